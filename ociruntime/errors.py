@@ -1,0 +1,104 @@
+"""Every error a user can meet.
+
+    RuntimeFailure             base: message, hint, exit status 1
+     +- UsageError             the command line is wrong
+     +- ConfigError            config.json is wrong; names the JSON path
+     +- ContainerError         the container's state forbids the request
+     |   +- NoSuchContainer    unknown id
+     |   +- ContainerExists    id in use
+     |   +- NotRunning         the init process is gone
+     +- HostError              a system call outside the container failed
+     +- StepError              an operation of the plan failed inside
+     +- HookError              a hook failed, timed out or could not be started
+     +- InternalError          a bug in ociruntime itself
+
+A message is lower case without a final stop.  It says what was tried, on what,
+and what the kernel said; the hint, in parentheses behind it, says what to do.
+Only the command line prints.
+"""
+
+from __future__ import annotations
+
+
+class RuntimeFailure(Exception):
+    """Base of all: ``message`` and an optional ``hint``; ``str()`` joins them."""
+
+    exit_status = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class UsageError(RuntimeFailure):
+    """The command line cannot be understood."""
+
+
+class ConfigError(RuntimeFailure):
+    """A value of config.json is missing, invalid or not supported.
+
+    ``where`` is its JSON path (``mounts[7].options[0]``), empty for the file itself.
+    """
+
+    def __init__(self, where: str, message: str, hint: str = "") -> None:
+        super().__init__(f"{where}: {message}" if where else message, hint)
+        self.where = where
+
+
+class ContainerError(RuntimeFailure):
+    """The container is not in a state that allows the request."""
+
+
+class NoSuchContainer(ContainerError):
+    """Callers look for the words ``does not exist``."""
+
+    def __init__(self, container_id: str) -> None:
+        super().__init__(f'container "{container_id}" does not exist')
+
+
+class ContainerExists(ContainerError):
+    """The id is taken."""
+
+    def __init__(self, container_id: str) -> None:
+        super().__init__(f'container with given ID already exists: "{container_id}"')
+
+
+class NotRunning(ContainerError):
+    """Callers look for the words ``container not running``."""
+
+    def __init__(self, container_id: str) -> None:
+        super().__init__(f'container not running: "{container_id}"')
+
+
+class HostError(RuntimeFailure):
+    """A system call on the host failed: ``action`` names it and what it was applied to."""
+
+    def __init__(self, action: str, error: OSError, hint: str = "") -> None:
+        super().__init__(f"{action}: {reason(error)}", hint)
+        self.errno = error.errno or 0
+
+
+class StepError(RuntimeFailure):
+    """An operation of the plan failed in the executor."""
+
+    def __init__(self, message: str, hint: str = "", errno: int = 0) -> None:
+        super().__init__(message, hint)
+        self.errno = errno
+
+
+class HookError(RuntimeFailure):
+    """A hook failed; the message names kind, index, path, outcome and its last output."""
+
+
+class InternalError(RuntimeFailure):
+    """Cannot happen; if it does, it is ours."""
+
+
+def reason(error: OSError) -> str:
+    """The kernel's word for an errno, in the lower case that callers compare with."""
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,1 @@
+"""Starting the C executor, speaking with it, and putting its failures into words."""

@@ -1,0 +1,1 @@
+"""What happens outside the container: state store, processes, hooks, console, seccomp."""

@@ -1,0 +1,272 @@
+"""The one table of operations.
+
+Each operation is one to three system calls that the executor makes.  From this
+table ``tools/generate.py`` writes ``plan/operations.py`` (typed constructors),
+``csrc/plan_ops.h`` (structures, decoders, dispatch) and
+``docs/plan-reference.md``; a test regenerates them and compares.
+
+Field types: ``u32``, ``u64``, ``str``, ``bytes``, ``strs`` (list of str),
+``u32s`` (list of u32).  A path called ``target`` is resolved inside the
+container's root by the executor; one called ``source`` is the host's.
+"""
+
+from __future__ import annotations
+
+# (name, what it does, ((field, type, meaning), ...))
+OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
+    (
+        "open_namespace",
+        "open a namespace file of the host and keep it under a slot",
+        (("slot", "u32", "slot number"), ("source", "str", "namespace file")),
+    ),
+    (
+        "join_namespace",
+        "enter the namespace kept under a slot",
+        (("slot", "u32", "slot number"), ("kind", "u32", "CLONE_NEW* of the expected kind")),
+    ),
+    ("unshare", "leave namespaces for new ones", (("flags", "u32", "CLONE_NEW* bits"),)),
+    (
+        "sync",
+        "tell the host that a stage is reached and wait until it has done its part",
+        (("stage", "u32", "STAGE_* number"),),
+    ),
+    ("become_root", "take uid and gid 0 of the user namespace", ()),
+    (
+        "clone_init",
+        "fork the container's first process into new namespaces and leave; it goes on",
+        (("flags", "u32", "CLONE_NEW* bits"),),
+    ),
+    (
+        "write_proc",
+        "write a file of the host's verified procfs",
+        (("path", "str", "path below /proc"), ("data", "str", "what is written, in one write")),
+    ),
+    ("keyring", "join a new session keyring", (("name", "str", "its name"),)),
+    (
+        "propagation",
+        "set the propagation of the mount at the current root",
+        (("flags", "u32", "MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE, and MS_REC"),),
+    ),
+    (
+        "open_tree",
+        "copy a mount tree of the host, detached, and keep it under a slot",
+        (
+            ("slot", "u32", "slot number"),
+            ("source", "str", "path on the host"),
+            ("recursive", "u32", "1: with the mounts below it"),
+        ),
+    ),
+    (
+        "root",
+        "bind the root filesystem onto itself and resolve every target inside it from now on",
+        (("source", "str", "root directory on the host"),),
+    ),
+    (
+        "mount",
+        "make a filesystem and mount it on a target, created if missing",
+        (
+            ("fstype", "str", "filesystem type"),
+            ("source", "str", "the source that mount(8) would show"),
+            ("target", "str", "mount point"),
+            ("options", "strs", "superblock options, key or key=value"),
+            ("attributes", "u64", "MOUNT_ATTR_* bits"),
+            ("propagation", "u32", "MS_* propagation, 0: none"),
+            ("flags", "u32", "MOUNT_REAL_DIRECTORY, MOUNT_INHERIT_MODE, MOUNT_OPTIONAL"),
+        ),
+    ),
+    (
+        "bind",
+        "mount a path of the host on a target, created if missing",
+        (
+            ("slot", "u32", "tree opened before, or NO_SLOT"),
+            ("source", "str", "path on the host, used without a slot"),
+            ("target", "str", "mount point"),
+            ("recursive", "u32", "1: with the mounts below it"),
+            ("set_attributes", "u64", "MOUNT_ATTR_* to set on the top mount"),
+            ("clear_attributes", "u64", "MOUNT_ATTR_* to clear on the top mount"),
+            ("set_recursive", "u64", "MOUNT_ATTR_* to set on all of the tree"),
+            ("clear_recursive", "u64", "MOUNT_ATTR_* to clear on all of the tree"),
+            ("propagation", "u32", "MS_* propagation, 0: none"),
+            ("flags", "u32", "MOUNT_REAL_DIRECTORY, MOUNT_OPTIONAL"),
+        ),
+    ),
+    (
+        "set_attributes",
+        "change the attributes of the mount at a target",
+        (
+            ("target", "str", "a mount point"),
+            ("set_attributes", "u64", "MOUNT_ATTR_* to set"),
+            ("clear_attributes", "u64", "MOUNT_ATTR_* to clear"),
+            ("recursive", "u32", "1: also on the mounts below it"),
+            ("propagation", "u32", "MS_* propagation, 0: none"),
+        ),
+    ),
+    (
+        "mkdir",
+        "make a directory and its parents where missing",
+        (
+            ("target", "str", "directory"),
+            ("mode", "u32", "permission bits of the new ones"),
+        ),
+    ),
+    (
+        "device",
+        "make a device node or FIFO; one that is there must be the same",
+        (
+            ("target", "str", "path"),
+            ("mode", "u32", "S_IF* type and permission bits"),
+            ("major", "u32", "major number"),
+            ("minor", "u32", "minor number"),
+            ("uid", "u32", "owner"),
+            ("gid", "u32", "group"),
+            ("source", "str", "node of the host to bind where mknod is not allowed"),
+        ),
+    ),
+    (
+        "symlink",
+        "make a symbolic link; what is there stays unless it is to be replaced",
+        (
+            ("target", "str", "path of the link"),
+            ("text", "str", "where it points"),
+            ("requires", "str", "made only if this exists inside; empty: always"),
+            ("replace", "u32", "1: replace what is there"),
+        ),
+    ),
+    (
+        "console",
+        "open a terminal of the container's devpts, send its master to the host",
+        (
+            ("rows", "u32", "height, 0: unset"),
+            ("columns", "u32", "width, 0: unset"),
+            ("uid", "u32", "owner of the slave"),
+        ),
+    ),
+    ("mask", "make a path unreadable; a missing one is left out", (("target", "str", "path"),)),
+    (
+        "readonly",
+        "make a path and the mounts below it read-only; a missing one is left out",
+        (("target", "str", "path"),),
+    ),
+    (
+        "hook",
+        "run a hook where the container is now, the state on its standard input",
+        (
+            ("source", "str", "program"),
+            ("args", "strs", "its argv"),
+            ("env", "strs", "its environment"),
+            ("timeout", "u32", "seconds, 0: none"),
+            ("state_before", "str", "state JSON up to the pid"),
+            ("state_after", "str", "state JSON behind the pid"),
+        ),
+    ),
+    ("pivot_root", "make the root the process's root and leave the old one", ()),
+    ("move_root", "the same by moving the mount and chroot, for a root in the initramfs", ()),
+    ("hostname", "set the host name", (("name", "str", "name"),)),
+    ("domainname", "set the NIS domain name", (("name", "str", "name"),)),
+    ("loopback", "bring the loopback interface up", ()),
+    (
+        "rlimit",
+        "set a resource limit",
+        (
+            ("resource", "u32", "RLIMIT_* number"),
+            ("soft", "u64", "soft limit"),
+            ("hard", "u64", "hard limit"),
+        ),
+    ),
+    ("personality", "set the execution domain", (("domain", "u32", "PER_* number"),)),
+    ("io_priority", "set the I/O priority of the process group", (("value", "u32", "class << 13 | level"),)),
+    (
+        "scheduler",
+        "set the scheduling policy",
+        (
+            ("policy", "u32", "SCHED_* number"),
+            ("flags", "u64", "SCHED_FLAG_* bits"),
+            ("nice", "u32", "nice value as two's complement"),
+            ("priority", "u32", "static priority"),
+            ("runtime", "u64", "nanoseconds"),
+            ("deadline", "u64", "nanoseconds"),
+            ("period", "u64", "nanoseconds"),
+        ),
+    ),
+    (
+        "memory_policy",
+        "set the NUMA memory policy",
+        (("mode", "u32", "MPOL_* mode and flags"), ("nodes", "u64", "bit mask of nodes 0 to 63")),
+    ),
+    (
+        "chdir",
+        "change the working directory, which must lie inside the root",
+        (("path", "str", "directory inside"), ("optional", "u32", "1: tried again as the user")),
+    ),
+    (
+        "stdio_owner",
+        "give the standard streams to the user, except /dev/null",
+        (("uid", "u32", "user"),),
+    ),
+    ("bounding", "drop capabilities from the bounding set", (("keep", "u64", "mask of those kept"),)),
+    (
+        "user",
+        "become the user, keeping capabilities until they are set",
+        (
+            ("uid", "u32", "user"),
+            ("gid", "u32", "group"),
+            ("groups", "u32s", "supplementary groups"),
+            ("set_groups", "u32", "0: the user namespace denies setgroups"),
+        ),
+    ),
+    (
+        "capabilities",
+        "set the capability sets",
+        (
+            ("effective", "u64", "mask"),
+            ("permitted", "u64", "mask"),
+            ("inheritable", "u64", "mask"),
+            ("ambient", "u64", "mask"),
+        ),
+    ),
+    ("no_new_privs", "give up privileges of setuid programs for good", ()),
+    ("umask", "set the file mode creation mask", (("mask", "u32", "mask"),)),
+    ("close_host", "close every descriptor of the host that is left", ()),
+    ("home", "add HOME from /etc/passwd to the environment", (("uid", "u32", "user"),)),
+    (
+        "find_executable",
+        "look the program up as execvp would, as the user",
+        (("file", "str", "process.args[0]"), ("path", "str", "PATH of the environment")),
+    ),
+    ("wait_start", "wait for `start`", ()),
+    (
+        "seccomp",
+        "load the system call filter",
+        (("flags", "u32", "SECCOMP_FILTER_FLAG_* bits"), ("filter", "bytes", "struct sock_filter array")),
+    ),
+    (
+        "exec",
+        "become the container's program",
+        (("args", "strs", "argv"), ("env", "strs", "environment, without HOME if looked up")),
+    ),
+)
+
+# The stages at which the host acts in the middle (`sync`); see executor/protocol.py.
+STAGE_MAPS = 1
+STAGE_CGROUP = 2
+STAGE_HOOKS = 3
+STAGE_READY = 4
+
+NO_SLOT = 0xFFFFFFFF
+
+MOUNT_REAL_DIRECTORY = 1  # the target itself must be a directory, not a symbolic link
+MOUNT_INHERIT_MODE = 2  # a tmpfs takes mode and owner of the directory it covers
+MOUNT_OPTIONAL = 4  # a refusal by the kernel is passed over
+
+CONSTANTS: tuple[tuple[str, int, str], ...] = (
+    ("STAGE_MAPS", STAGE_MAPS, "the user namespace exists; the host writes its maps"),
+    ("STAGE_CGROUP", STAGE_CGROUP, "the host puts the process into its cgroups"),
+    ("STAGE_HOOKS", STAGE_HOOKS, "mounts are done; the host runs prestart and createRuntime"),
+    ("STAGE_READY", STAGE_READY, "all is built; the host writes the state down"),
+    ("NO_SLOT", NO_SLOT, "no slot"),
+    ("MOUNT_REAL_DIRECTORY", MOUNT_REAL_DIRECTORY, "the target must be a real directory"),
+    ("MOUNT_INHERIT_MODE", MOUNT_INHERIT_MODE, "a tmpfs takes the mode of what it covers"),
+    ("MOUNT_OPTIONAL", MOUNT_OPTIONAL, "a refusal by the kernel is passed over"),
+)
+
+WIRE_MAGIC = 0x314E4C50  # "PLN1"

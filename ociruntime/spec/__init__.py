@@ -1,0 +1,1 @@
+"""The bundle: loading, checking and explaining config.json; the state document."""
