@@ -174,7 +174,11 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         ),
     ),
     ("personality", "set the execution domain", (("domain", "u32", "PER_* number"),)),
-    ("io_priority", "set the I/O priority of the process group", (("value", "u32", "class << 13 | level"),)),
+    (
+        "io_priority",
+        "set the I/O priority of the process group",
+        (("value", "u32", "class << 13 | level"),),
+    ),
     (
         "scheduler",
         "set the scheduling policy",
@@ -203,7 +207,11 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         "give the standard streams to the user, except /dev/null",
         (("uid", "u32", "user"),),
     ),
-    ("bounding", "drop capabilities from the bounding set", (("keep", "u64", "mask of those kept"),)),
+    (
+        "bounding",
+        "drop capabilities from the bounding set",
+        (("keep", "u64", "mask of those kept"),),
+    ),
     (
         "user",
         "become the user, keeping capabilities until they are set",
@@ -237,7 +245,10 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "seccomp",
         "load the system call filter",
-        (("flags", "u32", "SECCOMP_FILTER_FLAG_* bits"), ("filter", "bytes", "struct sock_filter array")),
+        (
+            ("flags", "u32", "SECCOMP_FILTER_FLAG_* bits"),
+            ("filter", "bytes", "struct sock_filter array"),
+        ),
     ),
     (
         "exec",
