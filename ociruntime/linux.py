@@ -1,0 +1,321 @@
+"""Numbers of the Linux kernel interface that more than one layer uses.
+
+Plain integers and tables, imported by everything, importing nothing.  Values are
+those of include/uapi/linux and, for signals and resource limits, of the
+architectures that share the generic numbering (x86, arm, riscv, s390, powerpc).
+"""
+
+from __future__ import annotations
+
+# --- namespaces: clone(2), setns(2) ---------------------------------------------------------
+
+CLONE_NEWTIME = 0x00000080
+CLONE_NEWNS = 0x00020000
+CLONE_NEWCGROUP = 0x02000000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+
+CLONE_VM = 0x00000100
+CLONE_PIDFD = 0x00001000
+CLONE_VFORK = 0x00004000
+CLONE_PARENT = 0x00008000
+CLONE_INTO_CGROUP = 0x200000000
+
+# The name in config.json -> the flag.
+NAMESPACES: dict[str, int] = {
+    "cgroup": CLONE_NEWCGROUP,
+    "ipc": CLONE_NEWIPC,
+    "mount": CLONE_NEWNS,
+    "network": CLONE_NEWNET,
+    "pid": CLONE_NEWPID,
+    "time": CLONE_NEWTIME,
+    "user": CLONE_NEWUSER,
+    "uts": CLONE_NEWUTS,
+}
+
+# The name in config.json -> the file in /proc/PID/ns.
+NAMESPACE_FILES: dict[str, str] = {
+    "cgroup": "cgroup",
+    "ipc": "ipc",
+    "mount": "mnt",
+    "network": "net",
+    "pid": "pid",
+    "time": "time",
+    "user": "user",
+    "uts": "uts",
+}
+
+# --- mounts: mount(2), mount_setattr(2), open_tree(2), statfs(2) ------------------------------
+
+MS_RDONLY = 1
+MS_NOSUID = 2
+MS_NODEV = 4
+MS_NOEXEC = 8
+MS_SYNCHRONOUS = 16
+MS_REMOUNT = 32
+MS_MANDLOCK = 64
+MS_DIRSYNC = 128
+MS_NOSYMFOLLOW = 256
+MS_NOATIME = 1024
+MS_NODIRATIME = 2048
+MS_BIND = 4096
+MS_MOVE = 8192
+MS_REC = 16384
+MS_SILENT = 32768
+MS_POSIXACL = 1 << 16
+MS_UNBINDABLE = 1 << 17
+MS_PRIVATE = 1 << 18
+MS_SLAVE = 1 << 19
+MS_SHARED = 1 << 20
+MS_RELATIME = 1 << 21
+MS_I_VERSION = 1 << 23
+MS_STRICTATIME = 1 << 24
+MS_LAZYTIME = 1 << 25
+
+MOUNT_ATTR_RDONLY = 0x00000001
+MOUNT_ATTR_NOSUID = 0x00000002
+MOUNT_ATTR_NODEV = 0x00000004
+MOUNT_ATTR_NOEXEC = 0x00000008
+MOUNT_ATTR_RELATIME = 0x00000000
+MOUNT_ATTR_NOATIME = 0x00000010
+MOUNT_ATTR_STRICTATIME = 0x00000020
+MOUNT_ATTR__ATIME = 0x00000070  # the mask: the three above are one field, not bits
+MOUNT_ATTR_NODIRATIME = 0x00000080
+MOUNT_ATTR_IDMAP = 0x00100000
+MOUNT_ATTR_NOSYMFOLLOW = 0x00200000
+
+AT_EMPTY_PATH = 0x1000
+AT_RECURSIVE = 0x8000
+OPEN_TREE_CLONE = 1
+OPEN_TREE_CLOEXEC = 0o2000000
+
+CGROUP_SUPER_MAGIC = 0x0027E0EB
+CGROUP2_SUPER_MAGIC = 0x63677270
+PROC_SUPER_MAGIC = 0x9FA0
+SYSFS_MAGIC = 0x62656572
+TMPFS_MAGIC = 0x01021994
+
+# --- file types: inode(7) ---------------------------------------------------------------------
+
+S_IFMT = 0o170000
+S_IFSOCK = 0o140000
+S_IFLNK = 0o120000
+S_IFREG = 0o100000
+S_IFBLK = 0o060000
+S_IFDIR = 0o040000
+S_IFCHR = 0o020000
+S_IFIFO = 0o010000
+
+# --- prctl(2) ---------------------------------------------------------------------------------
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_KEEPCAPS = 8
+PR_SET_NAME = 15
+PR_CAPBSET_READ = 23
+PR_CAPBSET_DROP = 24
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+PR_CAP_AMBIENT = 47
+PR_CAP_AMBIENT_RAISE = 2
+PR_CAP_AMBIENT_CLEAR_ALL = 4
+
+# --- capabilities(7): the index is the number -------------------------------------------------
+
+CAPABILITIES: tuple[str, ...] = (
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_DAC_READ_SEARCH",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_KILL",
+    "CAP_SETGID",
+    "CAP_SETUID",
+    "CAP_SETPCAP",
+    "CAP_LINUX_IMMUTABLE",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_NET_BROADCAST",
+    "CAP_NET_ADMIN",
+    "CAP_NET_RAW",
+    "CAP_IPC_LOCK",
+    "CAP_IPC_OWNER",
+    "CAP_SYS_MODULE",
+    "CAP_SYS_RAWIO",
+    "CAP_SYS_CHROOT",
+    "CAP_SYS_PTRACE",
+    "CAP_SYS_PACCT",
+    "CAP_SYS_ADMIN",
+    "CAP_SYS_BOOT",
+    "CAP_SYS_NICE",
+    "CAP_SYS_RESOURCE",
+    "CAP_SYS_TIME",
+    "CAP_SYS_TTY_CONFIG",
+    "CAP_MKNOD",
+    "CAP_LEASE",
+    "CAP_AUDIT_WRITE",
+    "CAP_AUDIT_CONTROL",
+    "CAP_SETFCAP",
+    "CAP_MAC_OVERRIDE",
+    "CAP_MAC_ADMIN",
+    "CAP_SYSLOG",
+    "CAP_WAKE_ALARM",
+    "CAP_BLOCK_SUSPEND",
+    "CAP_AUDIT_READ",
+    "CAP_PERFMON",
+    "CAP_BPF",
+    "CAP_CHECKPOINT_RESTORE",
+)
+
+# --- signal(7) --------------------------------------------------------------------------------
+
+SIGNALS: dict[str, int] = {
+    "SIGHUP": 1,
+    "SIGINT": 2,
+    "SIGQUIT": 3,
+    "SIGILL": 4,
+    "SIGTRAP": 5,
+    "SIGABRT": 6,
+    "SIGIOT": 6,
+    "SIGBUS": 7,
+    "SIGFPE": 8,
+    "SIGKILL": 9,
+    "SIGUSR1": 10,
+    "SIGSEGV": 11,
+    "SIGUSR2": 12,
+    "SIGPIPE": 13,
+    "SIGALRM": 14,
+    "SIGTERM": 15,
+    "SIGSTKFLT": 16,
+    "SIGCHLD": 17,
+    "SIGCLD": 17,
+    "SIGCONT": 18,
+    "SIGSTOP": 19,
+    "SIGTSTP": 20,
+    "SIGTTIN": 21,
+    "SIGTTOU": 22,
+    "SIGURG": 23,
+    "SIGXCPU": 24,
+    "SIGXFSZ": 25,
+    "SIGVTALRM": 26,
+    "SIGPROF": 27,
+    "SIGWINCH": 28,
+    "SIGIO": 29,
+    "SIGPOLL": 29,
+    "SIGPWR": 30,
+    "SIGSYS": 31,
+    "SIGUNUSED": 31,
+}
+SIGHUP = 1
+SIGINT = 2
+SIGKILL = 9
+SIGPIPE = 13
+SIGTERM = 15
+SIGCHLD = 17
+SIGCONT = 18
+SIGSTOP = 19
+SIGURG = 23
+SIGXFSZ = 25
+SIGWINCH = 28
+SIGRTMIN = 34  # as glibc and musl count: both keep the kernel's first ones for themselves
+SIGRTMAX = 64
+
+# --- getrlimit(2) -----------------------------------------------------------------------------
+
+RLIMITS: dict[str, int] = {
+    "RLIMIT_CPU": 0,
+    "RLIMIT_FSIZE": 1,
+    "RLIMIT_DATA": 2,
+    "RLIMIT_STACK": 3,
+    "RLIMIT_CORE": 4,
+    "RLIMIT_RSS": 5,
+    "RLIMIT_NPROC": 6,
+    "RLIMIT_NOFILE": 7,
+    "RLIMIT_MEMLOCK": 8,
+    "RLIMIT_AS": 9,
+    "RLIMIT_LOCKS": 10,
+    "RLIMIT_SIGPENDING": 11,
+    "RLIMIT_MSGQUEUE": 12,
+    "RLIMIT_NICE": 13,
+    "RLIMIT_RTPRIO": 14,
+    "RLIMIT_RTTIME": 15,
+}
+RLIM_INFINITY = 0xFFFFFFFFFFFFFFFF
+
+# --- sched_setattr(2), ioprio_set(2), set_mempolicy(2), personality(2) --------------------------
+
+SCHEDULERS: dict[str, int] = {
+    "SCHED_OTHER": 0,
+    "SCHED_FIFO": 1,
+    "SCHED_RR": 2,
+    "SCHED_BATCH": 3,
+    "SCHED_ISO": 4,
+    "SCHED_IDLE": 5,
+    "SCHED_DEADLINE": 6,
+}
+SCHEDULER_FLAGS: dict[str, int] = {
+    "SCHED_FLAG_RESET_ON_FORK": 0x01,
+    "SCHED_FLAG_RECLAIM": 0x02,
+    "SCHED_FLAG_DL_OVERRUN": 0x04,
+    "SCHED_FLAG_KEEP_POLICY": 0x08,
+    "SCHED_FLAG_KEEP_PARAMS": 0x10,
+    "SCHED_FLAG_UTIL_CLAMP_MIN": 0x20,
+    "SCHED_FLAG_UTIL_CLAMP_MAX": 0x40,
+}
+
+IO_PRIORITIES: dict[str, int] = {
+    "IOPRIO_CLASS_RT": 1,
+    "IOPRIO_CLASS_BE": 2,
+    "IOPRIO_CLASS_IDLE": 3,
+}
+IOPRIO_CLASS_SHIFT = 13
+
+MEMORY_POLICIES: dict[str, int] = {
+    "MPOL_DEFAULT": 0,
+    "MPOL_PREFERRED": 1,
+    "MPOL_BIND": 2,
+    "MPOL_INTERLEAVE": 3,
+    "MPOL_LOCAL": 4,
+    "MPOL_PREFERRED_MANY": 5,
+    "MPOL_WEIGHTED_INTERLEAVE": 6,
+}
+MEMORY_POLICY_FLAGS: dict[str, int] = {
+    "MPOL_F_NUMA_BALANCING": 1 << 13,
+    "MPOL_F_RELATIVE_NODES": 1 << 14,
+    "MPOL_F_STATIC_NODES": 1 << 15,
+}
+
+PERSONALITIES: dict[str, int] = {"LINUX": 0x0000, "LINUX32": 0x0008}
+
+# --- seccomp(2) -------------------------------------------------------------------------------
+
+SECCOMP_RET_KILL_PROCESS = 0x80000000
+SECCOMP_RET_KILL_THREAD = 0x00000000
+SECCOMP_RET_TRAP = 0x00030000
+SECCOMP_RET_ERRNO = 0x00050000
+SECCOMP_RET_USER_NOTIF = 0x7FC00000
+SECCOMP_RET_TRACE = 0x7FF00000
+SECCOMP_RET_LOG = 0x7FFC0000
+SECCOMP_RET_ALLOW = 0x7FFF0000
+SECCOMP_RET_DATA = 0x0000FFFF
+
+SECCOMP_ACTIONS: dict[str, int] = {
+    "SCMP_ACT_KILL": SECCOMP_RET_KILL_THREAD,
+    "SCMP_ACT_KILL_PROCESS": SECCOMP_RET_KILL_PROCESS,
+    "SCMP_ACT_KILL_THREAD": SECCOMP_RET_KILL_THREAD,
+    "SCMP_ACT_TRAP": SECCOMP_RET_TRAP,
+    "SCMP_ACT_ERRNO": SECCOMP_RET_ERRNO,
+    "SCMP_ACT_TRACE": SECCOMP_RET_TRACE,
+    "SCMP_ACT_ALLOW": SECCOMP_RET_ALLOW,
+    "SCMP_ACT_LOG": SECCOMP_RET_LOG,
+    "SCMP_ACT_NOTIFY": SECCOMP_RET_USER_NOTIF,
+}
+SECCOMP_FILTER_FLAGS: dict[str, int] = {
+    "SECCOMP_FILTER_FLAG_TSYNC": 1,
+    "SECCOMP_FILTER_FLAG_LOG": 2,
+    "SECCOMP_FILTER_FLAG_SPEC_ALLOW": 4,
+    "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV": 32,
+}
+SECCOMP_FILTER_FLAG_NEW_LISTENER = 8

@@ -1,0 +1,208 @@
+"""What the command line asks for, as values; and where the state lives.
+
+The default state root follows runc's rule (its libcontainer/userns, man runc(8)):
+``/run/ociruntime`` for real root, ``$XDG_RUNTIME_DIR/ociruntime`` for everybody
+else.  A caller such as podman gives no ``--root`` at all, so every command must
+come to the same directory from the same two facts.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import HostError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..log import Log
+
+NAME = "ociruntime"
+
+
+class GlobalOptions:
+    """The options before the verb, as written.
+
+    ``root`` "" means the default; ``log`` "" means standard error; ``log_format`` is
+    ``text`` or ``json``; ``rootless`` is ``auto``, ``true`` or ``false``;
+    ``cgroup_manager`` is ``cgroupfs``, ``systemd`` or ``disabled``.
+    """
+
+    __slots__ = (
+        "cgroup_manager",
+        "debug",
+        "log",
+        "log_format",
+        "root",
+        "rootless",
+        "systemd_cgroup",
+    )
+
+    def __init__(
+        self,
+        root: str = "",
+        log: str = "",
+        log_format: str = "text",
+        debug: bool = False,
+        systemd_cgroup: bool = False,
+        rootless: str = "auto",
+        cgroup_manager: str = "cgroupfs",
+    ) -> None:
+        self.root = root
+        self.log = log
+        self.log_format = log_format
+        self.debug = debug
+        self.systemd_cgroup = systemd_cgroup
+        self.rootless = rootless
+        self.cgroup_manager = cgroup_manager
+
+
+class CreateOptions:
+    """What ``create``, ``run`` and ``plan`` are told about one container.
+
+    ``bundle``, ``console_socket`` and ``pid_file`` are absolute paths ("" where none was
+    given), resolved against the caller's working directory.  ``config`` is the name of
+    the configuration inside the bundle.  ``preserve_fds`` counts descriptors from 3 on.
+    ``detach`` is true for ``create``.
+    """
+
+    __slots__ = (
+        "bundle",
+        "config",
+        "console_socket",
+        "detach",
+        "id",
+        "keep",
+        "no_new_keyring",
+        "no_pivot",
+        "no_subreaper",
+        "pid_file",
+        "preserve_fds",
+    )
+
+    def __init__(
+        self,
+        id: str,
+        bundle: str,
+        config: str = "config.json",
+        console_socket: str = "",
+        pid_file: str = "",
+        no_pivot: bool = False,
+        no_new_keyring: bool = False,
+        preserve_fds: int = 0,
+        detach: bool = True,
+        keep: bool = False,
+        no_subreaper: bool = False,
+    ) -> None:
+        self.id = id
+        self.bundle = bundle
+        self.config = config
+        self.console_socket = console_socket
+        self.pid_file = pid_file
+        self.no_pivot = no_pivot
+        self.no_new_keyring = no_new_keyring
+        self.preserve_fds = preserve_fds
+        self.detach = detach
+        self.keep = keep
+        self.no_subreaper = no_subreaper
+
+
+class Context:
+    """What every verb needs: ``root`` (absolute state directory) and ``log``.
+
+    ``root_given`` tells a named root from the default one; ``systemd_cgroup``,
+    ``cgroup_manager`` and ``rootless`` are as in :class:`GlobalOptions`.
+    """
+
+    __slots__ = (
+        "cgroup_manager",
+        "debug",
+        "log",
+        "root",
+        "root_given",
+        "rootless",
+        "systemd_cgroup",
+    )
+
+    def __init__(
+        self,
+        root: str,
+        log: Log,
+        systemd_cgroup: bool = False,
+        cgroup_manager: str = "cgroupfs",
+        rootless: str = "auto",
+        debug: bool = False,
+        root_given: bool = True,
+    ) -> None:
+        self.root = root
+        self.log = log
+        self.systemd_cgroup = systemd_cgroup
+        self.cgroup_manager = cgroup_manager
+        self.rootless = rootless
+        self.debug = debug
+        self.root_given = root_given
+
+
+def open_context(options: GlobalOptions, log: Log) -> Context:
+    """The context of one call; looks at the environment, creates nothing."""
+    systemd = options.systemd_cgroup or options.cgroup_manager == "systemd"
+    return Context(
+        state_root(options.root, os.environ, os.geteuid()),
+        log,
+        systemd,
+        "systemd" if systemd else options.cgroup_manager,
+        options.rootless,
+        options.debug,
+        options.root != "",
+    )
+
+
+def state_root(given: str, environ: Mapping[str, str], euid: int) -> str:
+    """The absolute state root: ``given``, or the default for this user.
+
+    Raises UsageError for ``/``: a container called ``bin`` would be ``/bin``.
+    """
+    if given:
+        root = os.path.abspath(given)
+        if root in ("/", "//"):
+            raise UsageError("--root must not be /")
+        return root
+    runtime_directory = environ.get("XDG_RUNTIME_DIR", "")
+    if runtime_directory and is_rootless(environ, euid):
+        return os.path.join(os.path.abspath(runtime_directory), NAME)
+    return f"/run/{NAME}"
+
+
+def is_rootless(environ: Mapping[str, str], euid: int) -> bool:
+    """True without root, and for the root of a user namespace that some user has made."""
+    if euid != 0:
+        return True
+    return environ.get("USER") != "root" and _in_user_namespace()
+
+
+def make_root(context: Context) -> None:
+    """Create the state root, mode 0700, if it is missing.
+
+    Raises HostError.
+    """
+    try:
+        os.makedirs(context.root, 0o700)
+    except FileExistsError:
+        return
+    except OSError as error:
+        hint = "" if context.root_given else "set XDG_RUNTIME_DIR or pass --root"
+        raise HostError(f"create the state directory {context.root}", error, hint) from None
+    if not context.root_given and not context.root.startswith("/run/" + NAME):
+        # The XDG base directory specification lets files without the sticky bit be
+        # pruned from XDG_RUNTIME_DIR when they have not been touched for hours.
+        os.chmod(context.root, 0o1700)
+
+
+def _in_user_namespace() -> bool:
+    try:
+        with open("/proc/self/uid_map", "rb") as file:
+            fields = file.read().split()
+    except OSError:
+        return False
+    return fields != [b"0", b"0", b"4294967295"]
