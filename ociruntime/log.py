@@ -1,0 +1,135 @@
+"""The one channel for everything the runtime has to say besides its answer.
+
+Callers read it by machine.  containerd takes the last JSON object whose level is
+``error``; podman reads the whole file as one JSON document.  Hence: one line per
+failing call, in the shape of runc's (logrus text, or one-line JSON with the keys
+``level``, ``msg``, ``time``), the time with its zone.  When the log is a file, the
+bare message of an error also goes to standard error, where conmon and people look.
+
+Warnings are held back until the command has succeeded: beside an error they would
+make the file two documents.  ``--debug`` writes everything at once.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from _json import encode_basestring_ascii
+
+FORMATS = ("text", "json")
+LEVELS = ("error", "warning", "info", "debug")
+
+STDERR = 2
+
+_BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._/@^+")
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+class Log:
+    """Writes lines to ``target`` (a path; "" is standard error) as ``text`` or ``json``.
+
+    ``debug`` lets everything through, ``warnings`` shows warnings also on standard error.
+    Nothing is opened before the first line is written.  No method raises.
+    """
+
+    __slots__ = ("_held", "debugging", "format", "target", "warnings")
+
+    def __init__(
+        self, target: str = "", format: str = "text", debug: bool = False, warnings: bool = False
+    ) -> None:
+        self.target = target
+        self.format = format
+        self.debugging = debug
+        self.warnings = warnings
+        self._held: list[str] = []
+
+    def error(self, message: str) -> None:
+        """The one reason why the call fails; warnings still held are dropped."""
+        self._held.clear()
+        if self.target:
+            self._append(self._line("error", message))
+            _write(plain(message))
+        elif self.format == "text" and os.isatty(STDERR):
+            _write(plain(message))
+        else:
+            _write(self._line("error", message))
+
+    def warning(self, message: str) -> None:
+        """Something the user should know although the call goes on."""
+        line = self._line("warning", message)
+        if self.debugging:
+            self._emit(line)
+        elif self.target or self.warnings:
+            self._held.append(line)
+
+    def debug(self, message: str) -> None:
+        """A line for the person who asked for ``--debug``."""
+        if self.debugging:
+            self._emit(self._line("debug", message))
+
+    def flush(self) -> None:
+        """Writes the warnings held back; called when the command has succeeded."""
+        if self._held:
+            self._emit("".join(self._held))
+            self._held.clear()
+
+    def _line(self, level: str, message: str) -> str:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        if self.format == "json":
+            text = encode_basestring_ascii(message)
+            return f'{{"level":"{level}","msg":{text},"time":"{now}"}}\n'
+        return f'time="{now}" level={level} msg={quote(message)}\n'
+
+    def _emit(self, lines: str) -> None:
+        if self.target:
+            self._append(lines)
+        else:
+            _write(lines)
+
+    def _append(self, lines: str) -> None:
+        """One write at the end of the file, so that commands running side by side do not mix."""
+        try:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY
+            fd = os.open(self.target, flags, 0o644)
+        except (OSError, ValueError) as error:
+            _write(plain(f"open the log {self.target}: {error}"))
+            return
+        try:
+            os.write(fd, lines.encode())
+        except OSError as error:
+            _write(plain(f"write to the log {self.target}: {error}"))
+        finally:
+            os.close(fd)
+
+
+def quote(text: str) -> str:
+    """``text`` as a value of a logrus line: bare if it is one plain word, else in quotes."""
+    if text and _BARE.issuperset(text):
+        return text
+    return '"' + "".join([_ESCAPES.get(c) or _printable(c) for c in text]) + '"'
+
+
+def plain(text: str) -> str:
+    """``text`` without what could steer a terminal: messages quote files and containers."""
+    if text.isprintable():
+        return text
+    return "".join([c if c in "\n\t" else _printable(c) for c in text])
+
+
+def _printable(character: str) -> str:
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _write(text: str) -> None:
+    """``text`` and a line feed on standard error; nobody is left to tell if that fails."""
+    if not text.endswith("\n"):
+        text += "\n"
+    try:
+        os.write(STDERR, text.encode())
+    except OSError:
+        return
