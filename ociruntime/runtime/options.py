@@ -8,7 +8,7 @@ come to the same directory from the same two facts.
 
 from __future__ import annotations
 
-import os
+import posix
 
 from ..errors import HostError, UsageError
 
@@ -148,7 +148,7 @@ def open_context(options: GlobalOptions, log: Log) -> Context:
     """The context of one call; looks at the environment, creates nothing."""
     systemd = options.systemd_cgroup or options.cgroup_manager == "systemd"
     return Context(
-        state_root(options.root, os.environ, os.geteuid()),
+        state_root(options.root, posix.environ, posix.geteuid()),
         log,
         systemd,
         "systemd" if systemd else options.cgroup_manager,
@@ -158,27 +158,47 @@ def open_context(options: GlobalOptions, log: Log) -> Context:
     )
 
 
-def state_root(given: str, environ: Mapping[str, str], euid: int) -> str:
+def state_root(given: str, environ: Mapping[bytes, bytes], euid: int) -> str:
     """The absolute state root: ``given``, or the default for this user.
 
     Raises UsageError for ``/``: a container called ``bin`` would be ``/bin``.
     """
     if given:
-        root = os.path.abspath(given)
-        if root in ("/", "//"):
+        root = absolute_path(given)
+        if root == "/":
             raise UsageError("--root must not be /")
         return root
-    runtime_directory = environ.get("XDG_RUNTIME_DIR", "")
-    if runtime_directory and is_rootless(environ, euid):
-        return os.path.join(os.path.abspath(runtime_directory), NAME)
+    directory = environ.get(b"XDG_RUNTIME_DIR", b"")
+    if directory and is_rootless(environ, euid):
+        return absolute_path(directory.decode("utf-8", "surrogateescape")) + "/" + NAME
     return f"/run/{NAME}"
 
 
-def is_rootless(environ: Mapping[str, str], euid: int) -> bool:
+def is_rootless(environ: Mapping[bytes, bytes], euid: int) -> bool:
     """True without root, and for the root of a user namespace that some user has made."""
     if euid != 0:
         return True
-    return environ.get("USER") != "root" and _in_user_namespace()
+    return environ.get(b"USER") != b"root" and _in_user_namespace()
+
+
+def absolute_path(path: str) -> str:
+    """``path`` from the working directory on, without ``.``, ``..`` and doubled slashes.
+
+    The work of ``os.path.abspath``, which is not worth the import of ``os``.  Raises
+    HostError if the working directory has been deleted.
+    """
+    if not path.startswith("/"):
+        try:
+            path = posix.getcwd() + "/" + path
+        except OSError as error:
+            raise HostError(f"find the working directory for {path}", error) from None
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)
 
 
 def make_root(context: Context) -> None:
@@ -187,16 +207,26 @@ def make_root(context: Context) -> None:
     Raises HostError.
     """
     try:
-        os.makedirs(context.root, 0o700)
-    except FileExistsError:
-        return
+        created = _make_directories(context.root)
+        if created and not context.root_given and context.root != f"/run/{NAME}":
+            # The XDG base directory specification lets anything without the sticky bit be
+            # pruned from XDG_RUNTIME_DIR when it has not been touched for hours.
+            posix.chmod(context.root, 0o1700)
     except OSError as error:
         hint = "" if context.root_given else "set XDG_RUNTIME_DIR or pass --root"
         raise HostError(f"create the state directory {context.root}", error, hint) from None
-    if not context.root_given and not context.root.startswith("/run/" + NAME):
-        # The XDG base directory specification lets files without the sticky bit be
-        # pruned from XDG_RUNTIME_DIR when they have not been touched for hours.
-        os.chmod(context.root, 0o1700)
+
+
+def _make_directories(path: str) -> bool:
+    """mkdir -p, mode 0700; tells whether ``path`` itself was missing."""
+    try:
+        posix.mkdir(path, 0o700)
+    except FileExistsError:
+        return False
+    except FileNotFoundError:
+        _make_directories(path.rpartition("/")[0])
+        posix.mkdir(path, 0o700)
+    return True
 
 
 def _in_user_namespace() -> bool:

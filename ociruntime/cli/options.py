@@ -1,0 +1,170 @@
+"""Every command and every option, as data: parser, help and whatever documents them read this.
+
+An option is ``(name, short, kind, value, help)``.  Kinds:
+
+    flag     no value, or ``=true`` / ``=false``
+    text     any value; ``value`` is its name in the help
+    number   a decimal integer
+    choice   ``value`` lists what is accepted, separated by ``|``
+
+An option without help text is accepted and not shown.  A command is ``(name, arguments,
+fewest, most, summary, options, details)``; ``fewest`` and ``most`` count its arguments.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Option = tuple[str, str, str, str, str]
+    Command = tuple[str, str, int, int, str, tuple[Option, ...], str]
+
+GLOBAL_OPTIONS: tuple[Option, ...] = (
+    ("root", "", "text", "DIR", "keep the state of containers in DIR"),
+    ("log", "", "text", "FILE", "append errors to FILE, besides standard error"),
+    ("log-format", "", "choice", "text|json", "how a line of the log is written"),
+    ("log-level", "", "choice", "error|warning|info|debug", "the least that is worth a line"),
+    ("debug", "", "flag", "", "the same as --log-level=debug, and tracebacks"),
+    ("systemd-cgroup", "", "flag", "", "the same as --cgroup-manager=systemd"),
+    (
+        "cgroup-manager",
+        "",
+        "choice",
+        "cgroupfs|systemd|disabled",
+        "who makes the cgroups; disabled: nobody",
+    ),
+    ("rootless", "", "choice", "true|false|auto", "go on without permission for cgroups"),
+    ("criu", "", "text", "FILE", ""),
+    ("version", "v", "flag", "", "print the version"),
+    ("help", "h", "flag", "", "print help, also after a command"),
+    ("usage", "?", "flag", "", ""),
+)
+
+_CONTAINER_OPTIONS: tuple[Option, ...] = (
+    ("bundle", "b", "text", "DIR", "the bundle (default: the working directory)"),
+    ("config", "f", "text", "FILE", "read FILE of the bundle instead of config.json"),
+    ("console-socket", "", "text", "SOCKET", "send the terminal's master to this unix socket"),
+    ("pid-file", "", "text", "FILE", "write the pid of the first process to FILE"),
+    ("preserve-fds", "", "number", "N", "hand N more descriptors, from 3 on, to the container"),
+    ("no-pivot", "", "flag", "", "move the root instead of pivot_root(2): for an initramfs"),
+    ("no-new-keyring", "", "flag", "", "keep the session keyring of the caller"),
+)
+
+_SUBREAPER: Option = ("no-subreaper", "", "flag", "", "do not adopt orphans of the container")
+
+COMMANDS: tuple[Command, ...] = (
+    (
+        "create",
+        "ID",
+        1,
+        1,
+        "build a container up to the point where its program would start",
+        (*_CONTAINER_OPTIONS, ("no-subreaper", "", "flag", "", "")),
+        "The container waits for `start`. The command returns when everything has been\n"
+        "mounted, limited and checked, the program found included; after a failure nothing\n"
+        "is left. Standard input, output and error become the container's.",
+    ),
+    (
+        "start",
+        "ID",
+        1,
+        1,
+        "run the program of a created container",
+        (),
+        "",
+    ),
+    (
+        "state",
+        "ID",
+        1,
+        1,
+        "print the state of a container as JSON",
+        (),
+        "The status is creating, created, running, paused or stopped; a stopped container\n"
+        "has pid 0 and stays until `delete`.",
+    ),
+    (
+        "kill",
+        "ID [SIGNAL]",
+        1,
+        2,
+        "send a signal to the first process of a container",
+        (("all", "a", "flag", "", "signal every process; a stopped container is no error"),),
+        "SIGNAL is a number or a name in any case, with or without SIG: 9, KILL, SIGTERM,\n"
+        "SIGRTMIN+3. The default is SIGTERM.",
+    ),
+    (
+        "delete",
+        "ID",
+        1,
+        1,
+        "remove a stopped container",
+        (("force", "f", "flag", "", "kill it first; an unknown id is no error"),),
+        "A container that was created and never started is removed without --force.\n"
+        "What an interrupted `create` has left is removed as well.",
+    ),
+    (
+        "run",
+        "ID",
+        1,
+        1,
+        "create and start a container, wait for its end and delete it",
+        (
+            *_CONTAINER_OPTIONS,
+            ("detach", "d", "flag", "", "return once the program runs"),
+            ("keep", "", "flag", "", "do not delete the container after its end"),
+            _SUBREAPER,
+        ),
+        "The exit status is the program's, or 128 and the number of the signal that ended\n"
+        "it. Signals sent to this command reach the program.",
+    ),
+    (
+        "list",
+        "",
+        0,
+        0,
+        "list the containers",
+        (
+            ("format", "f", "choice", "table|json", "how they are printed (default: table)"),
+            ("quiet", "q", "flag", "", "print only the ids"),
+        ),
+        "",
+    ),
+    (
+        "spec",
+        "",
+        0,
+        0,
+        "write a config.json to start from",
+        (
+            ("bundle", "b", "text", "DIR", "where (default: the working directory)"),
+            ("rootless", "", "flag", "", "for a container made without root"),
+        ),
+        "A file that is there is never replaced.",
+    ),
+    (
+        "plan",
+        "[BUNDLE]",
+        0,
+        1,
+        "show, step by step, what `create` would do",
+        (
+            ("bundle", "b", "text", "DIR", "the bundle (default: the working directory)"),
+            ("config", "f", "text", "FILE", "read FILE of the bundle instead of config.json"),
+            ("id", "", "text", "ID", "plan for a container of this id (default: plan)"),
+            ("no-pivot", "", "flag", "", "as for create"),
+            ("no-new-keyring", "", "flag", "", "as for create"),
+            ("preserve-fds", "", "number", "N", "as for create"),
+            ("format", "", "choice", "text|json", "how it is printed (default: text)"),
+        ),
+        "Nothing is made or changed. Each step names the setting of config.json it comes\nfrom.",
+    ),
+    (
+        "features",
+        "",
+        0,
+        0,
+        "print as JSON what this runtime supports",
+        (),
+        "The document is the Features Structure of the runtime specification.",
+    ),
+)

@@ -1,0 +1,40 @@
+"""The name that somebody may have meant; loaded only after a mistake."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def closest(word: str, names: Iterable[str]) -> str:
+    """The one of ``names`` that is nearest to ``word``, or "" if none is near.
+
+    Near: it begins with ``word``, or at most a third of its letters are wrong.
+    """
+    best = ""
+    fewest = 0
+    for name in names:
+        wrong = 1 if len(word) > 1 and name.startswith(word) else _distance(word, name)
+        if wrong <= max(1, len(name) // 3) and (not best or wrong < fewest):
+            best, fewest = name, wrong
+    return best
+
+
+def _distance(left: str, right: str) -> int:
+    """How many letters to insert, delete, replace or swap with the next (restricted Damerau)."""
+    before: list[int] = []
+    above = list(range(len(right) + 1))
+    for row, a in enumerate(left, 1):
+        current = [row]
+        for column, b in enumerate(right, 1):
+            cost = min(
+                above[column] + 1,
+                current[column - 1] + 1,
+                above[column - 1] + (a != b),
+            )
+            if row > 1 and column > 1 and a == right[column - 2] and left[row - 2] == b:
+                cost = min(cost, before[column - 2] + 1)
+            current.append(cost)
+        before, above = above, current
+    return above[-1]
