@@ -54,39 +54,39 @@ def parse(
     """
     at = 0
     while at < len(argv):
-        token = argv[at]
+        word = argv[at]
         at += 1
-        if token == "--":
+        if word == "--":
             if not mixed:
                 return at
             arguments.positional += argv[at:]
             break
-        if not _is_option(token):
+        if not _is_option(word):
             if not mixed:
                 return at - 1
-            arguments.positional.append(token)
+            arguments.positional.append(word)
             continue
-        at += _read(token, argv[at:], tables, arguments)
+        at += _read(word, argv[at:], tables, arguments)
     return len(argv)
 
 
-def _is_option(token: str) -> bool:
+def _is_option(word: str) -> bool:
     # "-" is standard input; "-1" is a number.
-    return len(token) > 1 and token[0] == "-" and not (token[1:].isascii() and token[1:].isdigit())
+    return len(word) > 1 and word[0] == "-" and not (word[1:].isascii() and word[1:].isdigit())
 
 
 def _read(
-    token: str,
+    word: str,
     following: list[str],
     tables: tuple[tuple[Option, ...], ...],
     arguments: Arguments,
 ) -> int:
     """Reads one option; returns how many of ``following`` it has used up."""
-    dashes = 2 if token.startswith("--") else 1
-    name, equals, value = token[dashes:].partition("=")
+    dashes = 2 if word.startswith("--") else 1
+    name, equals, value = word[dashes:].partition("=")
     option = _find(name, tables, abbreviated=dashes == 2)
     if option is None and dashes == 1:
-        return _read_shorts(token, following, tables, arguments)
+        return _read_shorts(word, following, tables, arguments)
     if option is None:
         raise _unknown(name, tables)
     if equals:
@@ -102,25 +102,25 @@ def _read(
 
 
 def _read_shorts(
-    token: str,
+    word: str,
     following: list[str],
     tables: tuple[tuple[Option, ...], ...],
     arguments: Arguments,
 ) -> int:
     """Reads ``-it``, ``-itb DIR`` or ``-itbDIR``."""
-    for index in range(1, len(token)):
-        option = _find_short(token[index], tables)
+    for index in range(1, len(word)):
+        option = _find_short(word[index], tables)
         if option is None:
-            raise _unknown(token[1:].partition("=")[0], tables)
+            raise _unknown(word[1:].partition("=")[0], tables)
         if option[2] == "flag":
             arguments.flags[option[0]] = True
             continue
-        rest = token[index + 1 :]
+        rest = word[index + 1 :]
         if rest:
             _store(option, rest.removeprefix("="), arguments)
             return 0
         if not following:
-            raise _needs_value(token[index])
+            raise _needs_value(word[index])
         _store(option, following[0], arguments)
         return 1
     return 0

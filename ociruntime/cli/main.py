@@ -32,17 +32,13 @@ def main(argv: list[str]) -> int:
         _report(str(failure), arguments)
         _show_traceback(failure, arguments)
         return failure.exit_status
-    except BrokenPipeError as error:
-        _show_traceback(error, arguments)
-        return 1
     except KeyboardInterrupt:
         _report("interrupted", arguments)
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last resort: one line, never a traceback
-        failure = _internal_error(error)
-        _report(str(failure), arguments)
+        _report(str(_internal_error(error)), arguments)
         _show_traceback(error, arguments)
-        return failure.exit_status
+        return InternalError.exit_status
 
 
 def _run(argv: list[str], arguments: Arguments) -> int:
@@ -114,8 +110,7 @@ def _show(what: str, command: str) -> int:
         text = command_help(command) if command else general_help()
     from .output import write
 
-    write(text)
-    return 0
+    return write(text)
 
 
 def _context(arguments: Arguments) -> Context:
