@@ -8,11 +8,11 @@ stand before or after the arguments; ``--`` ends them.  The last one of a repeat
 
 from __future__ import annotations
 
-from ..errors import UsageError
+from ociruntime.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .options import Option
+    from ociruntime.cli.options import Option
 
 _TRUE = ("1", "t", "T", "true", "True", "TRUE")
 _FALSE = ("0", "f", "F", "false", "False", "FALSE")
@@ -173,7 +173,7 @@ def _needs_value(name: str) -> UsageError:
 
 
 def _unknown(name: str, tables: tuple[tuple[Option, ...], ...]) -> UsageError:
-    from .suggest import closest
+    from ociruntime.cli.suggest import closest
 
     names = [option[0] for table in tables for option in table if option[4]]
     close = closest(name, names)

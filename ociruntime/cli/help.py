@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .options import COMMANDS, GLOBAL_OPTIONS
+from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .options import Command, Option
+    from ociruntime.cli.options import Command, Option
 
 _WIDTH = 80
 _INDENT = 26

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import posix
 
-from ..errors import InternalError, RuntimeFailure, UsageError
-from ..log import Log
-from .args import Arguments, parse
-from .options import COMMANDS, GLOBAL_OPTIONS
+from ociruntime.cli.args import Arguments, parse
+from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
+from ociruntime.errors import InternalError, RuntimeFailure, UsageError
+from ociruntime.log import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..runtime.options import Context
-    from .options import Command
+    from ociruntime.cli.options import Command
+    from ociruntime.runtime.options import Context
 
 UNKNOWN_COMMAND = 3
 INTERRUPTED = 130
@@ -70,7 +70,7 @@ def _find(name: str) -> Command:
     for command in COMMANDS:
         if command[0] == name:
             return command
-    from .suggest import closest
+    from ociruntime.cli.suggest import closest
 
     close = closest(name, [command[0] for command in COMMANDS])
     hint = f"did you mean {close}?" if close else "ociruntime --help lists the commands"
@@ -101,20 +101,20 @@ def _wants_help(arguments: Arguments) -> bool:
 
 def _show(what: str, command: str) -> int:
     if what == "version":
-        from .version import version_text
+        from ociruntime.cli.version import version_text
 
         text = version_text()
     else:
-        from .help import command_help, general_help
+        from ociruntime.cli.help import command_help, general_help
 
         text = command_help(command) if command else general_help()
-    from .output import write
+    from ociruntime.cli.output import write
 
     return write(text)
 
 
 def _context(arguments: Arguments) -> Context:
-    from ..runtime.options import GlobalOptions, open_context
+    from ociruntime.runtime.options import GlobalOptions, open_context
 
     if arguments.texts.get("root") == "":
         raise UsageError("--root must not be empty")

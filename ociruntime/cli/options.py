@@ -59,9 +59,11 @@ COMMANDS: tuple[Command, ...] = (
         1,
         "build a container up to the point where its program would start",
         (*_CONTAINER_OPTIONS, ("no-subreaper", "", "flag", "", "")),
-        ("The container waits for `start`. The command returns when everything has been\n"
-        "mounted, limited and checked, the program found included; after a failure nothing\n"
-        "is left. Standard input, output and error become the container's."),
+        (
+            "The container waits for `start`. The command returns when everything has been\n"
+            "mounted, limited and checked, the program found included; after a failure nothing\n"
+            "is left. Standard input, output and error become the container's."
+        ),
     ),
     (
         "start",
@@ -79,8 +81,10 @@ COMMANDS: tuple[Command, ...] = (
         1,
         "print the state of a container as JSON",
         (),
-        ("The status is creating, created, running, paused or stopped; a stopped container\n"
-        "has pid 0 and stays until `delete`."),
+        (
+            "The status is creating, created, running, paused or stopped; a stopped container\n"
+            "has pid 0 and stays until `delete`."
+        ),
     ),
     (
         "kill",
@@ -89,8 +93,10 @@ COMMANDS: tuple[Command, ...] = (
         2,
         "send a signal to the first process of a container",
         (("all", "a", "flag", "", "signal every process; a stopped container is no error"),),
-        ("SIGNAL is a number or a name in any case, with or without SIG: 9, KILL, SIGTERM,\n"
-        "SIGRTMIN+3. The default is SIGTERM."),
+        (
+            "SIGNAL is a number or a name in any case, with or without SIG: 9, KILL, SIGTERM,\n"
+            "SIGRTMIN+3. The default is SIGTERM."
+        ),
     ),
     (
         "delete",
@@ -99,8 +105,10 @@ COMMANDS: tuple[Command, ...] = (
         1,
         "remove a stopped container",
         (("force", "f", "flag", "", "kill it first; an unknown id is no error"),),
-        ("A container that was created and never started is removed without --force.\n"
-        "What an interrupted `create` has left is removed as well."),
+        (
+            "A container that was created and never started is removed without --force.\n"
+            "What an interrupted `create` has left is removed as well."
+        ),
     ),
     (
         "run",
@@ -114,8 +122,10 @@ COMMANDS: tuple[Command, ...] = (
             ("keep", "", "flag", "", "do not delete the container after its end"),
             _SUBREAPER,
         ),
-        ("The exit status is the program's, or 128 and the number of the signal that ended\n"
-        "it. Signals sent to this command reach the program."),
+        (
+            "The exit status is the program's, or 128 and the number of the signal that ended\n"
+            "it. Signals sent to this command reach the program."
+        ),
     ),
     (
         "list",

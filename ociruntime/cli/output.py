@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posix
 
-from ..errors import HostError
+from ociruntime.errors import HostError
 
 STDOUT = 1
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .. import __version__
+from ociruntime import __version__
 
 
 def version_text() -> str:
     """The version of the program, its commit and that of the specification."""
-    from ..spec.state import SPEC_VERSION
+    from ociruntime.spec.state import SPEC_VERSION
 
     lines = [f"ociruntime version {__version__}", f"commit: {_commit()}", f"spec: {SPEC_VERSION}"]
     return "\n".join(lines) + "\n"

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import posix
 
-from ..errors import HostError, UsageError
+from ociruntime.errors import HostError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..log import Log
+    from ociruntime.log import Log
 
 NAME = "ociruntime"
 
@@ -218,7 +218,7 @@ def make_root(context: Context) -> None:
 
 
 def _make_directories(path: str) -> bool:
-    """mkdir -p, mode 0700; tells whether ``path`` itself was missing."""
+    """As ``mkdir -p``, mode 0700; tells whether ``path`` itself was missing."""
     try:
         posix.mkdir(path, 0o700)
     except FileExistsError:

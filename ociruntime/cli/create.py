@@ -1,0 +1,20 @@
+"""`ociruntime create ID`."""
+
+from __future__ import annotations
+
+from ociruntime.cli.container_options import container_options
+from ociruntime.runtime import create
+from ociruntime.runtime.options import make_root
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.args import Arguments
+    from ociruntime.runtime.options import Context
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Create the container; silent."""
+    options = container_options(arguments, arguments.positional[0], detach=True)
+    make_root(context)
+    create.create(context, options)
+    return 0

@@ -1,0 +1,16 @@
+"""`ociruntime start ID`."""
+
+from __future__ import annotations
+
+from ociruntime.runtime import start
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.args import Arguments
+    from ociruntime.runtime.options import Context
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Start the container; silent."""
+    start.start(context, arguments.positional[0])
+    return 0
