@@ -135,14 +135,15 @@ def constant(name: str) -> str:
     return words.replace("I_O", "IO").replace("__", "_").strip("_").upper()
 
 
-def pretty(value: object, indent: int, suffix: str) -> str:
+def pretty(value: object, indent: int, *, prefix: str = "", suffix: str = "") -> str:
     """A literal in the formatter's layout: on one line if it fits, else one item a line."""
     flat = literal(value)
-    if not isinstance(value, tuple) or indent + len(flat) + len(suffix) <= WIDTH:
-        return flat + suffix
+    line = prefix + flat + suffix
+    if not isinstance(value, tuple) or indent + len(line) <= WIDTH:
+        return line
     inner = " " * (indent + 4)
-    items = [f"{inner}{pretty(item, indent + 4, ',')}\n" for item in value]
-    return f"(\n{''.join(items)}{' ' * indent}){suffix}"
+    items = [f"{inner}{pretty(item, indent + 4, suffix=',')}\n" for item in value]
+    return f"{prefix}(\n{''.join(items)}{' ' * indent}){suffix}"
 
 
 def literal(value: object) -> str:
@@ -181,8 +182,8 @@ def shape_module(schema: Schema) -> str:
             if schema.resolve(child)[1].keys() != {"description"}
         )
         for words in [name for name in schema.words if name not in known]:
-            lines.append(f"{words} = {pretty(schema.words[words], 0, '')}")
-        items = "".join(f"    {pretty(member, 4, ',')}\n" for member in members)
+            lines.append(pretty(schema.words[words], 0, prefix=f"{words} = "))
+        items = "".join(f"    {pretty(member, 4, suffix=',')}\n" for member in members)
         several = f"(\n{items})"
         lines.append(f"{constant(name)} = {several if len(members) > 1 else literal(members)}")
     return "\n".join(lines) + "\n"

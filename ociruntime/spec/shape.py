@@ -329,7 +329,16 @@ PERSONALITY = (
     ("domain", True, "enum", ("LINUX", "LINUX32")),
     ("flags", False, "array", (0, "enum", ())),
 )
-LINUX_ROOTFS_PROPAGATION = ("private", "rprivate", "shared", "rshared", "slave", "rslave", "unbindable", "runbindable")
+LINUX_ROOTFS_PROPAGATION = (
+    "private",
+    "rprivate",
+    "shared",
+    "rshared",
+    "slave",
+    "rslave",
+    "unbindable",
+    "runbindable",
+)
 LINUX = (
     ("namespaces", False, "array", (0, "object", NAMESPACE)),
     ("uidMappings", False, "array", (0, "object", ID_MAPPING)),
