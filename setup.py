@@ -13,16 +13,13 @@ import shlex
 import subprocess
 from glob import glob
 from pathlib import Path
+from typing import ClassVar
 
-from setuptools import Command, Distribution, setup
-from setuptools.command.build import build
+import setuptools  # first: it brings the distutils of the next line
+from distutils.command.build_scripts import build_scripts
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
-
-try:
-    from setuptools.command.bdist_wheel import bdist_wheel
-except ImportError:  # setuptools before 70
-    from wheel.bdist_wheel import bdist_wheel  # type: ignore[no-redef, import-untyped]
-from setuptools.command.build_scripts import build_scripts  # type: ignore[import-untyped]
+from setuptools.errors import CompileError
 
 EXECUTOR_SOURCES = sorted(glob("csrc/executor/*.c"))
 EXECUTOR = "ociruntime/executor/_executor"
@@ -55,7 +52,8 @@ def compile_program(sources: list[str], target: str, flags: list[str]) -> None:
         *("-o", target, *sources),
     ]
     print(shlex.join(command))
-    subprocess.run(command, check=True)
+    if subprocess.run(command, check=False).returncode != 0:
+        raise CompileError(f"cannot compile {target}")
 
 
 class BuildPackage(build_py):
@@ -67,8 +65,10 @@ class BuildPackage(build_py):
         compile_program(EXECUTOR_SOURCES, os.path.join(self.build_lib, EXECUTOR), RELEASE)
 
 
-class BuildLauncher(build_scripts):  # type: ignore[misc]
+class BuildLauncher(build_scripts):
     """Compile the launcher where setuptools would copy a script."""
+
+    build_dir: str
 
     def run(self) -> None:
         """Build."""
@@ -84,7 +84,7 @@ class Wheel(bdist_wheel):
         super().finalize_options()
 
 
-class NativeDistribution(Distribution):
+class NativeDistribution(setuptools.Distribution):
     """Belongs into platform directories, with or without extension modules."""
 
     def has_ext_modules(self) -> bool:
@@ -92,15 +92,15 @@ class NativeDistribution(Distribution):
         return True
 
 
-class BuildNative(Command):
+class BuildNative(setuptools.Command):
     """Everything compiled, in the source tree: what development needs."""
 
-    user_options = [
+    user_options: ClassVar[list[tuple[str, str | None, str]]] = [
         ("prefix=", None, "directory whose bin/ gets the launcher"),
         ("sanitize", None, "build only the executor, with address and undefined-behaviour checks"),
         ("output=", None, "where the checking executor goes"),
     ]
-    boolean_options = ["sanitize"]
+    boolean_options: ClassVar[list[str]] = ["sanitize"]
     prefix: str | None
     sanitize: bool
     output: str | None
@@ -123,16 +123,15 @@ class BuildNative(Command):
         if self.prefix:
             compile_program(LAUNCHER_SOURCES, os.path.join(self.prefix, "bin", LAUNCHER), RELEASE)
         extensions = self.get_finalized_command("build_ext")
-        extensions.inplace = True  # type: ignore[attr-defined]
+        extensions.inplace = True
         extensions.run()
 
 
-setup(
+setuptools.setup(
     scripts=LAUNCHER_SOURCES,
     cffi_modules=EXTENSIONS,
     distclass=NativeDistribution,
     cmdclass={
-        "build": build,
         "build_py": BuildPackage,
         "build_scripts": BuildLauncher,
         "bdist_wheel": Wheel,
