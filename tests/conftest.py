@@ -1,0 +1,30 @@
+"""Test session set-up: the option that names the runtime, and the plugin with the fixtures.
+
+The runtime is a parameter, so that the same tests can judge ociruntime and its peers:
+
+    pytest tests/integration --runtime /usr/sbin/runc
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+# Appended, not prepended: an installed ociruntime keeps its place before the source tree.
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--runtime",
+        metavar="PATH",
+        default=None,
+        help="the OCI runtime to test (default: $OCIRUNTIME_UNDER_TEST, "
+        "then .venv/bin/ociruntime, then ociruntime on PATH)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.import_plugin("tests.support.plugin")

@@ -1,0 +1,71 @@
+"""Where the cgroup hierarchies are, which cgroup a process is in, and values in either version."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def hierarchies() -> dict[str, Path]:
+    """Mount point by controller; ``""`` is the v2 hierarchy, ``name=X`` a named v1 one."""
+    found: dict[str, Path] = {}
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        for line in file:
+            fields, _, tail = line.partition(" - ")
+            fstype, _, options = tail.split(" ", 2)
+            target = Path(fields.split(" ")[4])
+            if fstype == "cgroup2":
+                found.setdefault("", target)
+            elif fstype == "cgroup":
+                for option in options.strip().split(","):
+                    if option not in {"rw", "ro", "xattr", "clone_children"}:
+                        found.setdefault(option, target)
+    return found
+
+
+def is_v2() -> bool:
+    """Whether the memory controller is on the v2 hierarchy."""
+    return "memory" not in hierarchies()
+
+
+def of_process(pid: int | str = "self") -> dict[str, Path]:
+    """Directory of the process's cgroup by controller, ``""`` for v2."""
+    places: dict[str, Path] = {}
+    with open(f"/proc/{pid}/cgroup", encoding="utf-8") as file:
+        for line in file:
+            _, names, path = line.rstrip("\n").split(":", 2)
+            for name in names.split(","):
+                mountpoint = hierarchies().get(name)
+                if mountpoint is not None:
+                    places[name] = mountpoint / path.lstrip("/")
+    return places
+
+
+def directory(pid: int, controller: str) -> Path:
+    """The directory in which that controller's limits of the process stand."""
+    return of_process(pid)["" if is_v2() else controller]
+
+
+def setting(pid: int, controller: str, v1: str, v2: str) -> str:
+    """Content of the file, named per version, without the line's end."""
+    return (directory(pid, controller) / (v2 if is_v2() else v1)).read_text().strip()
+
+
+def named(tag: str) -> set[Path]:
+    """Every cgroup directory whose path has the tag in it."""
+    found: set[Path] = set()
+    for mountpoint in set(hierarchies().values()):
+        for place, names, _ in os.walk(mountpoint):
+            found.update(Path(place, name) for name in names if tag in name or tag in place)
+    return found
+
+
+def remove(directories: set[Path]) -> None:
+    """Remove cgroups, deepest first, those that can be."""
+    for place in sorted(directories, key=lambda path: len(path.parts), reverse=True):
+        try:
+            place.rmdir()
+        except OSError:
+            pass

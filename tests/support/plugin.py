@@ -1,0 +1,207 @@
+"""Fixtures: the runtime under test, bundles, containers, and the watch for what is left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import cgroupfs, isolation, leaks, processes, rootfs
+from tests.support.bundle import Bundle
+from tests.support.container import Container
+from tests.support.runtime import Runtime, kind_of
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+PROBE_SOURCE = REPOSITORY / "tests" / "probe" / "probe.c"
+TAG = f"oct{os.getpid():x}x"
+
+MakeBundle = Callable[..., Bundle]
+MakeContainer = Callable[..., Container]
+Probe = Callable[..., dict[str, Any]]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "deviates(**reasons): a peer is known to do otherwise")
+    config.addinivalue_line("markers", "judge_by(*kinds): only these runtimes have the feature")
+
+
+def runtime_path(config: pytest.Config) -> Path | None:
+    """The binary to test: option, environment, build environment, PATH."""
+    given = config.getoption("--runtime") or os.environ.get("OCIRUNTIME_UNDER_TEST")
+    if given:
+        return Path(given).absolute()
+    built = REPOSITORY / ".venv" / "bin" / "ociruntime"
+    if built.exists():
+        return built
+    found = shutil.which("ociruntime")
+    return Path(found) if found else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = [item for item in items if "runtime" in getattr(item, "fixturenames", ())]
+    if not wanted:
+        return
+    path = runtime_path(config)
+    kind = kind_of(path) if path and os.access(path, os.X_OK) else "none"
+    for item in wanted:
+        _mark(item, path, kind)
+
+
+def _mark(item: pytest.Item, path: Path | None, kind: str) -> None:
+    item.add_marker(pytest.mark.root)
+    if os.geteuid() != 0:
+        item.add_marker(pytest.mark.skip(reason="needs root"))
+    elif kind == "none":
+        item.add_marker(pytest.mark.skip(reason=f"no runtime to test at {path}"))
+    for mark in item.iter_markers("deviates"):
+        if kind in mark.kwargs:
+            reason = f"{kind}: {mark.kwargs[kind]}"
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
+    for mark in item.iter_markers("judge_by"):
+        if kind not in mark.args:
+            reason = f"{kind} has none; only {', '.join(mark.args)}"
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def base() -> Iterator[Path]:
+    """The session's own directory, which every user may enter (mapped roots must)."""
+    path = Path(tempfile.mkdtemp(prefix="ociruntime-test-", dir="/var/tmp"))
+    path.chmod(0o711)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(scope="session")
+def programs(base: Path) -> dict[str, Path]:
+    """Static programs for every root file system, by their path inside."""
+    built = base / "programs"
+    built.mkdir()
+    shutil.copy(rootfs.BUSYBOX, built / "busybox")
+    flags = ["-static", "-Os", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(["gcc", *flags, "-o", built / "probe", PROBE_SOURCE], check=True)
+    return {"bin/busybox": built / "busybox", "bin/probe": built / "probe"}
+
+
+@pytest.fixture(scope="session")
+def isolated(base: Path) -> Iterator[None]:
+    """The session's own mount namespace; see tests/support/isolation.py."""
+    isolation.enter()
+    yield
+    processes.end(processes.descendants())
+    processes.reap_orphans()
+
+
+@pytest.fixture(scope="session")
+def hugetlb_for_crun(isolated: None, pytestconfig: pytest.Config) -> Iterator[None]:
+    """Give crun, which refuses a v2 hierarchy with a controller beside v1, what it wants."""
+    path = runtime_path(pytestconfig)
+    place = Path("/sys/fs/cgroup/hugetlb")
+    if path is None or kind_of(path) != "crun" or cgroupfs.is_v2() or place.exists():
+        yield
+        return
+    place.mkdir()
+    isolation.mount("cgroup", str(place), "cgroup", data="hugetlb")
+    cgroupfs.hierarchies.cache_clear()
+    yield
+    isolation.unmount(str(place))
+    place.rmdir()
+
+
+@pytest.fixture(scope="session")
+def state_root(base: Path) -> Path:
+    return base / "state"
+
+
+@pytest.fixture(scope="session")
+def runtime(hugetlb_for_crun: None, state_root: Path, pytestconfig: pytest.Config) -> Runtime:
+    """The runtime under test with the session's state root."""
+    path = runtime_path(pytestconfig)
+    assert path is not None
+    return Runtime(path, state_root)
+
+
+@pytest.fixture
+def nothing_left(
+    runtime: Runtime, state_root: Path, work: Path, request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Fail if the test leaves anything behind; clear it away in any case."""
+    before = leaks.snapshot(state_root, TAG)
+    yield
+    processes.until(lambda: not processes.descendants() - before.processes, 3)
+    processes.reap_orphans()
+    found = leaks.difference(before, leaks.snapshot(state_root, TAG))
+    if not found:
+        return
+    leaks.clear(before, state_root, TAG)
+    deviation = request.node.get_closest_marker("deviates")
+    if deviation is None or runtime.kind not in deviation.kwargs:
+        pytest.fail("left behind: " + "; ".join(found), pytrace=False)
+
+
+@pytest.fixture
+def work(base: Path, isolated: None) -> Iterator[Path]:
+    """A directory for one test."""
+    path = Path(tempfile.mkdtemp(prefix="t-", dir=base))
+    path.chmod(0o755)
+    yield path
+    for target in sorted(leaks.mount_table().values(), reverse=True):
+        if target.startswith(f"{path}/"):
+            isolation.unmount(target)
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def bundle(work: Path, programs: dict[str, Path]) -> MakeBundle:
+    """Make a bundle: ``bundle("sleep", "100")``; its config is a dictionary to edit."""
+    count = 0
+
+    def make(*args: str) -> Bundle:
+        nonlocal count
+        count += 1
+        path = work / f"bundle{count}"
+        rootfs.build(path / "rootfs", programs)
+        return Bundle(path, args or ("sleep", "100"))
+
+    return make
+
+
+@pytest.fixture
+def container(runtime: Runtime, bundle: MakeBundle, nothing_left: None) -> Iterator[MakeContainer]:
+    """Make a container of a bundle, by default one that sleeps; deleted at the end."""
+    made: list[Container] = []
+
+    def make(of: Bundle | None = None, name: str = "") -> Container:
+        chosen = name or f"{TAG}{len(made)}"
+        made.append(Container(runtime, chosen, of if of is not None else bundle()))
+        return made[-1]
+
+    yield make
+    try:
+        for one in made:
+            one.finish()
+    finally:
+        for one in made:
+            one.close()
+
+
+@pytest.fixture
+def probe(container: MakeContainer, bundle: MakeBundle) -> Probe:
+    """Run /bin/probe in the foreground and return what it saw; see tests/probe/probe.c."""
+    import json
+
+    def look(of: Bundle | None = None, *flags: str, **how: Any) -> dict[str, Any]:  # noqa: ANN401
+        chosen = of if of is not None else bundle()
+        if chosen.process["args"][0] != "/bin/probe":
+            chosen.args("/bin/probe")
+        result = container(chosen).run(*flags, **how).ok()
+        facts: dict[str, Any] = json.loads(result.out)
+        return facts
+
+    return look

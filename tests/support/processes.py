@@ -1,0 +1,87 @@
+"""Descendants of the test process, and their end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+
+def _stat_fields(pid: int) -> list[str] | None:
+    """Fields of /proc/PID/stat after the command name, None if the process is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def alive(pid: int) -> bool:
+    """Whether the process exists and is no zombie."""
+    fields = _stat_fields(pid)
+    return fields is not None and fields[0] not in "ZX"
+
+
+def parent(pid: int) -> int:
+    """Parent of a process, 0 if it is gone."""
+    fields = _stat_fields(pid)
+    return int(fields[1]) if fields else 0
+
+
+def descendants() -> set[int]:
+    """Living processes below the test process, zombies excluded."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (fields := _stat_fields(int(name))) is not None:
+            children.setdefault(int(fields[1]), []).append(int(name))
+    found: set[int] = set()
+    pending = [os.getpid()]
+    while pending:
+        for pid in children.get(pending.pop(), []):
+            found.add(pid)
+            pending.append(pid)
+    return {pid for pid in found if alive(pid)}
+
+
+def reap_orphans() -> None:
+    """Collect every dead child; only while no subprocess of ours is being waited for."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+
+
+def describe(pid: int) -> str:
+    """Pid and command line, for messages."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        words = "gone"
+    return f"{pid} ({words})"
+
+
+def end(pids: set[int]) -> None:
+    """SIGKILL each and wait until it is gone."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    until(lambda: not any(alive(pid) for pid in pids), 5)
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Poll until the condition holds; False if it never did."""
+    deadline = time.monotonic() + seconds
+    pause = 0.002
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(pause)
+        pause = min(pause * 2, 0.05)
+    return True
