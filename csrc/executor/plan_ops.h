@@ -9,6 +9,12 @@
 #define STAGE_CGROUP 0x2u /* the host puts the process into its cgroups */
 #define STAGE_HOOKS 0x3u /* mounts are done; the host runs prestart and createRuntime */
 #define STAGE_READY 0x4u /* all is built; the host writes the state down */
+#define MESSAGE_GO 0x1u /* host: go on */
+#define MESSAGE_STAGE 0x2u /* executor: a stage is reached */
+#define MESSAGE_INIT_PID 0x3u /* executor: the init process exists */
+#define MESSAGE_CONSOLE 0x4u /* executor: the terminal's master is attached */
+#define MESSAGE_EXEC 0x5u /* executor: the next system call is execve */
+#define MESSAGE_FAILURE 0x6u /* executor: an operation failed */
 #define NO_SLOT 0xffffffffu /* no slot */
 #define MOUNT_REAL_DIRECTORY 0x1u /* the target must be a real directory */
 #define MOUNT_INHERIT_MODE 0x2u /* a tmpfs takes the mode of what it covers */

@@ -2,7 +2,7 @@
 
     plan      = magic:u32 size:u32 count:u32 preserve_fds:u32 operation*
     operation = code:u32 size:u32 field*          size: bytes of the fields
-    u32       = 4 bytes                           all little endian
+    u32       = 4 bytes                           all in the byte order of the machine
     u64       = 8 bytes
     str       = length:u32 byte* NUL              length without the NUL
     bytes     = length:u32 byte*
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 def _u32(value: int) -> bytes:
-    return pack("<I", value)
+    return pack("=I", value)
 
 
 def _u64(value: int) -> bytes:
-    return pack("<Q", value)
+    return pack("=Q", value)
 
 
 def _padded(data: bytes) -> bytes:
@@ -43,19 +43,19 @@ def _str(value: str) -> bytes:
     data = value.encode("utf-8", "surrogateescape")
     if b"\0" in data:
         raise InternalError(f"a NUL byte reached the plan: {value!r}")
-    return pack("<I", len(data)) + _padded(data + b"\0")
+    return pack("=I", len(data)) + _padded(data + b"\0")
 
 
 def _bytes(value: bytes) -> bytes:
-    return pack("<I", len(value)) + _padded(value)
+    return pack("=I", len(value)) + _padded(value)
 
 
 def _strs(value: list[str]) -> bytes:
-    return pack("<I", len(value)) + b"".join(map(_str, value))
+    return pack("=I", len(value)) + b"".join(map(_str, value))
 
 
 def _u32s(value: list[int]) -> bytes:
-    return pack(f"<I{len(value)}I", len(value), *value)
+    return pack(f"=I{len(value)}I", len(value), *value)
 
 
 ENCODERS: dict[str, Callable[..., bytes]] = {
@@ -74,13 +74,13 @@ def encode_operation(operation: Operation) -> bytes:
     body = b"".join(
         ENCODERS[kind](value) for (_, kind, _), value in zip(fields, operation.values, strict=True)
     )
-    return pack("<II", operation.code, len(body)) + body
+    return pack("=II", operation.code, len(body)) + body
 
 
 def encode(plan: Plan) -> bytes:
     """The whole plan."""
     body = b"".join(map(encode_operation, plan.operations))
-    return pack("<IIII", WIRE_MAGIC, 16 + len(body), len(plan.operations), plan.preserve_fds) + body
+    return pack("=IIII", WIRE_MAGIC, 16 + len(body), len(plan.operations), plan.preserve_fds) + body
 
 
 def field(operation: Operation, name: str) -> Value | None:

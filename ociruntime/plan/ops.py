@@ -263,6 +263,14 @@ STAGE_CGROUP = 2
 STAGE_HOOKS = 3
 STAGE_READY = 4
 
+# What the executor and the host say to each other; drawn in executor/protocol.py.
+MESSAGE_GO = 1
+MESSAGE_STAGE = 2
+MESSAGE_INIT_PID = 3
+MESSAGE_CONSOLE = 4
+MESSAGE_EXEC = 5
+MESSAGE_FAILURE = 6
+
 NO_SLOT = 0xFFFFFFFF
 
 MOUNT_REAL_DIRECTORY = 1  # the target itself must be a directory, not a symbolic link
@@ -274,6 +282,12 @@ CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("STAGE_CGROUP", STAGE_CGROUP, "the host puts the process into its cgroups"),
     ("STAGE_HOOKS", STAGE_HOOKS, "mounts are done; the host runs prestart and createRuntime"),
     ("STAGE_READY", STAGE_READY, "all is built; the host writes the state down"),
+    ("MESSAGE_GO", MESSAGE_GO, "host: go on"),
+    ("MESSAGE_STAGE", MESSAGE_STAGE, "executor: a stage is reached"),
+    ("MESSAGE_INIT_PID", MESSAGE_INIT_PID, "executor: the init process exists"),
+    ("MESSAGE_CONSOLE", MESSAGE_CONSOLE, "executor: the terminal's master is attached"),
+    ("MESSAGE_EXEC", MESSAGE_EXEC, "executor: the next system call is execve"),
+    ("MESSAGE_FAILURE", MESSAGE_FAILURE, "executor: an operation failed"),
     ("NO_SLOT", NO_SLOT, "no slot"),
     ("MOUNT_REAL_DIRECTORY", MOUNT_REAL_DIRECTORY, "the target must be a real directory"),
     ("MOUNT_INHERIT_MODE", MOUNT_INHERIT_MODE, "a tmpfs takes the mode of what it covers"),

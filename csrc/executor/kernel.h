@@ -1,0 +1,100 @@
+/*
+ * System calls and constants that a C library may be too old to know.
+ *
+ * <sys/mount.h> is left out on purpose: before glibc 2.37 it clashes with <linux/mount.h>,
+ * whose mount API is the one used here.
+ */
+#ifndef KERNEL_H
+#define KERNEL_H
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
+#ifndef MOUNT_ATTR_NOSYMFOLLOW
+#define MOUNT_ATTR_NOSYMFOLLOW 0x00200000
+#endif
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
+#endif
+#ifndef AT_EMPTY_PATH
+#define AT_EMPTY_PATH 0x1000
+#endif
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC (1U << 2)
+#endif
+#ifndef MNT_DETACH
+#define MNT_DETACH 2
+#endif
+
+static inline int sys_open_tree(int dir, const char *path, unsigned int flags)
+{
+	return (int)syscall(SYS_open_tree, dir, path, flags);
+}
+
+static inline int sys_move_mount(int from, const char *from_path, int to, const char *to_path,
+				 unsigned int flags)
+{
+	return (int)syscall(SYS_move_mount, from, from_path, to, to_path, flags);
+}
+
+static inline int sys_fsopen(const char *fstype, unsigned int flags)
+{
+	return (int)syscall(SYS_fsopen, fstype, flags);
+}
+
+static inline int sys_fsconfig(int fs, unsigned int command, const char *key, const void *value,
+			       int aux)
+{
+	return (int)syscall(SYS_fsconfig, fs, command, key, value, aux);
+}
+
+static inline int sys_fsmount(int fs, unsigned int flags, unsigned int attributes)
+{
+	return (int)syscall(SYS_fsmount, fs, flags, attributes);
+}
+
+static inline int sys_mount_setattr(int dir, const char *path, unsigned int flags,
+				    struct mount_attr *attributes)
+{
+	return (int)syscall(SYS_mount_setattr, dir, path, flags, attributes, sizeof(*attributes));
+}
+
+static inline int sys_mount(const char *source, const char *target, unsigned long flags)
+{
+	return (int)syscall(SYS_mount, source, target, NULL, flags, NULL);
+}
+
+static inline int sys_umount(const char *target, int flags)
+{
+	return (int)syscall(SYS_umount2, target, flags);
+}
+
+static inline int sys_pivot_root(const char *new_root, const char *old_root)
+{
+	return (int)syscall(SYS_pivot_root, new_root, old_root);
+}
+
+static inline int sys_openat2(int dir, const char *path, struct open_how *how)
+{
+	return (int)syscall(SYS_openat2, dir, path, how, sizeof(*how));
+}
+
+static inline int sys_close_range(unsigned int first, unsigned int last, unsigned int flags)
+{
+	return (int)syscall(SYS_close_range, first, last, flags);
+}
+
+static inline int sys_pidfd_open(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+#endif

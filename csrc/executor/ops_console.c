@@ -1,0 +1,102 @@
+/* The container's terminal: made in its own devpts, its master given to the host. */
+#include "executor.h"
+
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "kernel.h"
+
+#define DEVPTS_SUPER_MAGIC 0x1cd1
+#ifndef TIOCGPTPEER
+#define TIOCGPTPEER _IO('T', 0x41)
+#endif
+
+/* The image may have put anything there; only devpts's own ptmx will do (CVE-2025-52565). */
+static int open_master(struct executor *x)
+{
+	static const char path[] = "/dev/pts/ptmx";
+	int master = open_inside(x, path, O_RDWR | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	struct statfs filesystem;
+	struct stat node;
+
+	if (master < 0)
+		return fail(x, "open", path);
+	if (fstatfs(master, &filesystem) < 0 || fstat(master, &node) < 0)
+		return fail(x, "stat", path);
+	errno = ENODEV;
+	if (filesystem.f_type != DEVPTS_SUPER_MAGIC || !S_ISCHR(node.st_mode) ||
+	    node.st_rdev != makedev(5, 2))
+		return fail(x, "verify", path);
+	if (fcntl(master, F_SETFL, O_RDWR) < 0)
+		return fail(x, "fcntl", path);
+	return master;
+}
+
+static int open_slave(struct executor *x, int master)
+{
+	int unlock = 0, slave;
+
+	if (ioctl(master, TIOCSPTLCK, &unlock) < 0)
+		return fail(x, "ioctl", "TIOCSPTLCK");
+	/* Not by name: /dev/pts/N could be something else by now. */
+	slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	return slave < 0 ? fail(x, "ioctl", "TIOCGPTPEER") : slave;
+}
+
+static int bind_console(struct executor *x, int slave)
+{
+	static const char path[] = "/dev/console";
+	const char *name;
+	int parent = open_parent(x, path, &name), target, tree, result;
+
+	if (parent < 0)
+		return fail(x, "open", path);
+	/* A link of the image at this place must not be followed (CVE-2026-88264). */
+	target = openat(parent, name, O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	if (target < 0 && errno != ELOOP)
+		target = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	close(parent);
+	if (target < 0)
+		return fail(x, "open", path);
+	tree = sys_open_tree(slave, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree < 0)
+		return fail(x, "open_tree", path);
+	result = attach_tree(x, tree, target, path);
+	close(tree);
+	close(target);
+	return result;
+}
+
+int run_console(struct executor *x, struct op_console *op)
+{
+	struct winsize size = { .ws_row = (unsigned short)op->rows,
+				.ws_col = (unsigned short)op->columns };
+	int master = open_master(x), slave;
+
+	if (master < 0)
+		return -1;
+	slave = open_slave(x, master);
+	if (slave < 0)
+		return -1;
+	if ((op->rows || op->columns) && ioctl(master, TIOCSWINSZ, &size) < 0)
+		return fail(x, "ioctl", "TIOCSWINSZ");
+	if (fchown(slave, op->uid, (gid_t)-1) < 0)
+		return fail(x, "chown", "terminal");
+	if (bind_console(x, slave) < 0)
+		return -1;
+	if (send_short(x, x->sync_fd, MESSAGE_CONSOLE, 0, master) < 0)
+		return fail(x, "sendmsg", "terminal");
+	close(master);
+	if (ioctl(slave, TIOCSCTTY, 0) < 0)
+		return fail(x, "ioctl", "TIOCSCTTY");
+	for (int fd = 0; fd < 3; fd++)
+		if (dup2(slave, fd) < 0)
+			return fail(x, "dup2", "terminal");
+	close(slave);
+	return 0;
+}

@@ -1,0 +1,151 @@
+/* Directories, nodes and links of the container, and files of the host's procfs. */
+#include "executor.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "kernel.h"
+
+int run_mkdir(struct executor *x, struct op_mkdir *op)
+{
+	int fd = open_directory(x, op->target, op->mode);
+
+	if (fd < 0)
+		return fail(x, "mkdir", op->target);
+	close(fd);
+	return 0;
+}
+
+/* What is there must be what was asked for (LNX-DEV-03). */
+static int verify_node(struct executor *x, int parent, const char *name, struct op_device *op)
+{
+	struct stat node;
+
+	if (fstatat(parent, name, &node, AT_SYMLINK_NOFOLLOW) < 0)
+		return fail(x, "stat", op->target);
+	if ((node.st_mode & S_IFMT) == (op->mode & S_IFMT) &&
+	    (S_ISFIFO(node.st_mode) || node.st_rdev == makedev(op->major, op->minor)))
+		return 0;
+	errno = EEXIST;
+	return fail(x, "mknod", op->target);
+}
+
+/* In a user namespace nobody may make device nodes: the host's own is bound instead. */
+static int bind_node(struct executor *x, struct op_device *op)
+{
+	int tree = sys_open_tree(AT_FDCWD, op->source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	struct stat node;
+	int target, result;
+
+	if (tree < 0 || fstat(tree, &node) < 0)
+		return fail(x, "open_tree", op->source);
+	errno = ENODEV;
+	if ((node.st_mode & S_IFMT) != (op->mode & S_IFMT) ||
+	    node.st_rdev != makedev(op->major, op->minor))
+		return fail(x, "verify", op->source);
+	target = open_file(x, op->target);
+	if (target < 0)
+		return fail(x, "open", op->target);
+	result = attach_tree(x, tree, target, op->target);
+	close(target);
+	close(tree);
+	return result;
+}
+
+int run_device(struct executor *x, struct op_device *op)
+{
+	const char *name;
+	int parent = open_parent(x, op->target, &name), result = 0;
+
+	if (parent < 0)
+		return fail(x, "open", op->target);
+	if (mknodat(parent, name, op->mode, makedev(op->major, op->minor)) == 0) {
+		if (fchownat(parent, name, op->uid, op->gid, AT_SYMLINK_NOFOLLOW) < 0)
+			result = fail(x, "chown", op->target);
+	} else if (errno == EEXIST) {
+		result = verify_node(x, parent, name, op);
+	} else if (errno == EPERM && op->source[0]) {
+		result = bind_node(x, op);
+	} else {
+		result = fail(x, "mknod", op->target);
+	}
+	close(parent);
+	return result;
+}
+
+static bool exists(struct executor *x, const char *path)
+{
+	int fd = open_inside(x, path, O_PATH);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool points_to(int parent, const char *name, const char *text)
+{
+	char now[PATH_MAX];
+	ssize_t length = readlinkat(parent, name, now, sizeof(now));
+
+	return length == (ssize_t)strlen(text) && memcmp(now, text, (size_t)length) == 0;
+}
+
+int run_symlink(struct executor *x, struct op_symlink *op)
+{
+	const char *name;
+	int parent, result = 0;
+
+	if (op->requires[0] && !exists(x, op->requires))
+		return 0;
+	parent = open_parent(x, op->target, &name);
+	if (parent < 0)
+		return fail(x, "open", op->target);
+	if (symlinkat(op->text, parent, name) < 0) {
+		if (errno != EEXIST)
+			result = fail(x, "symlink", op->target);
+		else if (op->replace && !points_to(parent, name, op->text) &&
+			 (unlinkat(parent, name, 0) < 0 || symlinkat(op->text, parent, name) < 0))
+			result = fail(x, "symlink", op->target);
+	}
+	close(parent);
+	return result;
+}
+
+int run_write_proc(struct executor *x, struct op_write_proc *op)
+{
+	struct open_how how = {
+		.flags = O_WRONLY | O_CLOEXEC,
+		/* Not another filesystem mounted into /proc, and no link out of it. */
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+	};
+	size_t size = strlen(op->data);
+	int fd = sys_openat2(x->proc_fd, op->path, &how);
+	ssize_t written;
+
+	if (fd < 0)
+		return fail(x, "open", op->path);
+	written = write(fd, op->data, size);
+	if (written != (ssize_t)size) {
+		if (written >= 0)
+			errno = EIO;
+		(void)fail(x, "write", op->path);
+		close(fd);
+		return -1;
+	}
+	close(fd);
+	return 0;
+}
+
+int run_hostname(struct executor *x, struct op_hostname *op)
+{
+	return sethostname(op->name, strlen(op->name)) < 0 ? fail(x, "sethostname", op->name) : 0;
+}
+
+int run_domainname(struct executor *x, struct op_domainname *op)
+{
+	return setdomainname(op->name, strlen(op->name)) < 0 ? fail(x, "setdomainname", op->name)
+							    : 0;
+}

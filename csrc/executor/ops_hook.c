@@ -1,0 +1,135 @@
+/*
+ * Hooks that run in the container's namespaces.
+ *
+ * The state comes on standard input, what the hook prints is kept for the error's text.
+ * Both are memory files: a hook that never reads or prints without end cannot hang anything.
+ */
+#include "executor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernel.h"
+
+static int write_all(int fd, const char *data)
+{
+	size_t size = strlen(data);
+
+	while (size > 0) {
+		ssize_t written = write(fd, data, size);
+
+		if (written < 0)
+			return -1;
+		data += written;
+		size -= (size_t)written;
+	}
+	return 0;
+}
+
+static int state_file(struct op_hook *op)
+{
+	int fd = memfd_create("state", MFD_CLOEXEC);
+	char pid[16];
+
+	if (fd < 0)
+		return -1;
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	if (write_all(fd, op->state_before) < 0 || write_all(fd, pid) < 0 ||
+	    write_all(fd, op->state_after) < 0 || lseek(fd, 0, SEEK_SET) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void become_hook(struct executor *x, struct op_hook *op, int state, int output, int failed)
+{
+	int error;
+
+	if (setpgid(0, 0) == 0 && (!x->entered || chdir("/") == 0) && dup2(state, 0) == 0 &&
+	    dup2(output, 1) == 1 && dup2(output, 2) == 2 &&
+	    sys_close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
+		execve(op->source, op->args.items, op->env.items);
+	error = errno;
+	(void)!write(failed, &error, sizeof(error));
+	_exit(127);
+}
+
+/* 0: it ended with `status`; 1: it took too long and was killed with all of its group. */
+static int await_hook(pid_t pid, uint32_t timeout, int *status)
+{
+	struct pollfd ended = { .fd = sys_pidfd_open(pid), .events = POLLIN };
+	int late = 0;
+
+	if (timeout > 0 && ended.fd >= 0) {
+		int limit = timeout > INT_MAX / 1000 ? INT_MAX : (int)timeout * 1000;
+
+		if (poll(&ended, 1, limit) == 0) {
+			late = 1;
+			(void)kill(-pid, SIGKILL);
+			(void)kill(pid, SIGKILL);
+		}
+	}
+	if (ended.fd >= 0)
+		close(ended.fd);
+	while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+		;
+	return late;
+}
+
+static int fail_hook(struct executor *x, struct op_hook *op, const char *what, int status,
+		     int output)
+{
+	char tail[sizeof(x->failure.detail)];
+	off_t end = lseek(output, 0, SEEK_END);
+	off_t start = end > (off_t)sizeof(tail) - 1 ? end - (off_t)sizeof(tail) + 1 : 0;
+	ssize_t size = pread(output, tail, sizeof(tail) - 1, start);
+
+	tail[size > 0 ? size : 0] = '\0';
+	errno = status;
+	return fail_detail(x, what, op->source, tail);
+}
+
+static int finish_hook(struct executor *x, struct op_hook *op, pid_t pid, int failed, int output)
+{
+	int error = 0, status = 0, late = await_hook(pid, op->timeout, &status);
+
+	if (read(failed, &error, sizeof(error)) == (ssize_t)sizeof(error)) {
+		errno = error;
+		return fail(x, "execve", op->source);
+	}
+	if (late)
+		return fail_hook(x, op, "hook timeout", (int)op->timeout, output);
+	if (status != 0)
+		return fail_hook(x, op, "hook", status, output);
+	return 0;
+}
+
+int run_hook(struct executor *x, struct op_hook *op)
+{
+	int state = state_file(op), output = memfd_create("output", MFD_CLOEXEC), result;
+	int failed[2];
+	pid_t pid;
+
+	if (state < 0 || output < 0)
+		return fail(x, "memfd_create", op->source);
+	if (pipe2(failed, O_CLOEXEC) < 0)
+		return fail(x, "pipe2", op->source);
+	pid = fork();
+	if (pid < 0)
+		return fail(x, "fork", op->source);
+	if (pid == 0)
+		become_hook(x, op, state, output, failed[1]);
+	close(failed[1]);
+	result = finish_hook(x, op, pid, failed[0], output);
+	close(failed[0]);
+	close(state);
+	close(output);
+	return result;
+}

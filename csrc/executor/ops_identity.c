@@ -1,0 +1,108 @@
+/* Who the program is and what it may do. */
+#include "executor.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <linux/filter.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "kernel.h"
+
+#define LAST_POSSIBLE_CAPABILITY 63u
+
+int run_stdio_owner(struct executor *x, struct op_stdio_owner *op)
+{
+	for (int fd = 0; fd < 3; fd++) {
+		struct stat node;
+
+		if (fstat(fd, &node) < 0)
+			continue; /* closed by the caller */
+		if (S_ISCHR(node.st_mode) && node.st_rdev == makedev(1, 3))
+			continue; /* the host's /dev/null belongs to everybody */
+		/* Files of a read-only or foreign filesystem keep their owner: no harm done. */
+		if (fchown(fd, op->uid, (gid_t)-1) < 0 && errno != EINVAL && errno != EPERM &&
+		    errno != EROFS && errno != EACCES)
+			return fail(x, "chown", "standard streams");
+	}
+	return 0;
+}
+
+int run_bounding(struct executor *x, struct op_bounding *op)
+{
+	for (unsigned int capability = 0; capability <= LAST_POSSIBLE_CAPABILITY; capability++) {
+		if (op->keep & (1ULL << capability))
+			continue;
+		if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) {
+			if (errno == EINVAL)
+				break; /* beyond the kernel's last one */
+			/* EPERM without CAP_SETPCAP matters only if it is there to be dropped. */
+			if (prctl(PR_CAPBSET_READ, capability, 0, 0, 0) == 1)
+				return fail(x, "prctl", "PR_CAPBSET_DROP");
+		}
+	}
+	return 0;
+}
+
+int run_user(struct executor *x, struct op_user *op)
+{
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+		return fail(x, "prctl", "PR_SET_KEEPCAPS");
+	if (op->set_groups && setgroups(op->groups.count, op->groups.items) < 0)
+		return fail(x, "setgroups", "");
+	if (setresgid(op->gid, op->gid, op->gid) < 0)
+		return fail(x, "setresgid", "");
+	if (setresuid(op->uid, op->uid, op->uid) < 0)
+		return fail(x, "setresuid", "");
+	prctl(PR_SET_DUMPABLE, 0);
+	return 0;
+}
+
+int run_capabilities(struct executor *x, struct op_capabilities *op)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = {
+		{ (uint32_t)op->effective, (uint32_t)op->permitted, (uint32_t)op->inheritable },
+		{ (uint32_t)(op->effective >> 32), (uint32_t)(op->permitted >> 32),
+		  (uint32_t)(op->inheritable >> 32) },
+	};
+
+	if (syscall(SYS_capset, &header, data) < 0)
+		return fail(x, "capset", "");
+	if (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0)
+		return fail(x, "prctl", "PR_SET_KEEPCAPS");
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return fail(x, "prctl", "PR_CAP_AMBIENT_CLEAR_ALL");
+	for (unsigned int capability = 0; capability <= LAST_POSSIBLE_CAPABILITY; capability++)
+		if ((op->ambient & (1ULL << capability)) &&
+		    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) < 0)
+			return fail(x, "prctl", "PR_CAP_AMBIENT_RAISE");
+	return 0;
+}
+
+int run_no_new_privs(struct executor *x, struct op_no_new_privs *op)
+{
+	(void)op;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? fail(x, "prctl", "PR_SET_NO_NEW_PRIVS")
+							  : 0;
+}
+
+int run_seccomp(struct executor *x, struct op_seccomp *op)
+{
+	struct sock_fprog program = {
+		.len = (unsigned short)(op->filter.size / sizeof(struct sock_filter)),
+		.filter = (struct sock_filter *)(uintptr_t)op->filter.data,
+	};
+
+	if (op->filter.size / sizeof(struct sock_filter) > BPF_MAXINSNS) {
+		errno = E2BIG;
+		return fail(x, "seccomp", "");
+	}
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, op->flags, &program) < 0)
+		return fail(x, "seccomp", "");
+	return 0;
+}

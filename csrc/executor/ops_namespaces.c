@@ -1,0 +1,130 @@
+/* Entering and leaving namespaces, and the meeting points with the host on the way. */
+#include "executor.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "kernel.h"
+
+static int *slot_of(struct executor *x, uint32_t slot)
+{
+	if (slot < SLOTS)
+		return &x->slots[slot];
+	errno = EBADSLT;
+	(void)fail(x, "read", "slot");
+	return NULL;
+}
+
+int run_open_namespace(struct executor *x, struct op_open_namespace *op)
+{
+	int *fd = slot_of(x, op->slot);
+
+	if (!fd)
+		return -1;
+	*fd = open(op->source, O_RDONLY | O_CLOEXEC);
+	return *fd < 0 ? fail(x, "open", op->source) : 0;
+}
+
+int run_join_namespace(struct executor *x, struct op_join_namespace *op)
+{
+	int *fd = slot_of(x, op->slot);
+
+	if (!fd)
+		return -1;
+	if (setns(*fd, (int)op->kind) < 0)
+		return fail(x, "setns", "");
+	close(*fd);
+	*fd = -1;
+	return 0;
+}
+
+int run_unshare(struct executor *x, struct op_unshare *op)
+{
+	return unshare((int)op->flags) < 0 ? fail(x, "unshare", "") : 0;
+}
+
+/* Without an answer the runtime is gone and with it the container that was to be. */
+static void await_go(int fd)
+{
+	struct message answer;
+	ssize_t size;
+
+	do {
+		size = recv(fd, &answer, sizeof(answer), 0);
+	} while (size < 0 && errno == EINTR);
+	if (size < (ssize_t)MESSAGE_SHORT || answer.kind != MESSAGE_GO)
+		_exit(1);
+}
+
+int run_sync(struct executor *x, struct op_sync *op)
+{
+	/* An ordinary user may write the maps only of a process that it may look into. */
+	bool look = op->stage == STAGE_MAPS && geteuid() != 0;
+
+	if (look)
+		prctl(PR_SET_DUMPABLE, 1);
+	if (send_short(x, x->sync_fd, MESSAGE_STAGE, op->stage, -1) < 0)
+		return fail(x, "sendmsg", "sync");
+	await_go(x->sync_fd);
+	if (look)
+		prctl(PR_SET_DUMPABLE, 0);
+	if (op->stage == STAGE_READY) {
+		close(x->sync_fd);
+		x->sync_fd = -1;
+		x->report_fd = -1;
+	}
+	return 0;
+}
+
+int run_become_root(struct executor *x, struct op_become_root *op)
+{
+	(void)op;
+	if (setresgid(0, 0, 0) < 0)
+		return fail(x, "setresgid", "0");
+	if (setresuid(0, 0, 0) < 0)
+		return fail(x, "setresuid", "0");
+	prctl(PR_SET_DUMPABLE, 0);
+	return 0;
+}
+
+int run_clone_init(struct executor *x, struct op_clone_init *op)
+{
+	/* CLONE_PARENT makes it a child of the runtime; it then takes no exit signal of its own. */
+	struct clone_args arguments = { .flags = (uint64_t)op->flags | CLONE_PARENT };
+	long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
+	char host_pid[16];
+	ssize_t length;
+
+	if (pid < 0)
+		return fail(x, "clone3", "");
+	if (pid > 0)
+		_exit(0);
+	(void)setsid();
+	/* The host's procfs knows this process by the pid that the host needs. */
+	length = readlinkat(x->proc_fd, "self", host_pid, sizeof(host_pid) - 1);
+	if (length < 0)
+		return fail(x, "readlink", "/proc/self");
+	host_pid[length] = '\0';
+	x->failure.pid = atoi(host_pid);
+	if (send_short(x, x->sync_fd, MESSAGE_INIT_PID, 0, -1) < 0)
+		return fail(x, "sendmsg", "sync");
+	return 0;
+}
+
+int run_keyring(struct executor *x, struct op_keyring *op)
+{
+	const long join_session_keyring = 1;
+
+	/* A kernel without keyrings, or an outer container that forbids them: nothing to leak. */
+	if (syscall(SYS_keyctl, join_session_keyring, op->name) < 0 && errno != ENOSYS &&
+	    errno != EPERM)
+		return fail(x, "keyctl", op->name);
+	return 0;
+}

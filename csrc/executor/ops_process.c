@@ -1,0 +1,84 @@
+/* Limits and scheduling of the process, and its loopback interface. */
+#include "executor.h"
+
+#include <errno.h>
+#include <linux/if.h>
+#include <linux/sched/types.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/personality.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "kernel.h"
+
+#define IOPRIO_WHO_PGRP 2
+
+int run_loopback(struct executor *x, struct op_loopback *op)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), result = 0;
+	struct ifreq request = { .ifr_name = "lo" };
+
+	(void)op;
+	if (fd < 0) /* a kernel without IPv4 has other ways */
+		fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return fail(x, "socket", "lo");
+	if (ioctl(fd, SIOCGIFFLAGS, &request) < 0) {
+		result = fail(x, "ioctl", "lo");
+	} else {
+		request.ifr_flags |= IFF_UP;
+		if (ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+			result = fail(x, "ioctl", "lo");
+	}
+	close(fd);
+	return result;
+}
+
+int run_rlimit(struct executor *x, struct op_rlimit *op)
+{
+	struct rlimit64 limit = { .rlim_cur = op->soft, .rlim_max = op->hard };
+
+	return syscall(SYS_prlimit64, 0, op->resource, &limit, NULL) < 0 ? fail(x, "prlimit", "")
+									  : 0;
+}
+
+int run_personality(struct executor *x, struct op_personality *op)
+{
+	return personality(op->domain) < 0 ? fail(x, "personality", "") : 0;
+}
+
+int run_io_priority(struct executor *x, struct op_io_priority *op)
+{
+	return syscall(SYS_ioprio_set, IOPRIO_WHO_PGRP, 0, op->value) < 0
+		       ? fail(x, "ioprio_set", "")
+		       : 0;
+}
+
+int run_scheduler(struct executor *x, struct op_scheduler *op)
+{
+	struct sched_attr attributes = {
+		.size = sizeof(attributes),
+		.sched_policy = op->policy,
+		.sched_flags = op->flags,
+		.sched_nice = (int32_t)op->nice,
+		.sched_priority = op->priority,
+		.sched_runtime = op->runtime,
+		.sched_deadline = op->deadline,
+		.sched_period = op->period,
+	};
+
+	return syscall(SYS_sched_setattr, 0, &attributes, 0) < 0 ? fail(x, "sched_setattr", "") : 0;
+}
+
+int run_memory_policy(struct executor *x, struct op_memory_policy *op)
+{
+	unsigned long nodes = (unsigned long)op->nodes;
+
+	/* The kernel takes one bit less than the number it is given. */
+	return syscall(SYS_set_mempolicy, op->mode, op->nodes ? &nodes : NULL,
+		       op->nodes ? 8 * sizeof(nodes) + 1 : 0) < 0
+		       ? fail(x, "set_mempolicy", "")
+		       : 0;
+}

@@ -1,0 +1,215 @@
+/* The program: where it is, when it may start, and becoming it. */
+#include "executor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernel.h"
+
+#define PASSWD_LIMIT (1 << 20)
+
+/* The home directory of `uid` in one line NAME:PW:UID:GID:GECOS:HOME:SHELL, or null. */
+static const char *home_in_line(char *line, uint32_t uid)
+{
+	char *field[7], *end;
+	int count = 0;
+
+	for (char *at = line; at && count < 7; count++) {
+		field[count] = at;
+		at = strchr(at, ':');
+		if (at)
+			*at++ = '\0';
+	}
+	if (count < 6 || field[2][0] < '0' || field[2][0] > '9' || field[5][0] != '/')
+		return NULL;
+	return strtoul(field[2], &end, 10) == uid && *end == '\0' ? field[5] : NULL;
+}
+
+/* Look through the complete lines of `text`; what is behind the last one is returned. */
+static char *scan_lines(char *text, uint32_t uid, const char **home)
+{
+	char *end;
+
+	while (!*home && (end = strchr(text, '\n'))) {
+		*end = '\0';
+		*home = home_in_line(text, uid);
+		text = end + 1;
+	}
+	return text;
+}
+
+/* The image's file may be a FIFO, a device or without end: regular, non-blocking, limited. */
+static int open_passwd(void)
+{
+	struct open_how how = { .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+				.resolve = RESOLVE_NO_MAGICLINKS };
+	int fd = sys_openat2(AT_FDCWD, "/etc/passwd", &how);
+	struct stat node;
+
+	if (fd >= 0 && (fstat(fd, &node) < 0 || !S_ISREG(node.st_mode))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+int run_home(struct executor *x, struct op_home *op)
+{
+	static char text[8192];
+	const char *home = NULL;
+	size_t kept = 0, total = 0;
+	int fd = open_passwd();
+
+	while (fd >= 0 && !home && total < PASSWD_LIMIT) {
+		ssize_t size = read(fd, text + kept, sizeof(text) - 2 - kept);
+		char *rest;
+
+		if (size < 0)
+			break;
+		total += (size_t)size;
+		kept += (size_t)size;
+		if (size == 0)
+			text[kept++] = '\n'; /* the last line may lack its end */
+		text[kept] = '\0';
+		rest = scan_lines(text, op->uid, &home);
+		if (home || size == 0)
+			break;
+		kept = strlen(rest);
+		if (kept == sizeof(text) - 2)
+			kept = 0; /* a line as long as this is none */
+		memmove(text, rest, kept);
+	}
+	snprintf(x->home, sizeof(x->home), "HOME=%s", home ? home : "/");
+	x->has_home = true;
+	if (fd >= 0)
+		close(fd);
+	return 0;
+}
+
+int run_umask(struct executor *x, struct op_umask *op)
+{
+	(void)x;
+	umask((mode_t)op->mask);
+	return 0;
+}
+
+/* The kernel marks a directory outside the root as unreachable (CVE-2024-21626). */
+static bool inside_root(void)
+{
+	char path[PATH_MAX];
+
+	return syscall(SYS_getcwd, path, sizeof(path)) > 0 && path[0] == '/';
+}
+
+int run_chdir(struct executor *x, struct op_chdir *op)
+{
+	if (chdir(op->path) < 0)
+		return op->optional ? 0 : fail(x, "chdir", op->path);
+	if (!inside_root()) {
+		errno = EPERM;
+		return fail(x, "verify", op->path);
+	}
+	return 0;
+}
+
+static int check_executable(const char *path)
+{
+	struct stat node;
+
+	if (stat(path, &node) < 0)
+		return -1;
+	if (S_ISDIR(node.st_mode)) {
+		errno = EISDIR;
+		return -1;
+	}
+	if (!S_ISREG(node.st_mode)) {
+		errno = EACCES;
+		return -1;
+	}
+	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS);
+}
+
+/* One entry of PATH with the file's name behind it; an empty entry is the directory itself. */
+static bool join_path(char *to, size_t size, const char *directory, size_t length, const char *file)
+{
+	int written = snprintf(to, size, "%.*s%s%s", (int)length, directory, length ? "/" : "./", file);
+
+	return written > 0 && (size_t)written < size;
+}
+
+static int search(struct executor *x, const char *file, const char *path)
+{
+	int error = ENOENT;
+
+	for (;;) {
+		size_t length = strcspn(path, ":");
+
+		if (join_path(x->program, sizeof(x->program), path, length, file)) {
+			if (check_executable(x->program) == 0)
+				return 0;
+			if (errno == EACCES)
+				error = EACCES; /* as execvp(3): go on, but remember */
+		}
+		if (path[length] == '\0')
+			break;
+		path += length + 1;
+	}
+	errno = error;
+	return fail(x, "search", file);
+}
+
+int run_find_executable(struct executor *x, struct op_find_executable *op)
+{
+	x->has_program = true;
+	if (!strchr(op->file, '/'))
+		return search(x, op->file, op->path);
+	if (strlen(op->file) >= sizeof(x->program)) {
+		errno = ENAMETOOLONG;
+		return fail(x, "find", op->file);
+	}
+	strcpy(x->program, op->file);
+	return check_executable(x->program) < 0 ? fail(x, "find", op->file) : 0;
+}
+
+int run_wait_start(struct executor *x, struct op_wait_start *op)
+{
+	(void)op;
+	for (;;) {
+		int starter = accept4(x->gate_fd, NULL, NULL, SOCK_CLOEXEC);
+		struct message order;
+		ssize_t size;
+
+		if (starter < 0) {
+			if (errno == EINTR || errno == ECONNABORTED)
+				continue;
+			return fail(x, "accept4", "start gate");
+		}
+		do {
+			size = recv(starter, &order, sizeof(order), 0);
+		} while (size < 0 && errno == EINTR);
+		if (size >= (ssize_t)MESSAGE_SHORT && order.kind == MESSAGE_GO) {
+			x->report_fd = starter;
+			close(x->gate_fd);
+			x->gate_fd = -1;
+			return 0;
+		}
+		/* Somebody who only looked whether this process still waits. */
+		close(starter);
+	}
+}
+
+int run_exec(struct executor *x, struct op_exec *op)
+{
+	/* Announced, so that its end without a failure report is known to be success. */
+	if (send_short(x, x->report_fd, MESSAGE_EXEC, 0, -1) < 0)
+		return fail(x, "sendmsg", "start gate");
+	if (x->has_home)
+		op->env.items[op->env.count] = x->home; /* the list has room for one more */
+	execve(x->has_program ? x->program : op->args.items[0], op->args.items, op->env.items);
+	return fail(x, "execve", op->args.items[0]);
+}

@@ -1,0 +1,224 @@
+/*
+ * Paths of the container.
+ *
+ * The root filesystem is hostile: each component may be a symbolic link that points to the
+ * host, and another container may exchange it at any moment.  openat2(2) resolves in the
+ * root's descriptor; where something is missing, it is made component by component, each
+ * opened without following links.
+ */
+#include "executor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernel.h"
+
+#define LINK_LIMIT 40
+#define RACE_RETRIES 1000
+
+static int open_how(struct executor *x, const char *path, int flags, uint64_t resolve)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(uint32_t)(flags | O_CLOEXEC),
+		.resolve = resolve | RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd, tries = 0;
+
+	/* EAGAIN: a rename anywhere on the host raced with ".."; the kernel asks to try again. */
+	do {
+		fd = sys_openat2(x->root_fd, path, &how);
+	} while (fd < 0 && (errno == EAGAIN || errno == EINTR) && ++tries < RACE_RETRIES);
+	return fd;
+}
+
+int open_inside(struct executor *x, const char *path, int flags)
+{
+	return open_how(x, path, flags, 0);
+}
+
+int open_real_directory(struct executor *x, const char *path)
+{
+	int fd = open_how(x, path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+
+	if (fd >= 0 || errno != ENOENT)
+		return fd;
+	fd = open_directory(x, path, 0755);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return open_how(x, path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+}
+
+/* A path on its way: `done` is free of links, `rest` is still to be walked. */
+struct walk {
+	char done[PATH_MAX];
+	char rest[PATH_MAX];
+	int links;
+};
+
+static int walk_start(struct walk *w, const char *path)
+{
+	w->done[0] = '\0';
+	w->links = 0;
+	if (strlen(path) >= sizeof(w->rest)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(w->rest, path);
+	return 0;
+}
+
+/* Take the next component off `rest`; false at the end. */
+static bool walk_next(struct walk *w, char name[NAME_MAX + 1])
+{
+	char *at = w->rest;
+	size_t length;
+
+	for (;;) {
+		at += strspn(at, "/");
+		length = strcspn(at, "/");
+		if (length == 0 || length > NAME_MAX)
+			return false;
+		memcpy(name, at, length);
+		name[length] = '\0';
+		at += length;
+		if (strcmp(name, ".") == 0)
+			continue;
+		if (strcmp(name, "..") != 0)
+			break;
+		/* ".." at the root stays there, as in every root. */
+		char *slash = strrchr(w->done, '/');
+
+		if (slash)
+			*slash = '\0';
+	}
+	memmove(w->rest, at, strlen(at) + 1);
+	return true;
+}
+
+static int walk_parent(struct executor *x, const struct walk *w)
+{
+	return open_how(x, w->done[0] ? w->done : "/", O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+}
+
+static int walk_enter(struct walk *w, const char *name)
+{
+	size_t length = strlen(w->done);
+
+	if (length + 1 + strlen(name) >= sizeof(w->done)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	w->done[length] = '/';
+	strcpy(w->done + length + 1, name);
+	return 0;
+}
+
+/* Put a link's text in front of what is left; an absolute one starts at the root again. */
+static int walk_link(struct walk *w, int parent, const char *name)
+{
+	char text[PATH_MAX], rest[PATH_MAX];
+	ssize_t length = readlinkat(parent, name, text, sizeof(text) - 1);
+	int size;
+
+	if (length < 0)
+		return -1;
+	if (++w->links > LINK_LIMIT) {
+		errno = ELOOP;
+		return -1;
+	}
+	text[length] = '\0';
+	size = snprintf(rest, sizeof(rest), "%s/%s", text, w->rest);
+	if (size < 0 || (size_t)size >= sizeof(rest)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(w->rest, rest, (size_t)size + 1);
+	if (text[0] == '/')
+		w->done[0] = '\0';
+	return 0;
+}
+
+/* 1: `name` is a link and was followed; 0: it is something else or nothing; -1: error. */
+static int walk_follow(struct walk *w, int parent, const char *name)
+{
+	struct stat node;
+
+	if (fstatat(parent, name, &node, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -1;
+	if (!S_ISLNK(node.st_mode))
+		return 0;
+	return walk_link(w, parent, name) < 0 ? -1 : 1;
+}
+
+int open_directory(struct executor *x, const char *path, mode_t mode)
+{
+	int fd = open_inside(x, path, O_PATH | O_DIRECTORY);
+	char name[NAME_MAX + 1];
+	struct walk w;
+
+	if (fd >= 0 || errno != ENOENT || walk_start(&w, path) < 0)
+		return fd;
+	while (walk_next(&w, name)) {
+		int parent = walk_parent(x, &w), followed;
+
+		if (parent < 0)
+			return -1;
+		followed = walk_follow(&w, parent, name);
+		if (followed == 0 && (mkdirat(parent, name, mode) < 0 && errno != EEXIST))
+			followed = -1;
+		close(parent);
+		if (followed < 0 || (followed == 0 && walk_enter(&w, name) < 0))
+			return -1;
+	}
+	return walk_parent(x, &w);
+}
+
+int open_parent(struct executor *x, const char *path, const char **name)
+{
+	const char *slash = strrchr(path, '/');
+	char directory[PATH_MAX];
+
+	*name = slash ? slash + 1 : path;
+	if (!slash || slash == path)
+		return open_inside(x, "/", O_PATH | O_DIRECTORY);
+	if ((size_t)(slash - path) >= sizeof(directory)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(directory, path, (size_t)(slash - path));
+	directory[slash - path] = '\0';
+	return open_directory(x, directory, 0755);
+}
+
+int open_file(struct executor *x, const char *path)
+{
+	int fd = open_inside(x, path, O_PATH);
+	char name[NAME_MAX + 1];
+	struct walk w;
+
+	if (fd >= 0 || errno != ENOENT || walk_start(&w, path) < 0)
+		return fd;
+	while (walk_next(&w, name)) {
+		bool last = w.rest[strspn(w.rest, "/")] == '\0';
+		int parent = walk_parent(x, &w), followed, made = -1;
+
+		if (parent < 0)
+			return -1;
+		followed = walk_follow(&w, parent, name);
+		if (followed == 0 && last)
+			made = openat(parent, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+		else if (followed == 0 && (mkdirat(parent, name, 0755) < 0 && errno != EEXIST))
+			followed = -1;
+		close(parent);
+		if (followed < 0 || (followed == 0 && last))
+			return made;
+		if (followed == 0 && walk_enter(&w, name) < 0)
+			return -1;
+	}
+	errno = ENOENT;
+	return -1;
+}

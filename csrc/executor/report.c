@@ -1,0 +1,67 @@
+/* What went wrong, as facts: which operation, which call, on what, which errno. */
+#include "executor.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static void copy(char *to, size_t size, const char *from)
+{
+	size_t length = strnlen(from, size - 1);
+
+	memcpy(to, from, length);
+	to[length] = '\0';
+}
+
+int fail_detail(struct executor *x, const char *call, const char *argument, const char *detail)
+{
+	x->failure.error = errno;
+	copy(x->failure.call, sizeof(x->failure.call), call);
+	copy(x->failure.argument, sizeof(x->failure.argument), argument);
+	copy(x->failure.detail, sizeof(x->failure.detail), detail);
+	return -1;
+}
+
+int fail(struct executor *x, const char *call, const char *argument)
+{
+	return fail_detail(x, call, argument, "");
+}
+
+int send_message(int fd, const void *data, size_t size, int attached_fd)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec part = { .iov_base = (void *)(uintptr_t)data, .iov_len = size };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	ssize_t sent;
+
+	if (attached_fd >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.header), &attached_fd, sizeof(int));
+	}
+	do {
+		sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+	} while (sent < 0 && errno == EINTR);
+	return sent == (ssize_t)size ? 0 : -1;
+}
+
+int send_short(struct executor *x, int fd, uint32_t kind, uint32_t value, int attached_fd)
+{
+	x->failure.kind = kind;
+	x->failure.value = value;
+	return send_message(fd, &x->failure, MESSAGE_SHORT, attached_fd);
+}
+
+void report_failure(struct executor *x)
+{
+	x->failure.kind = MESSAGE_FAILURE;
+	x->failure.value = x->step;
+	(void)send_message(x->report_fd, &x->failure, sizeof(x->failure), -1);
+}

@@ -1,0 +1,124 @@
+/*
+ * Starting the executor.
+ *
+ * The interpreter's memory is not copied: the child borrows it (CLONE_VM) while the parent
+ * sleeps (CLONE_VFORK) and leaves it by execveat(2).  Until then it makes system calls only.
+ */
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef AT_EMPTY_PATH
+#define AT_EMPTY_PATH 0x1000
+#endif
+
+/*
+ * Inline, because the child returns on the parent's stack: through a function it would
+ * come back over a return address that its own later calls have overwritten.
+ */
+static inline __attribute__((always_inline)) long raw_clone3(struct clone_args *arguments)
+{
+#if defined(__x86_64__)
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(SYS_clone3), "D"(arguments), "S"(sizeof(*arguments))
+			 : "rcx", "r11", "memory");
+	return result;
+#elif defined(__aarch64__)
+	register long number __asm__("x8") = SYS_clone3;
+	register long first __asm__("x0") = (long)arguments;
+	register long second __asm__("x1") = sizeof(*arguments);
+
+	__asm__ volatile("svc 0" : "+r"(first) : "r"(number), "r"(second) : "memory");
+	return first;
+#else
+	/* Elsewhere the child gets a copy of the memory and everything is as usual. */
+	long result;
+
+	arguments->flags &= ~(uint64_t)(CLONE_VM | CLONE_VFORK);
+	result = syscall(SYS_clone3, arguments, sizeof(*arguments));
+	return result < 0 ? -errno : result;
+#endif
+}
+
+static int keep_across_exec(int fd)
+{
+	return fcntl(fd, F_SETFD, 0);
+}
+
+static __attribute__((noinline)) long start(struct oci_spawn *spawn, struct clone_args *arguments,
+					    char **argv, volatile int *child_error)
+{
+	static char *const no_environment[] = { NULL };
+	long pid = raw_clone3(arguments);
+
+	if (pid != 0)
+		return pid;
+	if (keep_across_exec(spawn->plan_fd) == 0 && keep_across_exec(spawn->sync_fd) == 0 &&
+	    keep_across_exec(spawn->gate_fd) == 0)
+		syscall(SYS_execveat, spawn->executor_fd, "", argv, no_environment, AT_EMPTY_PATH);
+	*child_error = errno;
+	_exit(127);
+}
+
+int oci_spawn(struct oci_spawn *spawn)
+{
+	struct clone_args arguments = {
+		.flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_CLEAR_SIGHAND |
+			 (uint64_t)spawn->clone_flags,
+		.pidfd = (uint64_t)(uintptr_t)&spawn->pidfd,
+		.exit_signal = SIGCHLD,
+	};
+	char plan[12], sync[12], gate[12];
+	char *argv[] = { "ociruntime-init", plan, sync, gate, NULL };
+	volatile int child_error = 0;
+	sigset_t all, before;
+	long pid;
+
+	if (spawn->cgroup_fd >= 0) {
+		arguments.flags |= CLONE_INTO_CGROUP;
+		arguments.cgroup = (uint64_t)spawn->cgroup_fd;
+	}
+	snprintf(plan, sizeof(plan), "%d", spawn->plan_fd);
+	snprintf(sync, sizeof(sync), "%d", spawn->sync_fd);
+	snprintf(gate, sizeof(gate), "%d", spawn->gate_fd);
+	spawn->failed = "clone3";
+	/* No handler of the interpreter may run in the child; the executor clears the mask. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	pid = start(spawn, &arguments, argv, &child_error);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (pid < 0)
+		return (int)pid;
+	spawn->pid = (int)pid;
+	if (child_error) {
+		spawn->failed = "execveat";
+		return -child_error;
+	}
+	return 0;
+}
+
+long oci_bpf(int command, void *attributes, unsigned int size)
+{
+	long result = syscall(SYS_bpf, command, attributes, size);
+
+	return result < 0 ? -errno : result;
+}
+
+int oci_prctl(int option, unsigned long argument)
+{
+	int result = prctl(option, argument, 0, 0, 0);
+
+	return result < 0 ? -errno : result;
+}

@@ -1,0 +1,40 @@
+"""Build description of ``ociruntime._shim``: the system calls that Python cannot make itself.
+
+``setup.py`` takes ``ffibuilder`` from here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cffi import FFI
+
+HERE = Path(__file__).resolve().parent
+
+ffibuilder = FFI()
+
+ffibuilder.cdef(
+    """
+    struct oci_spawn {
+        int executor_fd;
+        int plan_fd;
+        int sync_fd;
+        int gate_fd;
+        int cgroup_fd;
+        unsigned long clone_flags;
+        int pid;
+        int pidfd;
+        const char *failed;
+    };
+    int oci_spawn(struct oci_spawn *spawn);
+    long oci_bpf(int command, void *attributes, unsigned int size);
+    int oci_prctl(int option, unsigned long argument);
+    """
+)
+
+ffibuilder.set_source(
+    "ociruntime._shim",
+    (HERE / "shim.h").read_text(encoding="utf-8")
+    + (HERE / "shim.c").read_text(encoding="utf-8").replace('#include "shim.h"', ""),
+    extra_compile_args=["-std=gnu11", "-O2", "-Wall", "-Wextra"],
+)

@@ -1,0 +1,97 @@
+"""What the host and the executor say to each other.
+
+One SOCK_SEQPACKET pair for creation; the start gate is a listening socket of the same
+kind in the state directory.  Each message is one packet.
+
+    create                          executor (then init)
+      | ---- clone3, execveat ------->  |
+      |                                 |  operations ...
+      | <--- INIT_PID ----------------  |  only when born by clone_init
+      | <--- STAGE maps --------------  |  only with a new user namespace
+      | ---- GO (maps are written) -->  |
+      | <--- STAGE cgroup ------------  |
+      | ---- GO (it is inside) ------>  |
+      | <--- CONSOLE + master --------  |  only with a terminal
+      | <--- STAGE hooks -------------  |  only with prestart or createRuntime hooks
+      | ---- GO (they have run) ----->  |
+      | <--- STAGE ready -------------  |
+      |  state is written, renamed      |
+      | ---- GO --------------------->  |  from here on it outlives the creator
+                                        |
+    start                               |  accept on the gate
+      | ---- connect, GO ------------>  |  startContainer hooks, seccomp
+      | <--- EXEC --------------------  |
+      | <--- end of file -------------  |  execve closed the descriptor
+
+At any point instead: FAILURE, then end of file.  End of file alone means that the
+executor was killed; for the executor it means that its creator was, and it exits.
+A connection to the gate that ends without GO is somebody looking whether it still
+waits; the executor goes back to waiting.
+"""
+
+from __future__ import annotations
+
+from _socket import SOL_SOCKET
+from _struct import Struct
+
+from ociruntime.errors import HostError
+from ociruntime.plan.ops import MESSAGE_FAILURE, MESSAGE_GO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+
+SCM_RIGHTS = 1
+MSG_CMSG_CLOEXEC = 0x40000000
+MSG_NOSIGNAL = 0x4000
+
+SHORT = Struct("=IIii")
+LONG = Struct("=IIii32s512s3072s")
+ANCILLARY_SPACE = 24  # one descriptor
+
+
+class Message:
+    """One message of the executor; the last three are empty but for a failure.
+
+    ``value`` is the stage or the operation's index; ``error`` an errno (a wait status for a
+    hook); ``fd`` a received descriptor or -1.
+    """
+
+    __slots__ = ("argument", "call", "detail", "error", "fd", "kind", "pid", "value")
+
+    def __init__(self, data: bytes, fd: int = -1) -> None:
+        self.kind, self.value, self.pid, self.error = SHORT.unpack_from(data)
+        self.call = self.argument = self.detail = ""
+        self.fd = fd
+        if self.kind == MESSAGE_FAILURE and len(data) == LONG.size:
+            self.call, self.argument, self.detail = map(_text, LONG.unpack(data)[4:])
+
+
+def _text(field: bytes) -> str:
+    return field.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+def receive(channel: socket) -> Message | None:
+    """The next message, or None at the end of file.  Raises HostError."""
+    try:
+        data, ancillary, _, _ = channel.recvmsg(LONG.size, ANCILLARY_SPACE, MSG_CMSG_CLOEXEC)
+    except ConnectionResetError:
+        return None
+    except OSError as error:
+        raise HostError("hear from the executor", error) from None
+    if len(data) < SHORT.size:
+        return None
+    fd = -1
+    for level, kind, content in ancillary:
+        if level == SOL_SOCKET and kind == SCM_RIGHTS:
+            fd = int.from_bytes(content[:4], "little")
+    return Message(data, fd)
+
+
+def go(channel: socket) -> bool:
+    """Let the executor go on; False if it is gone."""
+    try:
+        channel.send(SHORT.pack(MESSAGE_GO, 0, 0, 0), MSG_NOSIGNAL)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,108 @@
+"""Starting the executor: descriptors, one clone3(2), one execveat(2)."""
+
+from __future__ import annotations
+
+import posix
+from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_SEQPACKET, socket, socketpair
+
+from ociruntime.errors import HostError
+from ociruntime.executor.image import plan_file, sealed_executor
+from ociruntime.plan.codec import encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.plan.plan import Plan
+
+
+class Executor:
+    """A started executor: ``channel`` speaks with it; ``pid`` and ``pidfd`` are those of the
+    process that becomes the container's first (of its parent until INIT_PID says otherwise).
+    """
+
+    __slots__ = ("channel", "pid", "pidfd", "plan")
+
+    def __init__(self, plan: Plan, pid: int, pidfd: int, channel: socket) -> None:
+        self.plan = plan
+        self.pid = pid
+        self.pidfd = pidfd
+        self.channel = channel
+
+    def became(self, pid: int) -> None:
+        """The init process was born from the started one.  Raises HostError."""
+        self.reap()
+        posix.close(self.pidfd)
+        self.pid = pid
+        try:
+            self.pidfd = posix.pidfd_open(pid)
+        except OSError as error:
+            raise HostError(f"open the init process {pid}", error) from None
+
+    def reap(self) -> None:
+        """Wait for the process's end; it is our child."""
+        try:
+            posix.waitpid(self.pid, 0)
+        except OSError:
+            pass  # reaped before
+
+    def kill(self) -> None:
+        """End it, whatever it does, and wait for that."""
+        from _signal import pidfd_send_signal  # type: ignore[attr-defined]
+
+        try:
+            pidfd_send_signal(self.pidfd, 9)
+        except OSError:
+            pass  # ended before
+        self.reap()
+
+
+def spawn(plan: Plan, gate: socket, cgroup_fd: int) -> Executor:
+    """Start the executor on ``plan``, in the v2 cgroup ``cgroup_fd`` (-1: where we are).
+
+    Raises HostError.
+    """
+    from ociruntime._shim import ffi, lib
+
+    ours, theirs = _pair()
+    executor_fd = sealed_executor()
+    plan_fd = plan_file(encode(plan))
+    request = ffi.new(
+        "struct oci_spawn *",
+        {
+            "executor_fd": executor_fd,
+            "plan_fd": plan_fd,
+            "sync_fd": theirs.fileno(),
+            "gate_fd": gate.fileno(),
+            "cgroup_fd": cgroup_fd,
+            "clone_flags": plan.clone_flags,
+        },
+    )
+    result = lib.oci_spawn(request)
+    posix.close(executor_fd)
+    posix.close(plan_fd)
+    theirs.close()
+    if result < 0:
+        ours.close()
+        raise _refused(-result, ffi.string(request.failed).decode())
+    return Executor(plan, request.pid, request.pidfd, ours)
+
+
+def _pair() -> tuple[socket, socket]:
+    try:
+        return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC)
+    except OSError as error:
+        raise HostError("make a socket pair", error) from None
+
+
+REFUSALS: dict[int, str] = {
+    1: "new namespaces need root, or a user namespace",
+    11: "a limit on processes is reached: pids.max of the cgroup, or RLIMIT_NPROC",
+    16: "the cgroup cannot take processes: it has controllers enabled for its children",
+    22: "the kernel lacks one of the namespaces that linux.namespaces asks for",
+    28: "a limit on namespaces is reached: /proc/sys/user/max_*_namespaces",
+    38: "the kernel is older than 5.7, or a seccomp filter around us forbids clone3",
+}
+
+
+def _refused(errno: int, call: str) -> HostError:
+    error = OSError(errno, posix.strerror(errno))
+    return HostError(f"start the container's first process: {call}", error, REFUSALS.get(errno, ""))
