@@ -1,0 +1,56 @@
+"""Closing words of a test run: how many passed, failed and were skipped, and why.
+
+    tools/test_summary.py REPORT.xml
+
+Reads the JUnit report that pytest writes.  Exit status 1 if there is none, which
+means that the run broke off.
+"""
+
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
+from pathlib import Path
+
+OUTCOMES = {"failure": "failed", "error": "broken", "skipped": "skipped"}
+
+
+def outcome(case: ET.Element) -> tuple[str, str]:
+    """(``passed``, ``failed``, ``broken``, ``skipped`` or ``deviating``, the reason)."""
+    for child in case:
+        if child.tag == "skipped" and child.get("type") == "pytest.xfail":
+            return "deviating", child.get("message", "")
+        if child.tag in OUTCOMES:
+            return OUTCOMES[child.tag], child.get("message", "")
+    return "passed", ""
+
+
+def summary(cases: list[ET.Element]) -> list[str]:
+    """Lines to print."""
+    outcomes = [outcome(case) for case in cases]
+    counts = Counter(kind for kind, _ in outcomes)
+    ran = len(outcomes) - counts["skipped"]
+    words = [f"{counts[kind]} {kind}" for kind in ("passed", "failed", "broken", "deviating")]
+    lines = [f"{ran} tests ran: {', '.join(words)}; {counts['skipped']} skipped"]
+    for kind in ("skipped", "deviating"):
+        reasons = Counter(reason or "no reason" for found, reason in outcomes if found == kind)
+        lines += [f"  {count:4d} {kind}: {reason}" for reason, count in reasons.most_common()]
+    for case, (kind, _) in zip(cases, outcomes, strict=True):
+        if kind in ("failed", "broken"):
+            lines.append(f"  {kind}: {case.get('classname')}::{case.get('name')}")
+    return lines
+
+
+def main() -> int:
+    report = Path(sys.argv[1])
+    if not report.exists():
+        print("the test run broke off: there is no report")
+        return 1
+    print()
+    print("\n".join(summary(list(ET.parse(report).iter("testcase")))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
