@@ -1,7 +1,7 @@
 """The command line's grammar: what runc and crun accept, both of them.
 
 runc takes one dash or two for a long name and a value for a boolean; crun takes bundled
-shorts (``-it``), a value glued to its short (``-b/dir``) and unique abbreviations.  Callers
+shorts (``-it``), a path glued to its short (``-b/dir``) and unique abbreviations.  Callers
 use some of each (go-runc sends ``-no-subreaper``), so all of it is understood.  Options may
 stand before or after the arguments; ``--`` ends them.  The last one of a repeated option wins.
 """
@@ -117,6 +117,9 @@ def _read_shorts(
             continue
         rest = word[index + 1 :]
         if rest:
+            # Only what cannot be a misspelled long name is a glued value: "-b/dir", "-itb=dir".
+            if rest[0] not in "=/.":
+                raise _unknown(word[1:].partition("=")[0], tables)
             _store(option, rest.removeprefix("="), arguments)
             return 0
         if not following:
