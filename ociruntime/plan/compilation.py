@@ -1,0 +1,84 @@
+"""What the passes share while one plan is being compiled."""
+
+from __future__ import annotations
+
+from ociruntime.linux import CLONE_NEWCGROUP
+from ociruntime.plan import operations
+from ociruntime.plan.ops import STAGE_CGROUP
+from ociruntime.plan.plan import Plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.plan.facts import HostFacts, Request
+    from ociruntime.plan.plan import Operation
+    from ociruntime.spec.document import Config, Linux
+
+
+class Compilation:
+    """One run of the compiler.
+
+    The passes read ``config``, ``linux`` (empty where config.json has none), ``facts`` and
+    ``request``, and append to ``plan``.  The namespaces pass fills in ``new`` and ``joined``
+    (CLONE_NEW* masks) and ``trees`` (index in ``mounts`` -> slot of its open_tree); the
+    mounts pass fills in ``read_only_later`` (target, index in ``mounts``).
+    """
+
+    __slots__ = (
+        "config",
+        "facts",
+        "in_cgroup",
+        "in_new_cgroup_namespace",
+        "joined",
+        "linux",
+        "new",
+        "next_slot",
+        "plan",
+        "read_only_later",
+        "request",
+        "trees",
+    )
+
+    def __init__(self, config: Config, facts: HostFacts, request: Request) -> None:
+        self.config = config
+        self.linux: Linux = config.get("linux") or {}
+        self.facts = facts
+        self.request = request
+        self.plan = Plan(preserve_fds=request.preserve_fds)
+        self.new = 0
+        self.joined = 0
+        self.next_slot = 0
+        self.trees: dict[int, int] = {}
+        self.read_only_later: list[tuple[str, int]] = []
+        self.in_cgroup = False
+        self.in_new_cgroup_namespace = False
+
+    def add(self, operation: Operation) -> None:
+        """Append an operation."""
+        self.plan.operations.append(operation)
+
+    def warn(self, text: str) -> None:
+        """Append a warning for the log."""
+        self.plan.warnings.append(text)
+
+    def take_slot(self) -> int:
+        """A slot number that nothing else uses."""
+        slot = self.next_slot
+        self.next_slot += 1
+        return slot
+
+    def require_cgroup(self) -> None:
+        """Have the process in its cgroup from here on.
+
+        As late as anything needs it, so that the host attaches while the mounts are made: on
+        cgroup v1 the attach waits for an RCU grace period.
+        """
+        if not self.in_cgroup:
+            self.in_cgroup = True
+            self.add(operations.sync(stage=STAGE_CGROUP, where="linux.cgroupsPath"))
+
+    def enter_cgroup_namespace(self) -> None:
+        """Make the new cgroup namespace, if there is to be one: its root is the own cgroup."""
+        if self.new & CLONE_NEWCGROUP and not self.in_new_cgroup_namespace:
+            self.in_new_cgroup_namespace = True
+            self.require_cgroup()
+            self.add(operations.unshare(flags=CLONE_NEWCGROUP, where="linux.namespaces"))

@@ -1,0 +1,57 @@
+"""config.json and what is known of the host in, the plan out.
+
+The passes run in this order; each appends its operations.
+"""
+
+from __future__ import annotations
+
+from ociruntime.plan.compilation import Compilation
+from ociruntime.plan.devices import compile_devices
+from ociruntime.plan.hooks import compile_create_hooks
+from ociruntime.plan.mounts import compile_mounts, compile_read_only_mounts
+from ociruntime.plan.namespace_settings import compile_namespace_settings
+from ociruntime.plan.namespaces import compile_namespaces
+from ociruntime.plan.process import compile_process
+from ociruntime.plan.rootfs import (
+    compile_entry,
+    compile_path_restrictions,
+    compile_root,
+    compile_working_directory,
+)
+from ociruntime.plan.unsupported import refuse_unsupported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ociruntime.plan.facts import HostFacts, Request
+    from ociruntime.plan.plan import Plan
+    from ociruntime.spec.document import Config
+
+PASSES: tuple[Callable[[Compilation], None], ...] = (
+    refuse_unsupported,
+    compile_namespaces,
+    compile_root,
+    compile_mounts,
+    compile_devices,
+    compile_read_only_mounts,
+    compile_namespace_settings,
+    Compilation.enter_cgroup_namespace,
+    compile_create_hooks,
+    compile_working_directory,
+    compile_path_restrictions,
+    compile_entry,
+    compile_process,
+)
+
+
+def compile_plan(config: Config, facts: HostFacts, request: Request) -> Plan:
+    """What the executor has to do for this container on this host.
+
+    ``config`` has been checked (spec/check.py, spec/validate.py).  Raises ConfigError for
+    what is valid but cannot be carried out.
+    """
+    job = Compilation(config, facts, request)
+    for compile_part in PASSES:
+        compile_part(job)
+    return job.plan

@@ -1,0 +1,117 @@
+"""Device nodes, the links of /dev and the console."""
+
+from __future__ import annotations
+
+from ociruntime.errors import ConfigError
+from ociruntime.linux import S_IFBLK, S_IFCHR, S_IFIFO
+from ociruntime.plan import operations
+from ociruntime.plan.mounts import is_bind
+from ociruntime.plan.paths import clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.plan.compilation import Compilation
+    from ociruntime.plan.plan import Operation
+    from ociruntime.spec.document import Device
+
+# config-linux.md#default-devices: (path, major, minor), all with mode 0666.
+DEFAULT_DEVICES: tuple[tuple[str, int, int], ...] = (
+    ("/dev/null", 1, 3),
+    ("/dev/zero", 1, 5),
+    ("/dev/full", 1, 7),
+    ("/dev/random", 1, 8),
+    ("/dev/urandom", 1, 9),
+    ("/dev/tty", 5, 0),
+)
+
+# runtime-linux.md#dev-symbolic-links, and the core file that engines expect:
+# (link, where it points and what must be there for it to be made).
+LINKS: tuple[tuple[str, str], ...] = (
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+    ("/dev/core", "/proc/kcore"),
+)
+
+TYPES: dict[str, int] = {"b": S_IFBLK, "c": S_IFCHR, "p": S_IFIFO, "u": S_IFCHR}
+
+
+def compile_devices(job: Compilation) -> None:
+    """Default and listed devices, links, console."""
+    listed = [
+        (clean(device["path"]), device, f"linux.devices[{index}]")
+        for index, device in enumerate(job.linux.get("devices") or ())
+    ]
+    paths = {path for path, _, _ in listed}
+    for path, major, minor in DEFAULT_DEVICES:
+        if path not in paths:
+            job.add(_node(path, S_IFCHR | 0o666, major, minor, 0, 0, ""))
+    for path, device, where in listed:
+        _check_default(path, device, where)
+        mode = device.get("fileMode")
+        job.add(
+            _node(
+                path,
+                # Only permission bits: engines copy st_mode whole.
+                TYPES[device["type"]] | (0o666 if mode is None else mode & 0o7777),
+                device.get("major") or 0,
+                device.get("minor") or 0,
+                device.get("uid") or 0,
+                device.get("gid") or 0,
+                where,
+            ),
+        )
+    _add_links(job)
+    if job.request.console:
+        _add_console(job)
+
+
+def _check_default(path: str, device: Device, where: str) -> None:
+    """A fixed device keeps its numbers: programs trust /dev/null to be it."""
+    for default, major, minor in DEFAULT_DEVICES:
+        given = (TYPES[device["type"]], device.get("major"), device.get("minor"))
+        if path == default and given != (S_IFCHR, major, minor):
+            raise ConfigError(where, f"{path} must be the character device {major}:{minor}")
+
+
+def _node(
+    path: str, mode: int, major: int, minor: int, uid: int, gid: int, where: str
+) -> Operation:
+    return operations.device(
+        target=path,
+        mode=mode,
+        major=major,
+        minor=minor,
+        uid=uid,
+        gid=gid,
+        # Where mknod is not allowed the host's node of that name is bound.
+        source=path if mode & S_IFCHR else "",
+        where=where,
+    )
+
+
+def _add_links(job: Compilation) -> None:
+    # A /dev that is the host's own is added to, never changed.
+    replace = 1
+    for mount in job.config.get("mounts") or ():
+        if clean(mount["destination"]) == "/dev":
+            replace = 1 if is_bind(mount) is None else 0
+    job.add(
+        operations.symlink(target="/dev/ptmx", text="pts/ptmx", requires="", replace=replace),
+    )
+    for link, text in LINKS:
+        job.add(operations.symlink(target=link, text=text, requires=text, replace=0))
+
+
+def _add_console(job: Compilation) -> None:
+    process = job.config["process"]
+    size = process.get("consoleSize")
+    job.add(
+        operations.console(
+            rows=size["height"] if size else 0,
+            columns=size["width"] if size else 0,
+            uid=process["user"]["uid"],
+            where="process.terminal",
+        ),
+    )

@@ -1,0 +1,178 @@
+"""Which namespaces are made, which are joined, and in what order.
+
+Two ways to be born.  Where every namespace is new, the executor is cloned straight into
+them.  A joined namespace, a user namespace (its maps are written from outside) or a time
+namespace (it takes in children only) needs steps first: then the executor starts on the
+host, takes them, and forks the container's first process with ``clone_init``.
+"""
+
+from __future__ import annotations
+
+from ociruntime.errors import ConfigError
+from ociruntime.linux import (
+    CLONE_NEWCGROUP,
+    CLONE_NEWIPC,
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    CLONE_NEWPID,
+    CLONE_NEWTIME,
+    CLONE_NEWUSER,
+    CLONE_NEWUTS,
+    NAMESPACES,
+    RLIMITS,
+)
+from ociruntime.plan import operations
+from ociruntime.plan.mounts import bind_source, is_bind
+from ociruntime.plan.ops import STAGE_MAPS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.plan.compilation import Compilation
+
+# Made by the clone that makes the container's first process.  The cgroup namespace is not:
+# its root is the cgroup its maker is in, so it is left until the process is in its own.
+WITH_THE_PROCESS = CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS
+
+# How many the executor keeps; a container with more bind mounts opens the rest itself.
+SLOTS = 64
+
+# The mount namespace last of the ordinary ones: it takes the host's paths away.
+JOIN_ORDER = (
+    CLONE_NEWIPC,
+    CLONE_NEWUTS,
+    CLONE_NEWNET,
+    CLONE_NEWCGROUP,
+    CLONE_NEWTIME,
+    CLONE_NEWPID,
+    CLONE_NEWNS,
+)
+
+
+def compile_namespaces(job: Compilation) -> None:
+    """From the spawn to the container's first process."""
+    joins: dict[int, tuple[str, str]] = {}
+    for index, namespace in enumerate(job.linux.get("namespaces") or ()):
+        kind = NAMESPACES[namespace["type"]]
+        path = namespace.get("path") or ""
+        if path:
+            joins[kind] = (path, f"linux.namespaces[{index}]")
+            job.joined |= kind
+        else:
+            job.new |= kind
+    if not (job.new | job.joined) & CLONE_NEWNS:
+        raise ConfigError(
+            "linux.namespaces",
+            "a container without a mount namespace of its own is not supported",
+            'add {"type": "mount"}',
+        )
+    _add_oom_score(job)
+    if not joins and not job.new & (CLONE_NEWUSER | CLONE_NEWTIME):
+        job.plan.clone_flags = job.new & WITH_THE_PROCESS
+        return
+    slots = _open(job, joins)
+    if (job.new | job.joined) & CLONE_NEWUSER:
+        _add_hard_limits(job)
+    if job.new & CLONE_NEWUSER or job.facts.uid == 0:
+        order = (*JOIN_ORDER, CLONE_NEWUSER)
+    else:
+        # Without privilege here, those that the joined user namespace gives are needed to
+        # enter the others.
+        order = (CLONE_NEWUSER, *JOIN_ORDER)
+    for kind in order:
+        if kind in slots:
+            job.add(
+                operations.join_namespace(slot=slots[kind], kind=kind, where=joins[kind][1]),
+            )
+            if kind == CLONE_NEWUSER:
+                job.add(operations.become_root(where=joins[kind][1]))
+    if job.new & CLONE_NEWUSER:
+        where = _where(job, "user")
+        job.add(operations.unshare(flags=CLONE_NEWUSER, where=where))
+        job.add(operations.sync(stage=STAGE_MAPS, where="linux.uidMappings"))
+        job.add(operations.become_root(where=where))
+    _add_time_namespace(job)
+    job.add(
+        operations.clone_init(flags=job.new & WITH_THE_PROCESS, where="linux.namespaces"),
+    )
+
+
+def _where(job: Compilation, kind: str) -> str:
+    """The JSON path of the namespace of that kind, which is there."""
+    for index, namespace in enumerate(job.linux["namespaces"]):
+        if namespace["type"] == kind:
+            return f"linux.namespaces[{index}]"
+    return "linux.namespaces"
+
+
+def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]:
+    """Open everything that has a path on the host before any namespace is entered."""
+    slots: dict[int, int] = {}
+    for kind, (path, where) in joins.items():
+        slots[kind] = job.take_slot()
+        job.add(operations.open_namespace(slot=slots[kind], source=path, where=where))
+    # Root of the user namespace may not be allowed to walk the host's directories, and in a
+    # joined mount namespace they may not be there.
+    if (job.new | job.joined) & CLONE_NEWUSER or job.joined & CLONE_NEWNS:
+        for index, mount in enumerate(job.config.get("mounts") or ()):
+            recursive = is_bind(mount)
+            if recursive is not None and job.next_slot < SLOTS:
+                job.trees[index] = job.take_slot()
+                job.add(
+                    operations.open_tree(
+                        slot=job.trees[index],
+                        source=bind_source(job, mount, index),
+                        recursive=int(recursive),
+                        where=f"mounts[{index}]",
+                    ),
+                )
+    return slots
+
+
+def _add_time_namespace(job: Compilation) -> None:
+    if not job.new & CLONE_NEWTIME:
+        return
+    job.add(operations.unshare(flags=CLONE_NEWTIME, where=_where(job, "time")))
+    offsets = job.linux.get("timeOffsets") or {}
+    lines = [
+        f"{clock} {offset.get('secs') or 0} {offset.get('nanosecs') or 0}\n"
+        for clock, offset in offsets.items()
+    ]
+    if lines:
+        job.add(
+            operations.write_proc(
+                path="self/timens_offsets",
+                data="".join(lines),
+                where="linux.timeOffsets",
+            ),
+        )
+
+
+def _add_oom_score(job: Compilation) -> None:
+    """First of all: to lower it takes CAP_SYS_RESOURCE of the host, and children inherit it."""
+    process = job.config.get("process")
+    score = process.get("oomScoreAdj") if process else None
+    if score is not None:
+        job.add(
+            operations.write_proc(
+                path="self/oom_score_adj",
+                data=str(score),
+                where="process.oomScoreAdj",
+            ),
+        )
+
+
+def _add_hard_limits(job: Compilation) -> None:
+    """Raise limits while it is allowed: root of a user namespace may only lower them.
+
+    The soft limit follows before exec, so that a low one does not hinder the set-up.
+    """
+    process = job.config.get("process")
+    for index, limit in enumerate((process and process.get("rlimits")) or ()):
+        job.add(
+            operations.rlimit(
+                resource=RLIMITS[limit["type"]],
+                soft=limit["hard"],
+                hard=limit["hard"],
+                where=f"process.rlimits[{index}]",
+            ),
+        )

@@ -1,0 +1,25 @@
+"""Paths as text: nothing here looks at a filesystem."""
+
+from __future__ import annotations
+
+
+def clean(path: str) -> str:
+    """The absolute path without empty, ``.`` and ``..`` parts; ``..`` stops at the root.
+
+    A relative path counts from the root, as config.md has it for mount destinations.
+    """
+    if path.startswith("/") and "//" not in path and "/." not in path:
+        return path.rstrip("/") or "/"
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            if parts:
+                parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return "/" + "/".join(parts)
+
+
+def is_below(path: str, directory: str) -> bool:
+    """Whether a clean path lies under a clean directory (not the directory itself)."""
+    return path != directory and (directory == "/" or path.startswith(directory + "/"))
