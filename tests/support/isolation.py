@@ -27,7 +27,7 @@ def _check(result: int, what: str) -> None:
 
 
 def mount(source: str, target: str, fstype: str, flags: int = 0, data: str = "") -> None:
-    """Call mount(2); raises OSError."""
+    """Mount a file system; raises OSError."""
     result = _libc.mount(
         source.encode(), target.encode(), fstype.encode(), ctypes.c_ulong(flags), data.encode()
     )
@@ -35,7 +35,7 @@ def mount(source: str, target: str, fstype: str, flags: int = 0, data: str = "")
 
 
 def unmount(target: str) -> None:
-    """Call umount2(2) with MNT_DETACH; raises OSError."""
+    """Detach a mount with all below; raises OSError."""
     _check(_libc.umount2(target.encode(), MNT_DETACH), f"umount {target}")
 
 

@@ -1,0 +1,200 @@
+"""Terminals: handed out over a console socket, and run in the foreground."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.bundle import Bundle
+from tests.support.peers import deviates
+from tests.support.plugin import MakeBundle, MakeContainer, Probe
+from tests.support.terminal import ConsoleSocket, PtyCommand
+
+
+@pytest.fixture
+def console(work: Path) -> Iterator[ConsoleSocket]:
+    one = ConsoleSocket(work / "console.sock")
+    yield one
+    one.close()
+
+
+def with_terminal(bundle: Bundle, script: str) -> Bundle:
+    bundle.process["terminal"] = True
+    return bundle.shell(script)
+
+
+def test_create_sends_the_master(
+    container: MakeContainer, bundle: MakeBundle, console: ConsoleSocket
+) -> None:
+    """CFG-PROC-02: one message, one descriptor, then the end of the stream."""
+    script = "tty; echo size $(stty size); read line; echo got $line; exit 5"
+    shell = with_terminal(bundle(), script)
+    shell.process["consoleSize"] = {"height": 33, "width": 101}
+    one = container(shell)
+    one.create("--console-socket", str(console.path)).silent()
+    terminal = console.receive()
+    one.start().silent()
+    seen = terminal.read_until("size 33 101")
+    assert "/dev/pts/0" in seen or "/dev/console" in seen
+    terminal.write("hello\n")
+    terminal.read_until("got hello")
+    terminal.read_all()
+    assert one.wait() == 5
+    terminal.close()
+    assert one.output == ""
+
+
+def test_container_owns_the_terminal(
+    container: MakeContainer, bundle: MakeBundle, console: ConsoleSocket
+) -> None:
+    """It leads the session, so that ^C reaches it."""
+    script = "trap 'echo interrupted; exit 3' INT; echo ready; while :; do sleep 0.05; done"
+    one = container(with_terminal(bundle(), script))
+    one.create("--console-socket", str(console.path)).silent()
+    terminal = console.receive()
+    one.start().silent()
+    terminal.read_until("ready")
+    terminal.write("\x03")
+    terminal.read_until("interrupted")
+    assert one.wait() == 3
+    terminal.close()
+
+
+def test_dev_console_is_the_terminal(
+    container: MakeContainer, bundle: MakeBundle, console: ConsoleSocket
+) -> None:
+    """LNX-DEFDEV-02 and -03, and stdin, stdout and stderr are all the slave."""
+    script = """
+        echo written to the console > /dev/console
+        test -c /dev/console && echo console is a device
+        echo ptmx $(readlink /dev/ptmx)
+        for fd in 0 1 2; do test -t $fd && echo terminal $fd; done
+        echo done; sleep 100
+    """
+    one = container(with_terminal(bundle(), script))
+    one.create("--console-socket", str(console.path)).silent()
+    terminal = console.receive()
+    one.start().silent()
+    seen = terminal.read_until("done")
+    for words in ("written to the console", "console is a device", "ptmx pts/ptmx"):
+        assert words in seen
+    for fd in (0, 1, 2):
+        assert f"terminal {fd}" in seen
+    terminal.close()
+
+
+def test_no_dev_console_without_a_terminal(probe: Probe) -> None:
+    facts = probe()
+    assert facts["tty"] is None
+    assert "console" not in facts["devices"]
+
+
+def test_console_size_without_a_terminal_is_ignored(probe: Probe, bundle: MakeBundle) -> None:
+    """CFG-PROC-03."""
+    plain = bundle()
+    plain.process["consoleSize"] = {"height": 1, "width": 1}
+    assert probe(plain)["tty"] is None
+
+
+def test_terminal_for_an_unprivileged_user(
+    container: MakeContainer, bundle: MakeBundle, console: ConsoleSocket
+) -> None:
+    """The slave belongs to the user, who may open it again by its name."""
+    shell = with_terminal(bundle(), "echo again > $(tty); id -u; echo done; sleep 100")
+    shell.process["user"] = {"uid": 1000, "gid": 1000}
+    one = container(shell)
+    one.create("--console-socket", str(console.path)).silent()
+    terminal = console.receive()
+    one.start().silent()
+    seen = terminal.read_until("done")
+    assert "again" in seen
+    assert "1000" in seen
+    terminal.close()
+
+
+def test_terminal_needs_a_socket(container: MakeContainer, bundle: MakeBundle) -> None:
+    """A-109."""
+    container(with_terminal(bundle(), "true")).create().failed("console")
+
+
+@deviates(crun="ignores the socket")
+def test_socket_needs_a_terminal(container: MakeContainer, console: ConsoleSocket) -> None:
+    container().create("--console-socket", str(console.path)).failed()
+
+
+def test_socket_that_is_not_there(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
+    one = container(with_terminal(bundle(), "true"))
+    one.create("--console-socket", str(work / "missing")).failed("missing")
+
+
+def test_detached_run_sends_the_master(
+    container: MakeContainer, bundle: MakeBundle, console: ConsoleSocket
+) -> None:
+    one = container(with_terminal(bundle(), "echo here; sleep 100"))
+    one.create("--detach", "--console-socket", str(console.path), verb="run").ok()
+    terminal = console.receive()
+    terminal.read_until("here")
+    terminal.close()
+
+
+def run_in_pty(container: MakeContainer, bundle: Bundle, rows: int, columns: int) -> PtyCommand:
+    one = container(bundle)
+    one.bundle.save()
+    command = one.runtime.command("run", "--bundle", str(bundle.path), one.id)
+    return PtyCommand(command, rows, columns)
+
+
+def test_run_in_a_pty(container: MakeContainer, bundle: MakeBundle) -> None:
+    """Exit status and window size go through."""
+    script = "echo size $(stty size); read line; echo got $line; exit 42"
+    command = run_in_pty(container, with_terminal(bundle(), script), 31, 97)
+    command.terminal.read_until("size 31 97")
+    command.terminal.write("words\r")
+    command.terminal.read_until("got words")
+    assert command.wait() == 42
+    command.close()
+
+
+def test_run_in_a_pty_follows_the_window(container: MakeContainer, bundle: MakeBundle) -> None:
+    script = """
+        trap 'echo now $(stty size)' WINCH; trap 'exit 8' TERM
+        echo ready; while :; do sleep 0.05; done
+    """
+    command = run_in_pty(container, with_terminal(bundle(), script), 20, 60)
+    command.terminal.read_until("ready")
+    command.terminal.resize(44, 122)
+    command.terminal.read_until("now 44 122")
+    os.kill(command.pid, signal.SIGTERM)
+    assert command.wait() == 8
+    command.close()
+
+
+def test_run_in_a_pty_is_raw_and_gives_the_mode_back(
+    container: MakeContainer, bundle: MakeBundle
+) -> None:
+    """^C is a byte for the container's terminal, no signal for the runtime."""
+    script = "trap 'echo interrupted; exit 9' INT; echo ready; while :; do sleep 0.05; done"
+    command = run_in_pty(container, with_terminal(bundle(), script), 24, 80)
+    command.terminal.read_until("ready")
+    assert command.terminal.is_raw()
+    command.terminal.write("\x03")
+    command.terminal.read_until("interrupted")
+    assert command.wait() == 9
+    command.close()
+
+
+def test_run_with_terminal_but_no_tty(container: MakeContainer, bundle: MakeBundle) -> None:
+    """In a session of its own there is not even /dev/tty to fall back on."""
+    one = container(with_terminal(bundle(), "true"))
+    one.bundle.save()
+    with (one.bundle.path / "err").open("w+b") as err:
+        process = one.runtime.popen(
+            "run", "--bundle", str(one.bundle.path), one.id, stderr=err, start_new_session=True
+        )
+        assert process.wait(20) == 1
+        err.seek(0)
+        assert err.read()
