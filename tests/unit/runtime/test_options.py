@@ -1,0 +1,119 @@
+"""Where the state lives, for whoever calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ociruntime.errors import HostError, UsageError
+from ociruntime.log import Log
+from ociruntime.runtime import options
+from ociruntime.runtime.options import (
+    Context,
+    GlobalOptions,
+    absolute_path,
+    is_rootless,
+    make_root,
+    open_context,
+    state_root,
+)
+
+XDG = {b"XDG_RUNTIME_DIR": b"/run/user/7"}
+
+
+@pytest.fixture
+def in_user_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "_in_user_namespace", lambda: True)
+
+
+@pytest.fixture
+def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "_in_user_namespace", lambda: False)
+
+
+def test_root_uses_run_whatever_the_environment(on_the_host: None) -> None:
+    assert state_root("", {}, 0) == "/run/ociruntime"
+    assert state_root("", XDG, 0) == "/run/ociruntime"
+
+
+def test_user_uses_the_runtime_directory() -> None:
+    assert state_root("", XDG, 1000) == "/run/user/7/ociruntime"
+    assert state_root("", {}, 1000) == "/run/ociruntime"
+    assert state_root("", {b"XDG_RUNTIME_DIR": b""}, 1000) == "/run/ociruntime"
+
+
+def test_root_of_a_user_namespace_is_a_user(in_user_namespace: None) -> None:
+    # podman gives kill and delete no environment but XDG_RUNTIME_DIR.
+    assert state_root("", XDG, 0) == "/run/user/7/ociruntime"
+    assert state_root("", {**XDG, b"USER": b"alice"}, 0) == "/run/user/7/ociruntime"
+    assert state_root("", {**XDG, b"USER": b"root"}, 0) == "/run/ociruntime"
+    assert is_rootless({}, 0)
+
+
+def test_given_root_wins_and_becomes_absolute(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert state_root("s", XDG, 1000) == f"{tmp_path}/s"
+    assert state_root("/a/./b//../c/", XDG, 1000) == "/a/c"
+
+
+@pytest.mark.parametrize("root", ["/", "//", "/a/..", "/../..", "/."])
+def test_slash_is_no_root(root: str) -> None:
+    with pytest.raises(UsageError):
+        state_root(root, {}, 0)
+
+
+def test_path_in_a_deleted_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(HostError):
+        absolute_path("x")
+    assert absolute_path("/x") == "/x"
+
+
+def test_root_is_made_private_with_its_parents(tmp_path: Path) -> None:
+    context = Context(f"{tmp_path}/a/b/c", Log())
+    make_root(context)
+    make_root(context)
+    for directory in (tmp_path / "a", tmp_path / "a/b", tmp_path / "a/b/c"):
+        assert directory.stat().st_mode & 0o7777 == 0o700
+
+
+def test_default_root_of_a_user_is_kept_from_being_pruned(tmp_path: Path) -> None:
+    context = Context(f"{tmp_path}/ociruntime", Log(), root_given=False)
+    make_root(context)
+    assert Path(context.root).stat().st_mode & 0o7777 == 0o1700
+    Path(context.root).chmod(0o700)
+    make_root(context)
+    assert Path(context.root).stat().st_mode & 0o7777 == 0o700
+
+
+def test_root_below_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(HostError) as caught:
+        make_root(Context(f"{tmp_path}/file/root", Log(), root_given=False))
+    assert "not a directory" in str(caught.value)
+    assert "pass --root" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "systemd", "manager"),
+    [
+        (GlobalOptions(root="/r"), False, "cgroupfs"),
+        (GlobalOptions(root="/r", systemd_cgroup=True), True, "systemd"),
+        (GlobalOptions(root="/r", cgroup_manager="systemd"), True, "systemd"),
+        (GlobalOptions(root="/r", cgroup_manager="disabled"), False, "disabled"),
+    ],
+)
+def test_both_ways_to_ask_for_systemd(given: GlobalOptions, systemd: bool, manager: str) -> None:
+    context = open_context(given, Log())
+    assert (context.root, context.systemd_cgroup, context.cgroup_manager) == (
+        "/r",
+        systemd,
+        manager,
+    )
+    assert context.root_given
