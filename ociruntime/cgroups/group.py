@@ -1,0 +1,326 @@
+"""The cgroup of one container, in all hierarchies of the host.
+
+The order of a creation::
+
+    cgroup = Cgroup.plan(layout, cgroups_path, id)   looks at nothing
+    store(cgroup.record())                           what may have to be removed, beforehand
+    cgroup.create(resources)                         directories, cpusets, device rules
+    cgroup.attach(pid)                               or clone3 with open_v2()
+    cgroup.apply(resources)                          limits, memory last
+
+Everything after ``record`` also works on a ``from_record`` of it, at any point in between
+and after a crash: what is missing is taken as gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from ..errors import ConfigError, HostError, RuntimeFailure
+from . import control_files, freezer, members, paths
+from .devices import lines_v1, policy
+from .placement import Placement, remove_all
+from .resources import cpuset_settings, settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Self
+
+    from .devices import DevicePolicy
+    from .layout import Layout
+    from .setting import Setting
+
+_NO_RESOURCES: dict[str, Any] = {}
+
+
+class Cgroup:
+    """``path`` is the same below every mount point; ``placements`` has one per hierarchy."""
+
+    __slots__ = ("_precedent", "_where", "path", "placements")
+
+    def __init__(self, path: str, placements: list[Placement], where: str = "") -> None:
+        self.path = path
+        self.placements = placements
+        self._where = where
+        self._precedent: Mapping[str, Any] | None = None  # resources that create() has seen
+
+    @classmethod
+    def plan(
+        cls,
+        layout: Layout,
+        cgroups_path: str | None,
+        container_id: str,
+        systemd: bool = False,
+    ) -> Self:
+        """Pure: the paths that the container will have.  Raises ConfigError."""
+        path = paths.resolve(cgroups_path, container_id, systemd)
+        where = paths.WHERE if cgroups_path else ""
+        return cls(path, [Placement(each, path) for each in layout.hierarchies], where)
+
+    def record(self) -> dict[str, Any]:
+        """JSON-able; notes which directories exist already, so take it before :meth:`create`.
+
+        Taken again afterwards it also knows of directories that others made meanwhile.
+        """
+        return {"path": self.path, "placements": [each.record() for each in self.placements]}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """The inverse of :meth:`record`; looks at nothing."""
+        path = record["path"]
+        return cls(path, [Placement.from_record(each, path) for each in record["placements"]])
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """Mount point of each hierarchy -> the container's directory in it."""
+        return {each.hierarchy.mountpoint: each.directory for each in self.placements}
+
+    def hierarchies(self) -> tuple[tuple[str, str], ...]:
+        """(what names the hierarchy in v1 mount options, the container's directory) each."""
+        return tuple((each.hierarchy.option, each.directory) for each in self.placements)
+
+    def settings(
+        self, resources: Mapping[str, Any] | None, where: str = "linux.resources"
+    ) -> list[Setting]:
+        """What :meth:`create` and :meth:`apply` will write, device rules aside; pure."""
+        versions = {"": 2} if self._v2() is not None else {}
+        for each in self.placements:
+            for controller in each.hierarchy.controllers:
+                versions[controller] = each.hierarchy.version
+        return settings(resources or _NO_RESOURCES, versions, where)
+
+    def create(
+        self,
+        resources: Mapping[str, Any] | None,
+        where: str = "linux.resources",
+        rootless: bool = False,
+    ) -> None:
+        """Make the directories and set what must be in force before anybody enters.
+
+        Refuses bad resources before anything is made, and a cgroup of that name which is in
+        use or frozen; after an error what was made is gone again.  ``rootless``: do without
+        hierarchies that this user may not write to, as far as no resource needs them.
+        Raises ConfigError and HostError.
+        """
+        resources = resources or _NO_RESOURCES
+        found = self.settings(resources, where)
+        devices = policy(resources.get("devices") or (), f"{where}.devices")
+        lines = lines_v1(devices) if self._of("devices") is not None else []
+        try:
+            self._make(found, rootless)
+            self._enable(found)
+            cpuset = self._of("cpuset")
+            if cpuset is not None and cpuset.hierarchy.version == 1:
+                cpuset.inherit_cpuset()
+                control_files.apply(cpuset_settings(found), self._directories())
+            self._restrict_devices(devices, lines, bool(resources.get("devices")), where)
+        except BaseException:
+            try:
+                self.remove()
+            except RuntimeFailure:
+                pass  # the first error is the one to tell; the record is still there
+            raise
+        self._precedent = resources
+
+    def _make(self, found: list[Setting], rootless: bool) -> None:
+        for each in list(self.placements):
+            try:
+                each.make(self._where)
+            except HostError as error:
+                if not rootless or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                    raise
+                needed = [setting.controller for setting in found]
+                if any(name in needed for name in (*each.hierarchy.controllers, "")):
+                    raise
+                self.placements.remove(each)
+
+    def open_v2(self) -> int:
+        """A descriptor of the v2 directory for CLONE_INTO_CGROUP, or -1.  Raises HostError."""
+        unified = self._v2()
+        if unified is None:
+            return -1
+        try:
+            return os.open(unified.directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise control_files.failure(f"open cgroup {unified.directory}", error) from None
+
+    def attach(self, pid: int, born_in_v2: bool = False) -> None:
+        """Move a process, with all its threads, into every hierarchy.
+
+        ``born_in_v2``: it was cloned into the v2 directory.  Raises HostError.
+        """
+        for each in self.placements:
+            if born_in_v2 and each.hierarchy.version == 2:
+                continue
+            try:
+                control_files.write(f"{each.directory}/cgroup.procs", str(pid))
+            except OSError as error:
+                action = f"move process {pid} into cgroup {each.directory}"
+                raise control_files.failure(action, error, _attach_hint(error)) from None
+
+    def apply(self, resources: Mapping[str, Any] | None, where: str = "linux.resources") -> None:
+        """Set the limits; memory comes last.  Also for an update of a running container.
+
+        What :meth:`create` has set from the same resources is not written again.  Raises
+        ConfigError and HostError.
+        """
+        resources = resources or _NO_RESOURCES
+        found = self.settings(resources, where)
+        if self._precedent is resources:
+            found = [
+                each for each in found if not (each.controller == "cpuset" and each.version == 1)
+            ]
+        elif entries := resources.get("devices"):
+            devices = policy(entries, f"{where}.devices")
+            lines = lines_v1(devices) if self._of("devices") is not None else []
+            self._restrict_devices(devices, lines, True, where)
+        control_files.apply(found, self._directories())
+
+    def processes(self) -> list[int]:
+        """All members, those of cgroups below included, in ascending order."""
+        return members.processes([each.directory for each in self.placements])
+
+    def kill(self) -> None:
+        """SIGKILL to every member; returns without waiting for their end.
+
+        With a v2 directory the kernel does it in one step; in v1 hierarchies somebody may
+        have been moved elsewhere, so those are looked through as well.  Raises HostError.
+        """
+        unified = self._v2()
+        done = unified is not None and members.kill_unified(unified.directory)
+        directories = [each.directory for each in self.placements if not (done and each is unified)]
+        freezing = self._of("freezer")
+        if not done and freezing is not None and members.processes([freezing.directory]):
+            self._hold(freezing.directory)  # nobody can fork while the list is read
+        try:
+            members.kill_each(directories)
+        finally:
+            if freezing is not None:
+                freezer.thaw(freezing.directory, 1)  # a frozen process cannot even die
+
+    def _hold(self, directory: str) -> None:
+        try:
+            control_files.write(f"{directory}/freezer.state", "FROZEN")
+        except OSError as error:
+            if not control_files.gone(error):
+                raise control_files.failure(f"freeze {directory}", error) from None
+
+    def frozen(self) -> bool:
+        """True while paused, or on the way there; False without a freezer or a directory."""
+        where = self._freezer()
+        return where is not None and freezer.frozen(where.directory, where.hierarchy.version)
+
+    def freeze(self) -> None:
+        """Stop all members; back when they have stopped.  Raises HostError."""
+        where = self._freezer()
+        if where is None:
+            raise HostError("freeze the container", OSError(errno.ENOSYS, "no freezer cgroup"))
+        freezer.freeze(where.directory, where.hierarchy.version)
+
+    def thaw(self) -> None:
+        """Let all members go on.  Raises HostError."""
+        where = self._freezer()
+        if where is not None:
+            freezer.thaw(where.directory, where.hierarchy.version)
+
+    def remove(self) -> None:
+        """Remove the directories that :meth:`create` has made, and what is below them.
+
+        Kills nobody; waits up to 10 s for the last to leave.  Raises HostError naming those
+        left, and can then be called again.
+        """
+        remove_all(self.placements)
+
+    def oom_killed(self) -> bool:
+        """True if the kernel has killed a member for want of memory."""
+        memory = self._of("memory")
+        if memory is None:
+            return False
+        file = "memory.oom_control" if memory.hierarchy.version == 1 else "memory.events"
+        try:
+            return freezer.event(memory.directory, "oom_kill", file) > 0
+        except OSError:
+            return False
+
+    def _of(self, controller: str) -> Placement | None:
+        for each in self.placements:
+            if controller in each.hierarchy.controllers:
+                return each
+        return None
+
+    def _v2(self) -> Placement | None:
+        for each in self.placements:
+            if each.hierarchy.version == 2:
+                return each
+        return None
+
+    def _freezer(self) -> Placement | None:
+        return self._of("freezer") or self._v2()
+
+    def _directories(self) -> dict[str, str]:
+        found = {}
+        for each in self.placements:
+            for controller in each.hierarchy.controllers:
+                found[controller] = each.directory
+            if each.hierarchy.version == 2:
+                found[""] = each.directory
+        return found
+
+    def _enable(self, found: list[Setting]) -> None:
+        unified = self._v2()
+        if unified is None or not unified.hierarchy.controllers:
+            return
+        refused = unified.enable_controllers()
+        for setting in found:
+            if setting.version == 2 and setting.controller in refused:
+                error = refused[setting.controller]
+                raise ConfigError(
+                    setting.where,
+                    f'the cgroup controller "{setting.controller}" cannot be used: {error.message}',
+                    error.hint,
+                )
+
+    def _restrict_devices(
+        self, devices: DevicePolicy, lines: list[tuple[str, str, str]], asked: bool, where: str
+    ) -> None:
+        listing = self._of("devices")
+        unified = self._v2()
+        if listing is not None:
+            _write_device_lines(listing.directory, lines)
+        elif unified is not None:
+            from .device_program import assemble, install
+
+            install(assemble(devices), unified.directory)
+        elif asked:
+            raise ConfigError(f"{where}.devices", "the host has no device cgroup")
+
+
+def _write_device_lines(directory: str, lines: list[tuple[str, str, str]]) -> None:
+    for file, line, where in lines:
+        try:
+            control_files.write(f"{directory}/{file}", line)
+        except OSError as error:
+            if error.errno == errno.EPERM and control_files.in_user_namespace():
+                return  # the kernel lets only real root touch the list
+            prefix = f"{where}: " if where else ""
+            hint = ""
+            if error.errno == errno.EPERM:
+                hint = "a cgroup cannot get a device that its parent does not have"
+            elif error.errno == errno.EINVAL:
+                hint = "the list of a cgroup with children cannot be replaced"
+            action = f'{prefix}write "{line}" to {directory}/{file}'
+            raise control_files.failure(action, error, hint) from None
+
+
+def _attach_hint(error: OSError) -> str:
+    if error.errno == errno.EBUSY:
+        return "a cgroup whose controllers are passed on to children takes no processes itself"
+    if error.errno == errno.ENOSPC:
+        return "its cpuset is empty"
+    if error.errno == errno.ESRCH:
+        return "the process has ended"
+    if error.errno == errno.EOPNOTSUPP:
+        return "it is a threaded cgroup, or one below such"
+    return ""

@@ -1,0 +1,219 @@
+"""Which cgroup hierarchies the host has, and where they are mounted.
+
+Sources: proc_pid_mountinfo(5), cgroups(7).  Three modes: ``v1`` (one hierarchy per
+controller or group of controllers), ``v2`` (one unified hierarchy) and ``hybrid`` (v1
+hierarchies beside a cgroup2 mount, which may own the controllers that no v1 hierarchy
+has taken).  The parsers take text, so that a test can show them any host.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+_USUAL_PLACE = "/sys/fs/cgroup"
+
+
+class Hierarchy:
+    """One mounted hierarchy.
+
+    ``controllers`` are kernel names (``memory``, ``cpu``, ``cpuacct``); ``name`` is that
+    of a named v1 hierarchy (``systemd``), else empty.  ``mountpoint`` is absolute;
+    ``own_path`` is where the calling process lives, below the mount point and starting
+    with ``/`` (``/`` also if it lives outside of what is mounted).  ``version`` is 1 or 2.
+    """
+
+    __slots__ = ("controllers", "mountpoint", "name", "own_path", "version")
+
+    def __init__(
+        self,
+        controllers: tuple[str, ...],
+        name: str,
+        mountpoint: str,
+        own_path: str,
+        version: int,
+    ) -> None:
+        self.controllers = controllers
+        self.name = name
+        self.mountpoint = mountpoint
+        self.own_path = own_path
+        self.version = version
+
+    @property
+    def option(self) -> str:
+        """What names the hierarchy in v1 mount options; empty for v2."""
+        if self.version == 2:
+            return ""
+        return f"name={self.name}" if self.name else ",".join(self.controllers)
+
+    def record(self) -> dict[str, Any]:
+        """A JSON-able form without ``own_path``, which is the caller's and not the container's."""
+        return {
+            "version": self.version,
+            "controllers": list(self.controllers),
+            "name": self.name,
+            "mountpoint": self.mountpoint,
+        }
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """The inverse of :meth:`record`."""
+        return cls(
+            tuple(record["controllers"]),
+            record["name"],
+            record["mountpoint"],
+            "/",
+            record["version"],
+        )
+
+
+class Layout:
+    """All hierarchies of a host: v1 ones in the kernel's order, the unified one last."""
+
+    __slots__ = ("hierarchies", "mode")
+
+    def __init__(self, mode: str, hierarchies: tuple[Hierarchy, ...]) -> None:
+        self.mode = mode
+        self.hierarchies = hierarchies
+
+
+class CgroupMount:
+    """One line of mountinfo with file system type cgroup or cgroup2."""
+
+    __slots__ = ("mountpoint", "options", "root", "version")
+
+    def __init__(self, mountpoint: str, root: str, version: int, options: tuple[str, ...]) -> None:
+        self.mountpoint = mountpoint
+        self.root = root
+        self.version = version
+        self.options = options
+
+
+def detect() -> Layout:
+    """The layout seen by the calling process.
+
+    A host without any cgroup mount has an empty one of mode ``v1``.
+    """
+    mounts = parse_mountinfo(_read("/proc/self/mountinfo"))
+    membership = parse_membership(_read("/proc/self/cgroup"))
+    unified = _choose([mount for mount in mounts if mount.version == 2])
+    controllers: tuple[str, ...] = ()
+    if unified is not None:
+        controllers = tuple(_read(unified.mountpoint + "/cgroup.controllers").split())
+    return assemble(mounts, membership, controllers)
+
+
+def parse_mountinfo(text: str) -> list[CgroupMount]:
+    """The cgroup mounts that can be reached: a later mount on the same point hides a former."""
+    found: dict[str, CgroupMount] = {}
+    for line in text.splitlines():
+        left, separator, right = line.partition(" - ")
+        if not separator:
+            continue
+        fields = left.split(" ")
+        kind, _, rest = right.partition(" ")
+        mountpoint = _unescape(fields[4])
+        found.pop(mountpoint, None)
+        if kind not in ("cgroup", "cgroup2"):
+            continue
+        options = rest.rpartition(" ")[2].split(",")
+        version = 2 if kind == "cgroup2" else 1
+        root = _unescape(fields[3])
+        found[mountpoint] = CgroupMount(mountpoint, root, version, tuple(options))
+    return list(found.values())
+
+
+def parse_membership(text: str) -> list[tuple[tuple[str, ...], str]]:
+    """The lines of /proc/PID/cgroup in ascending order of hierarchy number.
+
+    Each is (what names the hierarchy, path): ``(("cpu", "cpuacct"), "/x")``,
+    ``(("name=systemd",), "/x")`` and ``((), "/x")`` for the unified one.
+    """
+    lines = []
+    for line in text.splitlines():
+        number, _, rest = line.partition(":")
+        names, separator, path = rest.partition(":")
+        if separator and number.isdigit():
+            path = path.removesuffix(" (deleted)")
+            lines.append((int(number), tuple(name for name in names.split(",") if name), path))
+    lines.sort()
+    return [(names, path) for _, names, path in lines]
+
+
+def assemble(
+    mounts: list[CgroupMount],
+    membership: list[tuple[tuple[str, ...], str]],
+    unified_controllers: tuple[str, ...],
+) -> Layout:
+    """Match the hierarchies that exist with those that are mounted.
+
+    A controller compiled in but mounted nowhere belongs to the unified hierarchy and is
+    listed with path ``/`` by some kernels; without a v1 mount it is left out.
+    """
+    hierarchies = []
+    own_unified = "/"
+    for names, path in membership:
+        if not names:
+            own_unified = path
+            continue
+        mount = _choose(
+            [m for m in mounts if m.version == 1 and all(name in m.options for name in names)]
+        )
+        if mount is None:
+            continue
+        label = names[0].removeprefix("name=") if names[0].startswith("name=") else ""
+        controllers = tuple(name for name in names if not name.startswith("name="))
+        own_path = _below(mount.root, path)
+        hierarchies.append(Hierarchy(controllers, label, mount.mountpoint, own_path, 1))
+    unified = _choose([mount for mount in mounts if mount.version == 2])
+    if unified is None:
+        return Layout("v1", tuple(hierarchies))
+    mode = "hybrid" if hierarchies else "v2"
+    own_path = _below(unified.root, own_unified)
+    hierarchies.append(Hierarchy(unified_controllers, "", unified.mountpoint, own_path, 2))
+    return Layout(mode, tuple(hierarchies))
+
+
+def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
+    """The host's own mount: root file systems of running containers hold more of them."""
+    for mount in mounts:
+        if mount.mountpoint == _USUAL_PLACE or mount.mountpoint.startswith(_USUAL_PLACE + "/"):
+            return mount
+    return mounts[0] if mounts else None
+
+
+def _below(root: str, path: str) -> str:
+    """``path`` of the hierarchy, as seen from a mount that shows only what is below ``root``."""
+    if root == "/":
+        return path if not path.startswith("/..") else "/"
+    if path.startswith(root + "/"):
+        return path[len(root) :]
+    return "/"
+
+
+def _unescape(field: str) -> str:
+    r"""Undo mountinfo's ``\040`` for space, tab, newline and backslash."""
+    if "\\" not in field:
+        return field
+    parts = field.split("\\")
+    text = parts[0]
+    for part in parts[1:]:
+        text += chr(int(part[:3], 8)) + part[3:]
+    return text
+
+
+def _read(path: str) -> str:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        chunks = []
+        while chunk := os.read(fd, 65536):
+            chunks.append(chunk)
+    finally:
+        os.close(fd)
+    return b"".join(chunks).decode("utf-8", "surrogateescape")

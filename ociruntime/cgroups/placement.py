@@ -1,0 +1,258 @@
+"""A container's directory in one hierarchy: making it, knowing what was made, removing it."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from ..errors import ConfigError, HostError
+from . import paths
+from .control_files import GONE, failure, read, write
+from .freezer import event, frozen
+from .layout import Hierarchy
+from .members import processes, tree, wait_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Self
+
+_REMOVAL_DEADLINE = 10.0  # seconds
+_UNKNOWN = -1
+_CREATION_ATTEMPTS = 20
+_SHOWN_PIDS = 10
+
+
+class Placement:
+    """Where the container goes in one hierarchy.
+
+    ``directories`` leads from the first component to the container's own; ``existing``
+    counts those that were there before.  Only the others are ever removed.
+    """
+
+    __slots__ = ("directories", "existing", "hierarchy")
+
+    def __init__(self, hierarchy: Hierarchy, path: str, existing: int = _UNKNOWN) -> None:
+        self.hierarchy = hierarchy
+        top = hierarchy.mountpoint.rstrip("/")
+        self.directories = [top + part for part in paths.components(path)]
+        self.existing = existing
+
+    @property
+    def directory(self) -> str:
+        """The container's own."""
+        return self.directories[-1]
+
+    def record(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {**self.hierarchy.record(), "existing": self.survey()}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any], path: str) -> Self:
+        """The inverse of :meth:`record`."""
+        return cls(Hierarchy.from_record(record), path, record["existing"])
+
+    def survey(self) -> int:
+        """Count, once, the directories that exist already."""
+        if self.existing == _UNKNOWN:
+            self.existing = self._count()
+        return self.existing
+
+    def _count(self) -> int:
+        for depth, directory in enumerate(self.directories):
+            if not os.access(directory, os.F_OK):
+                return depth
+        return len(self.directories)
+
+    def make(self, where: str) -> None:
+        """Create what is missing.
+
+        A directory that appears meanwhile belongs to somebody else and is not counted as
+        made here; one that vanishes (the neighbour's delete takes the common parent away) is
+        made again.  Raises ConfigError if the container's own is in use, HostError.
+        """
+        self.survey()
+        for _ in range(_CREATION_ATTEMPTS):
+            try:
+                self._make_missing(where)
+            except FileNotFoundError:
+                self.existing = self._count()
+                continue
+            break
+        else:
+            error = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+            raise failure(f"create cgroup {self.directory}", error)
+        if self.existing == len(self.directories):
+            self._check_fit(where)
+
+    def _make_missing(self, where: str) -> None:
+        for depth in range(self.existing, len(self.directories)):
+            directory = self.directories[depth]
+            try:
+                os.mkdir(directory, 0o755)
+            except FileExistsError:
+                self.existing = depth + 1
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                raise _creation_failure(directory, error, where) from None
+
+    def _check_fit(self, where: str) -> None:
+        """LNX-CG-01: a cgroup that somebody uses, or that is frozen, is not the container's."""
+        directory = self.directory
+        try:
+            if not os.path.isdir(directory):
+                raise ConfigError(where, f"{directory} is a control file")
+            if self.hierarchy.version == 2 and not event(directory, "populated"):
+                members = []
+            else:
+                members = processes([directory])
+                if not members and self.hierarchy.version == 2:
+                    raise ConfigError(where, f"cgroup {directory} is not empty")
+            if members:
+                raise ConfigError(
+                    where,
+                    f"cgroup {directory} is not empty: {len(members)} process(es) found: "
+                    + listed(members),
+                    "two containers cannot share a cgroup",
+                )
+            freezable = self.hierarchy.version == 2 or "freezer" in self.hierarchy.controllers
+            if freezable and frozen(directory, self.hierarchy.version):
+                raise ConfigError(where, f"cgroup {directory} is frozen")
+        except OSError as error:
+            raise failure(f"look at cgroup {directory}", error) from None
+
+    def inherit_cpuset(self) -> None:
+        """Copy cpus and mems down: a new v1 cpuset is empty and takes no process.
+
+        Directories of others are only filled in where they are empty.  Raises HostError.
+        """
+        self.survey()
+        top = self.hierarchy.mountpoint
+        try:
+            for file in ("cpuset.cpus", "cpuset.mems"):
+                value = read(f"{top}/{file}").strip()
+                for depth, directory in enumerate(self.directories):
+                    path = f"{directory}/{file}"
+                    if depth < self.existing and (present := read(path).strip()):
+                        value = present
+                    else:
+                        write(path, value)
+        except OSError as error:
+            raise failure(f"copy the parent's cpuset to {self.directory}", error) from None
+
+    def enable_controllers(self) -> dict[str, HostError]:
+        """Turn on all controllers of a v2 hierarchy on the way down to the container.
+
+        Returns what could not be turned on, and why; the caller knows what it needs.
+        """
+        refused: dict[str, HostError] = {}
+        for directory in [self.hierarchy.mountpoint, *self.directories[:-1]]:
+            path = f"{directory}/cgroup.subtree_control"
+            try:
+                present = read(path).split()
+            except OSError as error:
+                raise failure(f"read {path}", error) from None
+            missing = [
+                name
+                for name in self.hierarchy.controllers
+                if name not in present and name not in refused
+            ]
+            if not missing or _enable(path, missing) is None:
+                continue
+            for name in missing:
+                if refusal := _enable(path, [name]):
+                    refused[name] = failure(
+                        f'write "+{name}" to {path}', refusal, _enabling_hint(refusal)
+                    )
+        return refused
+
+    def made(self) -> list[str]:
+        """The directories made here, parents first."""
+        return self.directories[self.survey() :]
+
+
+def _enable(path: str, controllers: Sequence[str]) -> OSError | None:
+    try:
+        write(path, " ".join("+" + name for name in controllers))
+    except OSError as error:
+        return error
+    return None
+
+
+def _enabling_hint(error: OSError) -> str:
+    if error.errno == errno.EBUSY:
+        return (
+            "a cgroup with processes of its own cannot pass controllers on (no internal "
+            "processes): move them into a child first"
+        )
+    if error.errno == errno.ENOENT:
+        return "the controller is not delegated to this cgroup"
+    if error.errno == errno.EOPNOTSUPP:
+        return "the cgroup is threaded, and the controller is not"
+    return ""
+
+
+def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
+    hint = ""
+    if error.errno == errno.EAGAIN:
+        hint = "cgroup.max.descendants or cgroup.max.depth of a parent is reached"
+    elif error.errno == errno.ENOSPC:
+        hint = "the kernel has no room for another cgroup in this hierarchy"
+    prefix = f"{where}: " if where else ""
+    return failure(f"{prefix}create cgroup {directory}", error, hint)
+
+
+def remove_all(placements: Sequence[Placement]) -> None:
+    """Remove, in every hierarchy, the directories made for the container.
+
+    What was made inside of the container's own goes with it.  A dead process leaves its
+    cgroup a moment after its parent has seen it die, so EBUSY is retried for up to 10 s; then
+    HostError names who is left.  A common parent that others use by now stays.
+    """
+    waiting = [placement for placement in placements if placement.made()]
+
+    def removed() -> bool:
+        waiting[:] = [placement for placement in waiting if not _remove_own(placement.directory)]
+        return not waiting
+
+    if not wait_for(removed, _REMOVAL_DEADLINE):
+        left = [placement.directory for placement in waiting]
+        error = OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        members = processes(left)
+        hint = f"processes left: {listed(members)}" if members else "no process is visible in it"
+        raise HostError(f"remove cgroup {', '.join(left)}", error, hint)
+    for placement in placements:
+        for directory in reversed(placement.made()[:-1]):
+            try:
+                os.rmdir(directory)
+            except OSError as error:
+                if error.errno not in (errno.EBUSY, errno.ENOTEMPTY, *GONE):
+                    raise failure(f"remove cgroup {directory}", error) from None
+                break
+
+
+def _remove_own(directory: str) -> bool:
+    """True when the directory is gone."""
+    try:
+        os.rmdir(directory)
+    except OSError as error:
+        if error.errno in GONE:
+            return True
+        if error.errno not in (errno.EBUSY, errno.ENOTEMPTY):
+            raise failure(f"remove cgroup {directory}", error) from None
+    else:
+        return True
+    for below in tree(directory):
+        try:
+            os.rmdir(below)
+        except OSError as error:
+            if error.errno not in (errno.EBUSY, errno.ENOTEMPTY, *GONE):
+                raise failure(f"remove cgroup {below}", error) from None
+    return not os.access(directory, os.F_OK)
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """``1, 2, 3``, cut short where it would be endless."""
+    text = ", ".join(str(number) for number in numbers[:_SHOWN_PIDS])
+    return text + (" ..." if len(numbers) > _SHOWN_PIDS else "")

@@ -1,0 +1,70 @@
+"""One value on its way into one control file."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Setting:
+    """What is to be written, for whom, and how the write is to be taken.
+
+    ``files``      (name, value) pairs: the first file that exists in the cgroup is used.
+                   A value of several lines is written line by line.
+    ``where``      JSON path of the value in config.json.
+    ``coupled``    settings of the same non-empty word limit each other: one that the kernel
+                   refuses is tried again after the rest.
+    ``optional``   the value means "no limit", so that a missing file is as good.
+    ``keep_first`` the file's present first word goes before the value.
+    ``floor``      name of a usage file; a value below what it says is refused.
+    """
+
+    __slots__ = (
+        "controller",
+        "coupled",
+        "files",
+        "floor",
+        "keep_first",
+        "optional",
+        "version",
+        "where",
+    )
+
+    def __init__(
+        self,
+        version: int,
+        controller: str,
+        files: tuple[tuple[str, str], ...],
+        where: str,
+        coupled: str = "",
+        optional: bool = False,
+        keep_first: bool = False,
+        floor: str = "",
+    ) -> None:
+        self.version = version
+        self.controller = controller
+        self.files = files
+        self.where = where
+        self.coupled = coupled
+        self.optional = optional
+        self.keep_first = keep_first
+        self.floor = floor
+
+    def __repr__(self) -> str:
+        return f"<{self.where}: {self.files[0][1]!r} > {self.files[0][0]}>"
+
+
+def device_number(entry: dict[str, Any]) -> str:
+    """``{"major": 8, "minor": 0}`` -> ``8:0``."""
+    return f"{entry['major']}:{entry['minor']}"
+
+
+def handles(entry: dict[str, Any]) -> str:
+    """The limits of an rdma entry in the kernel's words; both versions share them."""
+    words = []
+    if (count := entry.get("hcaHandles")) is not None:
+        words.append(f"hca_handle={count}")
+    if (count := entry.get("hcaObjects")) is not None:
+        words.append(f"hca_object={count}")
+    return " ".join(words)
