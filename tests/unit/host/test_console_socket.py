@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import os
+import pty
+import socket
+from pathlib import Path
+
+import pytest
+
+from ociruntime.errors import HostError
+from ociruntime.host import console_socket
+
+
+def listen(path: Path, kind: int = socket.SOCK_STREAM) -> socket.socket:
+    """A listening socket, also where the path is longer than an address."""
+    server = socket.socket(socket.AF_UNIX, kind)
+    directory = os.open(path.parent, os.O_PATH)
+    try:
+        server.bind(f"/proc/self/fd/{directory}/{path.name}")
+    finally:
+        os.close(directory)
+    if kind == socket.SOCK_STREAM:
+        server.listen()
+    return server
+
+
+def received(server: socket.socket) -> tuple[bytes, list[int]]:
+    """What one connection brought, up to its end."""
+    connection, _ = server.accept()
+    with connection:
+        text, fds, _, _ = socket.recv_fds(connection, 4096, 4)
+        assert connection.recv(1) == b""
+    return text, fds
+
+
+@pytest.mark.parametrize("levels", [0, 5])
+def test_one_message_one_descriptor_then_the_end(tmp_path: Path, levels: int) -> None:
+    directory = tmp_path.joinpath(*["d" * 50] * levels)
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / ("s" * 90 if levels else "s")
+    master, slave = pty.openpty()
+    try:
+        with listen(path) as server:
+            console_socket.send_master(str(path), master)
+            text, fds = received(server)
+        assert text == b"/dev/pts/ptmx"
+        assert len(fds) == 1
+        try:
+            os.write(slave, b"through")
+            assert os.read(fds[0], 100) == b"through"
+        finally:
+            os.close(fds[0])
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+def test_absent(tmp_path: Path) -> None:
+    path = tmp_path / "nope.sock"
+    with pytest.raises(HostError) as caught:
+        console_socket.connect(str(path))
+    assert str(caught.value) == (
+        f'connect to the console socket "{path}": no such file or directory'
+    )
+
+
+def test_absent_and_long(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="no such file or directory"):
+        console_socket.connect(str(tmp_path / ("s" * 150)))
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    listen(tmp_path / "s").close()
+    with pytest.raises(HostError, match="connection refused"):
+        console_socket.connect(str(tmp_path / "s"))
+
+
+def test_of_another_kind(tmp_path: Path) -> None:
+    with (
+        listen(tmp_path / "s", socket.SOCK_DGRAM),
+        pytest.raises(HostError, match="protocol wrong type"),
+    ):
+        console_socket.connect(str(tmp_path / "s"))
+
+
+def test_the_other_end_has_gone(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    with listen(tmp_path / "s") as server:
+        sock = console_socket.connect(str(tmp_path / "s"))
+        server.accept()[0].close()
+        with pytest.raises(HostError, match="broken pipe"):
+            console_socket.send(sock, 0)
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_nothing_stays_open(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    for name in ("s", "s" * 150):
+        with pytest.raises(HostError):
+            console_socket.connect(str(tmp_path / name))
+    assert os.listdir("/proc/self/fd") == before

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ociruntime.errors import HostError
+from ociruntime.host import facts
+
+
+def test_of_this_process() -> None:
+    found = facts.gather("v1", (("memory", "/x"),))
+    status = dict(
+        line.split(":\t", 1) for line in Path("/proc/self/status").read_text().splitlines()
+    )
+    assert found.uid == os.geteuid()
+    assert found.bounding == int(status["CapBnd"], 16)
+    assert found.last_capability == int(Path("/proc/sys/kernel/cap_last_cap").read_text())
+    assert found.bounding >> (found.last_capability + 1) == 0
+    assert (found.cgroup_mode, found.hierarchies) == ("v1", (("memory", "/x"),))
+    assert (found.apparmor, found.selinux) == (False, False)
+
+
+def test_the_first_user_namespace_is_known_by_its_inode(monkeypatch: pytest.MonkeyPatch) -> None:
+    inode = os.stat("/proc/self/ns/user").st_ino
+    monkeypatch.setattr(facts, "FIRST_USER_NAMESPACE", inode)
+    assert not facts.gather("v2", ()).in_user_namespace
+    monkeypatch.setattr(facts, "FIRST_USER_NAMESPACE", inode + 1)
+    assert facts.gather("v2", ()).in_user_namespace
+
+
+def test_inside_a_user_namespace_that_maps_every_id() -> None:
+    code = "from ociruntime.host.facts import gather; print(gather('v2', ()).in_user_namespace)"
+    command = ["unshare", "--user", "--map-root-user", "/usr/bin/python3", "-c", code]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3]
+    )
+    if "unshare" in done.stderr:
+        pytest.skip(f"no user namespaces here: {done.stderr.strip()}")
+    assert done.stdout == "True\n"
+
+
+def test_security_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "APPARMOR", str(tmp_path / "apparmor"))
+    monkeypatch.setattr(facts, "SELINUX", str(tmp_path / "selinux"))
+    found = facts.gather("v2", (), security_modules=True)
+    assert (found.apparmor, found.selinux) == (False, False)
+    (tmp_path / "apparmor").write_text("Y\n")
+    (tmp_path / "selinux").write_text("0")
+    found = facts.gather("v2", (), security_modules=True)
+    assert (found.apparmor, found.selinux) == (True, True)
+    (tmp_path / "apparmor").write_text("N\n")
+    assert not facts.apparmor_enabled()
+
+
+def test_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(path: str) -> bytes:
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    monkeypatch.setattr(facts, "read_file", missing)
+    with pytest.raises(HostError, match="no such file or directory"):
+        facts.gather("v2", ())
