@@ -16,7 +16,7 @@ from ociruntime.linux import (
 )
 from ociruntime.plan import operations
 from ociruntime.plan.filesystem_options import check_data
-from ociruntime.plan.ops import MOUNT_REAL_DIRECTORY, NO_SLOT
+from ociruntime.plan.ops import NO_SLOT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _unified(
                 options=data,
                 attributes=attributes,
                 propagation=propagation[0] if propagation else 0,
-                flags=MOUNT_REAL_DIRECTORY,
+                flags=0,
                 where=where,
             ),
         )
@@ -87,7 +87,7 @@ def _hierarchies(job: Compilation, target: str, options: MountOptions, where: st
             options=["mode=755"],
             attributes=(options.set | ALWAYS) & ~MOUNT_ATTR_RDONLY,
             propagation=options.propagation[0] if options.propagation else 0,
-            flags=MOUNT_REAL_DIRECTORY,
+            flags=0,
             where=where,
         ),
     )

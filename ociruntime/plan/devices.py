@@ -25,13 +25,14 @@ DEFAULT_DEVICES: tuple[tuple[str, int, int], ...] = (
 )
 
 # runtime-linux.md#dev-symbolic-links, and the core file that engines expect:
-# (link, where it points and what must be there for it to be made).
-LINKS: tuple[tuple[str, str], ...] = (
-    ("/dev/fd", "/proc/self/fd"),
-    ("/dev/stdin", "/proc/self/fd/0"),
-    ("/dev/stdout", "/proc/self/fd/1"),
-    ("/dev/stderr", "/proc/self/fd/2"),
-    ("/dev/core", "/proc/kcore"),
+# (link, where it points, what must be there for it to be made).  The numbers below
+# /proc/self/fd are magic links, which the executor never follows; the directory stands for them.
+LINKS: tuple[tuple[str, str, str], ...] = (
+    ("/dev/fd", "/proc/self/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0", "/proc/self/fd"),
+    ("/dev/stdout", "/proc/self/fd/1", "/proc/self/fd"),
+    ("/dev/stderr", "/proc/self/fd/2", "/proc/self/fd"),
+    ("/dev/core", "/proc/kcore", "/proc/kcore"),
 )
 
 TYPES: dict[str, int] = {"b": S_IFBLK, "c": S_IFCHR, "p": S_IFIFO, "u": S_IFCHR}
@@ -100,8 +101,8 @@ def _add_links(job: Compilation) -> None:
     job.add(
         operations.symlink(target="/dev/ptmx", text="pts/ptmx", requires="", replace=replace),
     )
-    for link, text in LINKS:
-        job.add(operations.symlink(target=link, text=text, requires=text, replace=0))
+    for link, text, requires in LINKS:
+        job.add(operations.symlink(target=link, text=text, requires=requires, replace=0))
 
 
 def _add_console(job: Compilation) -> None:
