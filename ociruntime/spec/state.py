@@ -1,0 +1,35 @@
+"""The state of a container as the specification words it (runtime.md, State)."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# The version of the state's own form, not of the config it came from.
+SPEC_VERSION = "1.3.0"
+
+
+def state_document(
+    oci_version: str,
+    id: str,
+    status: str,
+    pid: int,
+    bundle: str,
+    annotations: dict[str, str] | None,
+) -> dict[str, Any]:
+    """The document that ``state`` prints and that hooks and seccomp agents read.
+
+    ``pid`` is the init process as the reader's pid namespace numbers it, 0 when there is
+    none; ``bundle`` is absolute.
+    """
+    document: dict[str, Any] = {
+        "ociVersion": oci_version,
+        "id": id,
+        "status": status,
+        "pid": pid,
+        "bundle": bundle,
+    }
+    if annotations:
+        document["annotations"] = annotations
+    return document
