@@ -1,0 +1,143 @@
+"""The layers: who may import whom, no circles, nothing happens in ``__init__.py``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.support import project
+
+BASE = {"errors", "linux", "log"}
+ALLOWED: dict[str, set[str]] = {
+    "errors": set(),
+    "linux": set(),
+    "log": {"errors"},
+    "spec": BASE,
+    "plan": BASE | {"spec"},
+    "executor": BASE | {"spec", "plan", "_shim"},
+    "cgroups": BASE | {"spec", "_shim"},
+    "host": BASE | {"spec", "_shim", "_seccomp"},
+    "runtime": BASE | {"spec", "plan", "executor", "host", "cgroups"},
+    "cli": BASE | {"spec", "runtime"},
+    "__main__": {"cli"},
+}
+# Plain values that pass between layers which otherwise do not know each other.
+VALUES = {
+    "ociruntime.plan.codec",
+    "ociruntime.plan.facts",
+    "ociruntime.plan.operations",
+    "ociruntime.plan.ops",
+    "ociruntime.plan.plan",
+}
+# The types of documents; at run time they would bring the typing module.
+TYPES_ONLY = {"ociruntime.spec.document"}
+
+MODULES = {
+    project.module_name(path): path
+    for path in project.with_suffix(".py")
+    if path.is_relative_to(project.PACKAGE)
+}
+
+
+class Import:
+    """``name``: the module or the member imported; ``typing``: only the type checker sees it."""
+
+    def __init__(self, name: str, line: int, typing: bool) -> None:
+        self.name = name
+        self.line = line
+        self.typing = typing
+
+    @property
+    def module(self) -> str:
+        """The project's module that is meant: ``from a.b import c`` may mean ``a.b.c``."""
+        return self.name if self.name in MODULES else self.name.rpartition(".")[0]
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def imports(node: ast.AST, typing: bool = False) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            for alias in child.names:
+                yield Import(alias.name, child.lineno, typing)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, "relative imports hide the layer"
+            for alias in child.names:
+                yield Import(f"{child.module}.{alias.name}", child.lineno, typing)
+        else:
+            yield from imports(child, typing or is_type_checking(child))
+
+
+def own_imports(module: str) -> list[Import]:
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    return [found for found in imports(tree) if found.name.split(".")[0] == "ociruntime"]
+
+
+def layer(name: str) -> str:
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 else "ociruntime"
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_arrows_point_down(module: str) -> None:
+    own = layer(module)
+    if own == "ociruntime":
+        assert own_imports(module) == []
+        return
+    assert own in ALLOWED, f"the layer {own} is in no drawing"
+    wrong = [
+        f"line {found.line}: {own} must not import {found.name}"
+        for found in own_imports(module)
+        if layer(found.name) not in ALLOWED[own] | {own, "__version__"}
+        and found.module not in VALUES
+    ]
+    assert wrong == []
+
+
+def test_values_know_no_layer() -> None:
+    """What passes between layers may not bring one of them along."""
+    for module in VALUES & MODULES.keys():
+        for found in own_imports(module):
+            allowed = layer(found.name) in BASE or found.module in VALUES or found.typing
+            assert allowed, f"{module} imports {found.name}"
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_document_types_stay_out_of_the_run_time(module: str) -> None:
+    for found in own_imports(module):
+        assert found.typing or found.module not in TYPES_ONLY, f"line {found.line}"
+
+
+def test_no_circles() -> None:
+    graph = {
+        module: {found.module for found in own_imports(module) if not found.typing} - {module}
+        for module in MODULES
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as circle:
+        pytest.fail("imports go round: " + " -> ".join(circle.args[1]))
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES.values() if path.name == "__init__.py"], ids=project.name_of
+)
+def test_package_files_hold_no_logic(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    rest = [ast.unparse(node) for node in tree.body[1:]]
+    assert ast.get_docstring(tree), "one sentence says what the package is"
+    assert [line for line in rest if not line.startswith("__version__ = '")] == []
+
+
+def test_a_wrong_arrow_is_seen() -> None:
+    tree = ast.parse("if TYPE_CHECKING:\n    import a.b\ndef f():\n    from c import d\n")
+    assert [(one.name, one.line, one.typing) for one in imports(tree)] == [
+        ("a.b", 2, True),
+        ("c.d", 4, False),
+    ]

@@ -1,0 +1,67 @@
+"""Formats, lint rules, types and C analysis; ``./dev check`` runs this file.
+
+Tools that every development environment has must be there; a distribution's package
+(clang, shellcheck) that is absent skips its test.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import project
+
+C_SOURCES = project.with_suffix(".c")
+C_FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
+C_INCLUDES = ["-Icsrc", "-Icsrc/executor"]
+SHELL_SCRIPTS = [
+    path
+    for path in project.files()
+    if path.read_bytes()[:64].startswith((b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash"))
+]
+
+
+def must_pass(*command: str) -> None:
+    done = subprocess.run(command, cwd=project.ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
+
+
+def program(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+def test_format() -> None:
+    must_pass(sys.executable, "-m", "ruff", "format", "--check", "--diff", ".")
+
+
+def test_lint_rules() -> None:
+    must_pass(sys.executable, "-m", "ruff", "check", ".")
+
+
+def test_types() -> None:
+    must_pass(sys.executable, "-m", "mypy")
+
+
+@pytest.mark.parametrize("path", C_SOURCES, ids=project.name_of)
+def test_gcc_analyzer(path: Path) -> None:
+    must_pass(
+        "gcc", *C_FLAGS, "-fanalyzer", *C_INCLUDES, "-c", "-o", "/dev/null", project.name_of(path)
+    )
+
+
+@pytest.mark.parametrize("path", C_SOURCES, ids=project.name_of)
+def test_clang_analyzer(path: Path) -> None:
+    analyze = [program("clang"), "--analyze", "-Xclang", "-analyzer-werror", "-o", "/dev/null"]
+    must_pass(*analyze, *C_FLAGS, *C_INCLUDES, project.name_of(path))
+
+
+@pytest.mark.parametrize("path", SHELL_SCRIPTS, ids=project.name_of)
+def test_shellcheck(path: Path) -> None:
+    must_pass(program("shellcheck"), project.name_of(path))

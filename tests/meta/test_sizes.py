@@ -1,0 +1,65 @@
+"""A file has one subject and a function one task; long ones have grown a second."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import project
+
+FILE_LINES = 400
+PYTHON_FUNCTION_LINES = 60
+C_FUNCTION_LINES = 80
+
+SOURCES = [
+    path
+    for path in project.files()
+    if (path.suffix in {".py", ".c", ".h", ".sh"} or path.name == "dev")
+    and not project.generator_of(path)
+]
+
+
+def python_functions(text: str) -> Iterator[tuple[str, int]]:
+    """(name, lines) of every function, with its decorators and docstring."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            yield node.name, (node.end_lineno or first) - first + 1
+
+
+def c_functions(text: str) -> Iterator[tuple[str, int]]:
+    """(line above the body, lines of the body): both braces stand in the first column."""
+    start, heading, previous = 0, "", ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line == "{":
+            start, heading = number, previous
+        elif line == "}" and start:
+            yield heading, number - start + 1
+            start = 0
+        previous = line
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=project.name_of)
+def test_file(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= FILE_LINES, f"{lines} lines: what is the second subject of this file?"
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in SOURCES if path.suffix in {".py", ".c"}], ids=project.name_of
+)
+def test_functions(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        found, limit = python_functions(text), PYTHON_FUNCTION_LINES
+    else:
+        found, limit = c_functions(text), C_FUNCTION_LINES
+    assert [f"{name}: {lines} lines" for name, lines in found if lines > limit] == []
+
+
+def test_measuring() -> None:
+    assert list(python_functions("@a\ndef f():\n    pass\n")) == [("f", 3)]
+    assert list(c_functions("int f(void)\n{\n\treturn 0;\n}\n")) == [("int f(void)", 3)]

@@ -1,0 +1,122 @@
+"""The wheel, installed elsewhere, runs from its own files with nothing around it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import _cffi_backend
+import pytest
+
+from tests.support import project
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy of the source files, as from a fresh clone."""
+    source = tmp_path_factory.mktemp("source")
+    for path in project.files():
+        target = source / path.relative_to(project.ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist"]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (found,) = (source / "dist").glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with the wheel and what it depends on at run time."""
+    place = tmp_path_factory.mktemp("environment")
+    venv.create(place, with_pip=False)
+    pip = [sys.executable, "-m", "pip", "--python", str(place / "bin" / "python")]
+    install = ["install", "--quiet", "--no-index", "--no-deps", "--disable-pip-version-check"]
+    subprocess.run([*pip, *install, str(wheel)], check=True)
+    # cffi's part at run time, taken from this environment: the test needs no network.
+    backend = Path(str(_cffi_backend.__file__))
+    shutil.copy(backend, library(place).parent / backend.name)
+    return place
+
+
+def library(environment: Path) -> Path:
+    (found,) = environment.glob("lib/python3.*/site-packages/ociruntime")
+    return found
+
+
+def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """With an empty environment, in /, without standard input: as an engine may do it."""
+    command = ["sh", "-c", 'exec "$0" "$@" <&-', str(program), *arguments]
+    return subprocess.run(command, env={}, cwd="/", capture_output=True, text=True)
+
+
+def test_one_regular_file_on_the_path(environment: Path) -> None:
+    program = environment / "bin" / "ociruntime"
+    assert not program.is_symlink()
+    assert program.read_bytes()[:4] == b"\x7fELF"
+    assert [path.name for path in program.parent.glob("oci*")] == ["ociruntime"]
+
+
+def test_version_with_nothing_around(environment: Path) -> None:
+    done = run(environment / "bin" / "ociruntime", "--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("ociruntime version ")
+
+
+def test_extensions_load(environment: Path) -> None:
+    done = run(environment / "bin" / "ociruntime", "features")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_called_through_a_link(environment: Path, tmp_path: Path) -> None:
+    link = tmp_path / "runtime"
+    link.symlink_to(environment / "bin" / "ociruntime")
+    assert run(link, "--version").returncode == 0
+
+
+def test_no_byte_code_is_written(environment: Path) -> None:
+    package = library(environment)
+    for directory in [*package.rglob("__pycache__")]:
+        shutil.rmtree(directory)
+    assert run(environment / "bin" / "ociruntime", "--help").returncode == 0
+    assert [*package.rglob("*.pyc")] == []
+
+
+def test_contents(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {"ociruntime/executor/_executor", "ociruntime/py.typed"} <= names
+    sources = {name for name in names if name.endswith(".py")}
+    assert sources == {
+        project.name_of(path)
+        for path in project.with_suffix(".py")
+        if path.is_relative_to(project.PACKAGE)
+    }
+    assert "-abi3-" in wheel.name
+
+
+def test_runs_nothing_for_a_set_user_id_caller(environment: Path, tmp_path: Path) -> None:
+    """The launcher trusts its own place; an elevated copy could be made to lie about it."""
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv is not installed")
+    import os
+
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    tmp_path.chmod(0o755)
+    program = Path("/var/tmp") / f"ociruntime-setuid-{os.getpid()}"
+    shutil.copy(environment / "bin" / "ociruntime", program)
+    try:
+        program.chmod(0o4755)
+        command = ["setpriv", "--reuid=65534", "--clear-groups", str(program), "--version"]
+        done = subprocess.run(command, capture_output=True, text=True, env={})
+    finally:
+        program.unlink()
+    assert done.returncode == 1
+    assert "refusing" in done.stderr
