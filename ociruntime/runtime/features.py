@@ -3,8 +3,8 @@
 Engines decide by it: containerd refuses user namespaces without ``mountExtensions.idmap``,
 docker asks for ``rro``.  So each list comes from the table that the code itself works with,
 and what no code honours is said to be off.  ``null`` would mean "unknown": nothing is null.
-Only ``seccomp.supportedFlags`` asks the kernel; everything else is fixed when the package
-is built.
+Only ``linux.seccomp`` depends on more than this package: on libseccomp and, for the flags
+called supported, on the kernel.
 """
 
 from __future__ import annotations
@@ -21,8 +21,14 @@ from ociruntime.linux import (
 from ociruntime.plan.mount_options import option_names
 from ociruntime.spec.state import SPEC_VERSION
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # From runtime-spec 1.0.0 on every version has been a superset of the one before.
 OLDEST_SPEC_VERSION = "1.0.0"
+
+ALLOW = "SCMP_ACT_ALLOW"
 
 HOOKS = (
     "prestart",
@@ -32,9 +38,6 @@ HOOKS = (
     "poststart",
     "poststop",
 )
-
-# Tokens of the tables that the code refuses for now.
-_REFUSED_ACTIONS = ("SCMP_ACT_NOTIFY",)
 
 
 def features() -> dict[str, object]:
@@ -57,7 +60,8 @@ def features() -> dict[str, object]:
             },
             "seccomp": seccomp,
             "apparmor": {"enabled": True},
-            "selinux": {"enabled": True},
+            # process.selinuxLabel alone, without linux.mountLabel, is no use to an engine.
+            "selinux": {"enabled": False},
             "intelRdt": {"enabled": False, "schemata": False, "monitoring": False},
             "memoryPolicy": {
                 "modes": sorted(MEMORY_POLICIES),
@@ -72,12 +76,14 @@ def features() -> dict[str, object]:
 
 
 def _seccomp() -> dict[str, object]:
+    """What the filter compiler takes: it is asked, with one small profile for each name."""
     from ociruntime.host.seccomp import ARCHITECTURES, OPERATORS
 
     try:
-        supported = [name for name in SECCOMP_FILTER_FLAGS if _is_supported(name)]
+        enabled = _takes({"defaultAction": ALLOW})
     except ImportError:
-        # The extension module is left out where libseccomp does not exist.
+        enabled = False  # the extension module is left out where there is no libseccomp
+    if not enabled:
         return {
             "enabled": False,
             "actions": [],
@@ -86,21 +92,34 @@ def _seccomp() -> dict[str, object]:
             "knownFlags": [],
             "supportedFlags": [],
         }
+    actions = [name for name in SECCOMP_ACTIONS if _takes(_with_rule(name))]
+    archs = [name for name in ARCHITECTURES if _takes(_with(architectures=[name]))]
+    flags = [name for name in SECCOMP_FILTER_FLAGS if _takes(_with(flags=[name]))]
     return {
         "enabled": True,
-        "actions": sorted(set(SECCOMP_ACTIONS).difference(_REFUSED_ACTIONS)),
+        "actions": sorted(actions),
         "operators": sorted(OPERATORS),
-        "archs": sorted(ARCHITECTURES),
+        "archs": sorted(archs),
         "knownFlags": sorted(SECCOMP_FILTER_FLAGS),
-        "supportedFlags": sorted(supported),
+        "supportedFlags": sorted(flags),
     }
 
 
-def _is_supported(flag: str) -> bool:
-    from ociruntime.host.seccomp import filter_flags
+def _with(**settings: list[str]) -> dict[str, object]:
+    return {"defaultAction": ALLOW, **settings}
+
+
+def _with_rule(action: str) -> dict[str, object]:
+    # A rule that says the same as the default would not be looked at.
+    default = ALLOW if action != ALLOW else "SCMP_ACT_ERRNO"
+    return {"defaultAction": default, "syscalls": [{"names": ["getpid"], "action": action}]}
+
+
+def _takes(profile: Any) -> bool:  # noqa: ANN401 - a linux.seccomp object
+    from ociruntime.host.seccomp import compile_filter
 
     try:
-        filter_flags([flag])
+        compile_filter(profile)
     except ConfigError:
         return False
     return True
