@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.errors import UsageError
-from ociruntime.runtime.options import CreateOptions, absolute_path
+from ociruntime.errors import HostError, UsageError
+from ociruntime.runtime.options import CreateOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 def container_options(arguments: Arguments, container_id: str, *, detach: bool) -> CreateOptions:
     """The options, with every path taken from the caller's working directory on.
 
-    Raises UsageError, HostError.
+    ``--config`` counts from the bundle, as with crun.  Raises UsageError, HostError.
     """
     preserve_fds = arguments.number("preserve-fds")
-    check_descriptors(preserve_fds)
+    if preserve_fds < 0:
+        raise UsageError(f"--preserve-fds {preserve_fds}: a count cannot be negative")
+    bundle = bundle_path(arguments)
     return CreateOptions(
         container_id,
-        bundle_path(arguments),
-        arguments.text("config", "config.json"),
+        bundle,
+        _below(bundle, arguments.text("config")),
         _path(arguments, "console-socket"),
         _path(arguments, "pid-file"),
         arguments.flag("no-pivot"),
@@ -36,7 +38,7 @@ def container_options(arguments: Arguments, container_id: str, *, detach: bool) 
 
 def bundle_path(arguments: Arguments) -> str:
     """The absolute path of ``--bundle``, by default the working directory."""
-    return absolute_path(arguments.text("bundle", "."))
+    return _path(arguments, "bundle") or _working_directory()
 
 
 def check_descriptors(count: int) -> None:
@@ -45,8 +47,6 @@ def check_descriptors(count: int) -> None:
     Later one of the runtime's own could be mistaken for a missing one and end up in the
     container.  Raises UsageError.
     """
-    if count < 0:
-        raise UsageError(f"--preserve-fds {count}: a count cannot be negative")
     for fd in range(3, 3 + count):
         try:
             posix.fstat(fd)
@@ -59,4 +59,18 @@ def check_descriptors(count: int) -> None:
 
 def _path(arguments: Arguments, name: str) -> str:
     path = arguments.text(name)
-    return absolute_path(path) if path else ""
+    if not path or path.startswith("/"):
+        return path
+    return _below(_working_directory(), path)
+
+
+def _below(directory: str, path: str) -> str:
+    # Without touching "..": behind a symbolic link only the kernel knows where it leads.
+    return path if not path or path.startswith("/") else f"{directory.rstrip('/')}/{path}"
+
+
+def _working_directory() -> str:
+    try:
+        return posix.getcwd()
+    except OSError as error:
+        raise HostError("find the working directory", error) from None

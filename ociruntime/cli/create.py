@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.container_options import container_options
-from ociruntime.runtime import create
+from ociruntime.cli.container_options import check_descriptors, container_options
+from ociruntime.runtime.create import create
 from ociruntime.runtime.options import make_root
 
 TYPE_CHECKING = False
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 def run(context: Context, arguments: Arguments) -> int:
     """Create the container; silent."""
     options = container_options(arguments, arguments.positional[0], detach=True)
+    check_descriptors(options.preserve_fds)
     make_root(context)
-    create.create(context, options)
+    create(context, options)
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.runtime import delete
+from ociruntime.runtime.delete import delete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 
 def run(context: Context, arguments: Arguments) -> int:
     """Delete the container; silent."""
-    delete.delete(context, arguments.positional[0], arguments.flag("force"))
+    delete(context, arguments.positional[0], arguments.flag("force"))
     return 0

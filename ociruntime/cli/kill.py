@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.cli.signals import signal_number
-from ociruntime.runtime import kill
+from ociruntime.runtime.kill import kill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 def run(context: Context, arguments: Arguments) -> int:
     """Send the signal; silent."""
     container_id, signal = (*arguments.positional, "SIGTERM")[:2]
-    kill.kill(context, container_id, signal_number(signal), arguments.flag("all"))
+    kill(context, container_id, signal_number(signal), arguments.flag("all"))
     return 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.container_options import container_options
-from ociruntime.runtime import run as runtime
+from ociruntime.cli.container_options import check_descriptors, container_options
 from ociruntime.runtime.options import make_root
+from ociruntime.runtime.run import run as run_container
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,5 +16,6 @@ def run(context: Context, arguments: Arguments) -> int:
     """Run the container; the exit status is its program's, or 0 with ``--detach``."""
     detach = arguments.flag("detach")
     options = container_options(arguments, arguments.positional[0], detach=detach)
+    check_descriptors(options.preserve_fds)
     make_root(context)
-    return runtime.run(context, options)
+    return run_container(context, options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.runtime import start
+from ociruntime.runtime.start import start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 
 def run(context: Context, arguments: Arguments) -> int:
     """Start the container; silent."""
-    start.start(context, arguments.positional[0])
+    start(context, arguments.positional[0])
     return 0

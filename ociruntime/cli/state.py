@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.cli.output import write
-from ociruntime.runtime import state
+from ociruntime.runtime.state import state
 from ociruntime.spec.json_text import dump
 
 TYPE_CHECKING = False
@@ -14,4 +14,4 @@ if TYPE_CHECKING:
 
 def run(context: Context, arguments: Arguments) -> int:
     """Print the state as JSON; nothing else on either stream, callers merge the two."""
-    return write(dump(state.state(context, arguments.positional[0]), 2) + "\n")
+    return write(dump(state(context, arguments.positional[0]), 2) + "\n")

@@ -62,9 +62,9 @@ class CreateOptions:
     """What ``create``, ``run`` and ``plan`` are told about one container.
 
     ``bundle``, ``console_socket`` and ``pid_file`` are absolute paths ("" where none was
-    given), resolved against the caller's working directory.  ``config`` is the name of
-    the configuration inside the bundle.  ``preserve_fds`` counts descriptors from 3 on.
-    ``detach`` is true for ``create``.
+    given), counted from the caller's working directory.  ``config`` is the absolute path of a
+    configuration to take instead of the bundle's config.json, or "".  ``preserve_fds`` counts
+    descriptors from 3 on.  ``detach`` is true for ``create``.
     """
 
     __slots__ = (
@@ -85,7 +85,7 @@ class CreateOptions:
         self,
         id: str,
         bundle: str,
-        config: str = "config.json",
+        config: str = "",
         console_socket: str = "",
         pid_file: str = "",
         no_pivot: bool = False,

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ociruntime.cli.main import main
+from ociruntime.linux import CLONE_NEWNS
+from ociruntime.plan import operations
+from ociruntime.plan.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +49,7 @@ def test_create_defaults(
     options = seen[0]
     assert options.id == "c1"
     assert options.bundle == str(tmp_path)
-    assert options.config == "config.json"
+    assert options.config == ""
     assert options.console_socket == ""
     assert options.pid_file == ""
     assert options.preserve_fds == 0
@@ -65,8 +68,8 @@ def test_create_takes_paths_from_the_working_directory(
     options = seen[0]
     assert options.bundle == f"{tmp_path}/b"
     assert options.pid_file == f"{tmp_path}/p"
-    assert options.console_socket == f"{tmp_path.parent}/s"
-    assert options.config == "other.json"
+    assert options.console_socket == f"{tmp_path}/../s"
+    assert options.config == f"{tmp_path}/b/other.json"
     assert options.no_pivot
     assert options.no_new_keyring
 
@@ -82,6 +85,32 @@ def test_preserved_descriptors_must_be_open(
     assert main([*argv, "-1"]) == 1
     assert "cannot be negative" in capfd.readouterr().err
     assert seen == []
+
+
+def test_plan_prints_what_the_runtime_has_compiled(
+    fake: Callable[..., None], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[CreateOptions] = []
+
+    def plan(_: Context, options: CreateOptions) -> Plan:
+        seen.append(options)
+        compiled = Plan(CLONE_NEWNS)
+        compiled.add(operations.umask(mask=0o22, where="process.user.umask"))
+        return compiled
+
+    fake("plan", plan=plan)
+    argv = ["--root", f"{tmp_path}/none", "plan", "--preserve-fds", "50"]
+    assert main([*argv, "/b", "--id", "c1"]) == 0
+    assert "process.user.umask" in capfd.readouterr().out
+    assert (seen[0].bundle, seen[0].id, seen[0].preserve_fds) == ("/b", "c1", 50)
+    assert main([*argv, "-b", "/b", "--format", "json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["operations"] == [
+        {"operation": "umask", "mask": 0o22, "where": "process.user.umask"}
+    ]
+    assert main([*argv, "-b", "/b", "/c"]) == 1
+    assert "the bundle is given twice" in capfd.readouterr().err
+    assert not (tmp_path / "none").exists()
 
 
 def test_run_returns_the_status_of_the_program(fake: Callable[..., None], tmp_path: Path) -> None:
