@@ -6,15 +6,16 @@ A control file takes each write(2) as one command, so nothing is ever split.
 from __future__ import annotations
 
 import errno
-import os
+import posix
 
-from ..errors import ConfigError, HostError
+from ociruntime.errors import ConfigError, HostError
+from ociruntime.linux import S_IFDIR, S_IFMT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .setting import Setting
+    from ociruntime.cgroups.setting import Setting
 
 # cgroup files vanish while they are open: ENODEV is their way to say so.
 GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
@@ -22,25 +23,33 @@ GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
 
 def read(path: str) -> str:
     """The whole file.  Raises OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
-        data = os.read(fd, 65536)
-        while len(data) % 4096 == 0 and (more := os.read(fd, 1 << 20)):
+        data = posix.read(fd, 65536)
+        while len(data) % 4096 == 0 and (more := posix.read(fd, 1 << 20)):
             data += more
     finally:
-        os.close(fd)
+        posix.close(fd)
     return data.decode("utf-8", "surrogateescape")
 
 
 def write(path: str, value: str) -> None:
     """One write of ``value``.  Raises OSError; a short write is EIO."""
     data = value.encode("utf-8", "surrogateescape")
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    fd = posix.open(path, posix.O_WRONLY | posix.O_CLOEXEC)
     try:
-        if os.write(fd, data) != len(data):
+        if posix.write(fd, data) != len(data):
             raise OSError(errno.EIO, "short write", path)
     finally:
-        os.close(fd)
+        posix.close(fd)
+
+
+def is_directory(path: str) -> bool:
+    """False also if there is nothing."""
+    try:
+        return posix.stat(path).st_mode & S_IFMT == S_IFDIR
+    except OSError:
+        return False
 
 
 def apply(found: list[Setting], directories: Mapping[str, str]) -> None:
@@ -90,8 +99,8 @@ def _write_setting(setting: Setting, directory: str) -> None:
         return
     if setting.optional:
         return
-    if not os.path.isdir(directory):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), directory)
+    if not is_directory(directory):
+        raise FileNotFoundError(errno.ENOENT, posix.strerror(errno.ENOENT), directory)
     names = " or ".join(file for file, _ in setting.files)
     raise ConfigError(setting.where, f"the kernel has no control file {names}")
 
@@ -105,7 +114,7 @@ def _check_floor(setting: Setting, directory: str) -> None:
 
 
 def _explain(setting: Setting, directory: str, error: OSError) -> HostError:
-    names = [file for file, _ in setting.files if os.path.exists(f"{directory}/{file}")]
+    names = [file for file, _ in setting.files if posix.access(f"{directory}/{file}", posix.F_OK)]
     file, value = setting.files[0]
     for name, candidate in setting.files:
         if names and name == names[0]:
@@ -141,7 +150,7 @@ def _parent_offers(directory: str) -> str:
     for kind in ("cpus", "mems"):
         for file in (f"cpuset.{kind}", f"cpuset.{kind}.effective"):
             try:
-                value = read(f"{os.path.dirname(directory)}/{file}").strip()
+                value = read(f"{directory.rpartition('/')[0]}/{file}").strip()
             except OSError:
                 continue
             if value:
@@ -164,7 +173,7 @@ _HINTS: tuple[tuple[str, tuple[int, ...], str | Callable[[str], str]], ...] = (
     (
         "cpu.cfs_",
         (errno.EINVAL,),
-        "quota 1000 us and up, period 1000 to 1000000 us, burst up to the quota, within the parent's",
+        "quota 1000 us and up, period 1000 to 1000000 us, burst up to the quota",
     ),
     (
         "cpu.max",
@@ -180,7 +189,7 @@ _HINTS: tuple[tuple[str, tuple[int, ...], str | Callable[[str], str]], ...] = (
 
 def in_user_namespace() -> bool:
     """By the namespace itself: a nested one may have a map that looks like the first one's."""
-    return os.stat("/proc/self/ns/user").st_ino != 0xEFFFFFFD
+    return posix.stat("/proc/self/ns/user").st_ino != 0xEFFFFFFD
 
 
 def gone(error: OSError) -> bool:

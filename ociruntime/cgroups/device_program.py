@@ -7,12 +7,12 @@ bpf_cgroup_dev_ctx), bpf(2).  Loaded only on hosts with cgroup v2.
 from __future__ import annotations
 
 import errno
-import os
+import posix
 from struct import pack, pack_into, unpack_from
 
-from ..errors import HostError
-from .control_files import in_user_namespace
-from .devices import EVERY_ACCESS, DevicePolicy, DeviceRule
+from ociruntime.errors import HostError
+from ociruntime.cgroups.control_files import in_user_namespace
+from ociruntime.cgroups.devices import EVERY_ACCESS, DevicePolicy, DeviceRule
 
 _DEVICE_NUMBERS = {"b": 1, "c": 2}  # BPF_DEVCG_DEV_*
 
@@ -92,14 +92,14 @@ def install(program: bytes, directory: str) -> None:
     not let anybody load one, EPERM is no error: there the container's creator has no devices
     to give away.
     """
-    cgroup = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    cgroup = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     try:
         former = _attached(cgroup)
         loaded = bpf_load(program)
         try:
             bpf_attach(cgroup, loaded)
         finally:
-            os.close(loaded)
+            posix.close(loaded)
         for number in former:
             _detach(cgroup, number)
     except OSError as error:
@@ -108,7 +108,7 @@ def install(program: bytes, directory: str) -> None:
         hint = "loading needs CAP_BPF or CAP_SYS_ADMIN" if error.errno == errno.EPERM else ""
         raise HostError(f"set the device rules of {directory} by eBPF", error, hint) from None
     finally:
-        os.close(cgroup)
+        posix.close(cgroup)
 
 
 def bpf_load(program: bytes) -> int:
@@ -160,7 +160,7 @@ def _detach(cgroup: int, number: int) -> None:
         pack_into("=III", attribute, 0, cgroup, program, _ATTACH_CGROUP_DEVICE)
         _bpf(_PROG_DETACH, attribute)
     finally:
-        os.close(program)
+        posix.close(program)
 
 
 def _bpf(command: int, attribute: bytearray) -> int:
@@ -168,5 +168,5 @@ def _bpf(command: int, attribute: bytearray) -> int:
 
     result = int(shim.lib.oci_bpf(command, shim.ffi.from_buffer(attribute), len(attribute)))
     if result < 0:
-        raise OSError(-result, os.strerror(-result))
+        raise OSError(-result, posix.strerror(-result))
     return result

@@ -14,7 +14,7 @@ The order of things (config-linux.md, allowed device list):
 
 from __future__ import annotations
 
-from ..errors import ConfigError
+from ociruntime.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

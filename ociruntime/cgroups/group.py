@@ -15,22 +15,20 @@ and after a crash: what is missing is taken as gone.
 from __future__ import annotations
 
 import errno
-import os
+import posix
 
-from ..errors import ConfigError, HostError, RuntimeFailure
-from . import control_files, freezer, members, paths
-from .devices import lines_v1, policy
-from .placement import Placement, remove_all
-from .resources import cpuset_settings, settings
+from ociruntime.errors import ConfigError, HostError, RuntimeFailure
+from ociruntime.cgroups import control_files, freezer, members, paths
+from ociruntime.cgroups.placement import Placement, remove_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Self
 
-    from .devices import DevicePolicy
-    from .layout import Layout
-    from .setting import Setting
+    from ociruntime.cgroups.device_rules import DeviceRules
+    from ociruntime.cgroups.layout import Layout
+    from ociruntime.cgroups.setting import Setting
 
 _NO_RESOURCES: dict[str, Any] = {}
 
@@ -85,11 +83,15 @@ class Cgroup:
         self, resources: Mapping[str, Any] | None, where: str = "linux.resources"
     ) -> list[Setting]:
         """What :meth:`create` and :meth:`apply` will write, device rules aside; pure."""
+        if not resources:
+            return []
+        from ociruntime.cgroups.resources import settings
+
         versions = {"": 2} if self._v2() is not None else {}
         for each in self.placements:
             for controller in each.hierarchy.controllers:
                 versions[controller] = each.hierarchy.version
-        return settings(resources or _NO_RESOURCES, versions, where)
+        return settings(resources, versions, where)
 
     def create(
         self,
@@ -106,16 +108,16 @@ class Cgroup:
         """
         resources = resources or _NO_RESOURCES
         found = self.settings(resources, where)
-        devices = policy(resources.get("devices") or (), f"{where}.devices")
-        lines = lines_v1(devices) if self._of("devices") is not None else []
+        devices = self._device_rules(resources, where)
         try:
             self._make(found, rootless)
             self._enable(found)
             cpuset = self._of("cpuset")
             if cpuset is not None and cpuset.hierarchy.version == 1:
                 cpuset.inherit_cpuset()
-                control_files.apply(cpuset_settings(found), self._directories())
-            self._restrict_devices(devices, lines, bool(resources.get("devices")), where)
+                precedent = [each for each in found if each.controller == "cpuset"]
+                control_files.apply(precedent, self._directories())
+            devices.install()
         except BaseException:
             try:
                 self.remove()
@@ -142,7 +144,7 @@ class Cgroup:
         if unified is None:
             return -1
         try:
-            return os.open(unified.directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            return posix.open(unified.directory, posix.O_PATH | posix.O_DIRECTORY | posix.O_CLOEXEC)
         except OSError as error:
             raise control_files.failure(f"open cgroup {unified.directory}", error) from None
 
@@ -172,10 +174,8 @@ class Cgroup:
             found = [
                 each for each in found if not (each.controller == "cpuset" and each.version == 1)
             ]
-        elif entries := resources.get("devices"):
-            devices = policy(entries, f"{where}.devices")
-            lines = lines_v1(devices) if self._of("devices") is not None else []
-            self._restrict_devices(devices, lines, True, where)
+        elif resources.get("devices"):
+            self._device_rules(resources, where).install()
         control_files.apply(found, self._directories())
 
     def processes(self) -> list[int]:
@@ -281,37 +281,25 @@ class Cgroup:
                     f'the cgroup controller "{setting.controller}" cannot be used: {error.message}',
                     error.hint,
                 )
+        if refused and unified.is_invalid():
+            error = next(iter(refused.values()))
+            raise ConfigError(
+                self._where,
+                f"cgroup {unified.directory} cannot take processes: {error.message}",
+                error.hint,
+            )
 
-    def _restrict_devices(
-        self, devices: DevicePolicy, lines: list[tuple[str, str, str]], asked: bool, where: str
-    ) -> None:
-        listing = self._of("devices")
-        unified = self._v2()
-        if listing is not None:
-            _write_device_lines(listing.directory, lines)
-        elif unified is not None:
-            from .device_program import assemble, install
+    def _device_rules(self, resources: Mapping[str, Any], where: str) -> DeviceRules:
+        """Ready to be installed.  Raises ConfigError."""
+        from ociruntime.cgroups.device_rules import DeviceRules
 
-            install(assemble(devices), unified.directory)
-        elif asked:
-            raise ConfigError(f"{where}.devices", "the host has no device cgroup")
-
-
-def _write_device_lines(directory: str, lines: list[tuple[str, str, str]]) -> None:
-    for file, line, where in lines:
-        try:
-            control_files.write(f"{directory}/{file}", line)
-        except OSError as error:
-            if error.errno == errno.EPERM and control_files.in_user_namespace():
-                return  # the kernel lets only real root touch the list
-            prefix = f"{where}: " if where else ""
-            hint = ""
-            if error.errno == errno.EPERM:
-                hint = "a cgroup cannot get a device that its parent does not have"
-            elif error.errno == errno.EINVAL:
-                hint = "the list of a cgroup with children cannot be replaced"
-            action = f'{prefix}write "{line}" to {directory}/{file}'
-            raise control_files.failure(action, error, hint) from None
+        listing, unified = self._of("devices"), self._v2()
+        return DeviceRules(
+            resources.get("devices") or (),
+            f"{where}.devices",
+            listing.directory if listing is not None else "",
+            unified.directory if unified is not None else "",
+        )
 
 
 def _attach_hint(error: OSError) -> str:

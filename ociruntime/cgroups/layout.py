@@ -8,7 +8,7 @@ has taken).  The parsers take text, so that a test can show them any host.
 
 from __future__ import annotations
 
-import os
+import posix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -207,13 +207,13 @@ def _unescape(field: str) -> str:
 
 def _read(path: str) -> str:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     except OSError:
         return ""
     try:
         chunks = []
-        while chunk := os.read(fd, 65536):
+        while chunk := posix.read(fd, 65536):
             chunks.append(chunk)
     finally:
-        os.close(fd)
+        posix.close(fd)
     return b"".join(chunks).decode("utf-8", "surrogateescape")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import errno
-import os
+import posix
 import time
 
-from ..linux import SIGKILL
-from .control_files import GONE, failure, read, write
+from ociruntime.linux import SIGKILL
+from ociruntime.cgroups.control_files import GONE, failure, is_directory, read, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ def tree(directory: str) -> list[str]:
     """The cgroups below and including ``directory``, children first; none if it is gone."""
     try:
         # kernfs counts subdirectories in the link number as other file systems do.
-        if os.stat(directory).st_nlink <= 2:
+        if posix.stat(directory).st_nlink <= 2:
             return [directory]
-        with os.scandir(directory) as entries:
+        with posix.scandir(directory) as entries:
             children = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError as error:
         if error.errno in GONE:
@@ -71,7 +71,7 @@ def kill_unified(directory: str) -> bool:
         if error.errno in (errno.ENODEV, errno.ESRCH):
             return True
         if error.errno in (errno.ENOENT, errno.EOPNOTSUPP):
-            return not os.path.isdir(directory)
+            return not is_directory(directory)
         raise failure(f"write {directory}/cgroup.kill", error) from None
     return True
 
@@ -95,7 +95,7 @@ def _kill_members(wanted: Sequence[int], present: Callable[[], list[int]]) -> No
     try:
         for pid in wanted:
             try:
-                handles[pid] = os.pidfd_open(pid)
+                handles[pid] = posix.pidfd_open(pid)
             except OSError as error:
                 # No such process, or the descriptors are used up: the next round's.
                 if error.errno not in (errno.ESRCH, errno.EINVAL, errno.EMFILE, errno.ENFILE):
@@ -110,7 +110,7 @@ def _kill_members(wanted: Sequence[int], present: Callable[[], list[int]]) -> No
                     raise failure(f"kill process {pid}", error) from None
     finally:
         for handle in handles.values():
-            os.close(handle)
+            posix.close(handle)
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> bool:

@@ -8,7 +8,7 @@ cgroup plays no part, because ``create`` and ``delete`` may come from different 
 
 from __future__ import annotations
 
-from ..errors import ConfigError
+from ociruntime.errors import ConfigError
 
 WHERE = "linux.cgroupsPath"
 _LONGEST_NAME = 255

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import errno
-import os
+import posix
 
-from ..errors import ConfigError, HostError
-from . import paths
-from .control_files import GONE, failure, read, write
-from .freezer import event, frozen
-from .layout import Hierarchy
-from .members import processes, tree, wait_for
+from ociruntime.errors import ConfigError, HostError
+from ociruntime.cgroups import paths
+from ociruntime.cgroups.control_files import GONE, failure, is_directory, read, write
+from ociruntime.cgroups.freezer import event, frozen
+from ociruntime.cgroups.layout import Hierarchy
+from ociruntime.cgroups.members import processes, tree, wait_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Placement:
 
     def _count(self) -> int:
         for depth, directory in enumerate(self.directories):
-            if not os.access(directory, os.F_OK):
+            if not posix.access(directory, posix.F_OK):
                 return depth
         return len(self.directories)
 
@@ -80,7 +80,7 @@ class Placement:
                 continue
             break
         else:
-            error = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+            error = OSError(errno.ENOENT, posix.strerror(errno.ENOENT))
             raise failure(f"create cgroup {self.directory}", error)
         if self.existing == len(self.directories):
             self._check_fit(where)
@@ -89,7 +89,7 @@ class Placement:
         for depth in range(self.existing, len(self.directories)):
             directory = self.directories[depth]
             try:
-                os.mkdir(directory, 0o755)
+                posix.mkdir(directory, 0o755)
             except FileExistsError:
                 self.existing = depth + 1
             except FileNotFoundError:
@@ -101,7 +101,7 @@ class Placement:
         """LNX-CG-01: a cgroup that somebody uses, or that is frozen, is not the container's."""
         directory = self.directory
         try:
-            if not os.path.isdir(directory):
+            if not is_directory(directory):
                 raise ConfigError(where, f"{directory} is a control file")
             if self.hierarchy.version == 2 and not event(directory, "populated"):
                 members = []
@@ -158,14 +158,26 @@ class Placement:
                 for name in self.hierarchy.controllers
                 if name not in present and name not in refused
             ]
-            if not missing or _enable(path, missing) is None:
+            if not missing or (refusal := _enable(path, missing)) is None:
                 continue
+            if refusal.errno in (errno.EBUSY, errno.EOPNOTSUPP):
+                # Some could be had one by one, and would make the cgroup threaded.
+                reason = failure(f"write to {path}", refusal, _enabling_hint(refusal))
+                refused.update(dict.fromkeys(missing, reason))
+                break
             for name in missing:
-                if refusal := _enable(path, [name]):
+                if (refusal := _enable(path, [name])) is not None:
                     refused[name] = failure(
                         f'write "+{name}" to {path}', refusal, _enabling_hint(refusal)
                     )
         return refused
+
+    def is_invalid(self) -> bool:
+        """True for a v2 cgroup below one that has processes and passes controllers on."""
+        try:
+            return read(f"{self.directory}/cgroup.type").strip() == "domain invalid"
+        except OSError:
+            return False
 
     def made(self) -> list[str]:
         """The directories made here, parents first."""
@@ -218,14 +230,14 @@ def remove_all(placements: Sequence[Placement]) -> None:
 
     if not wait_for(removed, _REMOVAL_DEADLINE):
         left = [placement.directory for placement in waiting]
-        error = OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        error = OSError(errno.EBUSY, posix.strerror(errno.EBUSY))
         members = processes(left)
         hint = f"processes left: {listed(members)}" if members else "no process is visible in it"
         raise HostError(f"remove cgroup {', '.join(left)}", error, hint)
     for placement in placements:
         for directory in reversed(placement.made()[:-1]):
             try:
-                os.rmdir(directory)
+                posix.rmdir(directory)
             except OSError as error:
                 if error.errno not in (errno.EBUSY, errno.ENOTEMPTY, *GONE):
                     raise failure(f"remove cgroup {directory}", error) from None
@@ -235,7 +247,7 @@ def remove_all(placements: Sequence[Placement]) -> None:
 def _remove_own(directory: str) -> bool:
     """True when the directory is gone."""
     try:
-        os.rmdir(directory)
+        posix.rmdir(directory)
     except OSError as error:
         if error.errno in GONE:
             return True
@@ -245,11 +257,11 @@ def _remove_own(directory: str) -> bool:
         return True
     for below in tree(directory):
         try:
-            os.rmdir(below)
+            posix.rmdir(below)
         except OSError as error:
             if error.errno not in (errno.EBUSY, errno.ENOTEMPTY, *GONE):
                 raise failure(f"remove cgroup {below}", error) from None
-    return not os.access(directory, os.F_OK)
+    return not posix.access(directory, posix.F_OK)
 
 
 def listed(numbers: Sequence[int]) -> str:

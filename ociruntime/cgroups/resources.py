@@ -7,31 +7,27 @@ Devices are no setting; they are the business of devices.py.
 
 from __future__ import annotations
 
-from ..errors import ConfigError
-from . import settings_v1 as v1
-from . import settings_v2 as v2
+from ociruntime.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
-    from .setting import Setting
+    from ociruntime.cgroups.setting import Converter, Setting
 
-    Section = Callable[[Any, str], list[Setting]]
-
-# (section of the resources, controller in v1, controller in v2, one function for each).
+# (section of the resources, controller in v1, in v2, name of the conversion in settings_v*).
 # Memory comes last: once it is tight, no other write may need memory.
-_SECTIONS: tuple[tuple[str, str, str, Section, Section], ...] = (
-    ("cpu", "cpuset", "cpuset", v1.cpuset, v2.cpuset),
-    ("cpu", "cpu", "cpu", v1.cpu, v2.cpu),
-    ("blockIO", "blkio", "io", v1.block_io, v2.block_io),
-    ("hugepageLimits", "hugetlb", "hugetlb", v1.huge_pages, v2.huge_pages),
-    ("network", "net_cls", "", v1.class_id, v2.class_id),
-    ("network", "net_prio", "", v1.priorities, v2.priorities),
-    ("rdma", "rdma", "rdma", v1.rdma, v2.rdma),
-    ("pids", "pids", "pids", v1.pids, v2.pids),
-    ("memory", "memory", "memory", v1.memory, v2.memory),
+_SECTIONS = (
+    ("cpu", "cpuset", "cpuset", "cpuset"),
+    ("cpu", "cpu", "cpu", "cpu"),
+    ("blockIO", "blkio", "io", "block_io"),
+    ("hugepageLimits", "hugetlb", "hugetlb", "huge_pages"),
+    ("network", "net_cls", "", "class_id"),
+    ("network", "net_prio", "", "priorities"),
+    ("rdma", "rdma", "rdma", "rdma"),
+    ("pids", "pids", "pids", "pids"),
+    ("memory", "memory", "memory", "memory"),
 )
 
 
@@ -44,22 +40,30 @@ def settings(
     unified hierarchy at all.  Raises ConfigError for a value without equivalent here.
     """
     found: list[Setting] = []
-    for section, controller_v1, controller_v2, settings_v1, settings_v2 in _SECTIONS:
+    has_v1 = 1 in versions.values()
+    for section, name_v1, name_v2, conversion in _SECTIONS:
         value = resources.get(section)
         if not value:
             continue
-        path = f"{where}.{section}"
-        if versions.get(controller_v1) == 1:
-            found += settings_v1(value, path)
-        elif "" in versions and 1 not in versions.values():
-            found += _available(settings_v2(value, path), versions)
-        elif versions.get(controller_v2) == 2 and controller_v2:
-            found += settings_v2(value, path)
-        else:
-            found += _available(settings_v1(value, path), versions)
+        on_v1 = versions.get(name_v1) == 1
+        on_v2 = bool(name_v2) and versions.get(name_v2) == 2
+        # A controller that is nowhere is refused in the words of the host's main version.
+        version = 1 if on_v1 or (not on_v2 and (has_v1 or "" not in versions)) else 2
+        converted = _converters(version)[conversion](value, f"{where}.{section}")
+        found += _available(converted, versions)
     if unified := resources.get("unified"):
-        found += _available(v2.unified(unified, f"{where}.unified"), versions)
+        from ociruntime.cgroups.settings_v2 import unified as verbatim
+
+        found += _available(verbatim(unified, f"{where}.unified"), versions)
     return found
+
+
+def _converters(version: int) -> dict[str, Converter]:
+    if version == 1:
+        from ociruntime.cgroups.settings_v1 import CONVERTERS
+    else:
+        from ociruntime.cgroups.settings_v2 import CONVERTERS
+    return CONVERTERS
 
 
 def _available(found: list[Setting], versions: Mapping[str, int]) -> list[Setting]:
@@ -84,8 +88,3 @@ def _unavailable(setting: Setting, versions: Mapping[str, int]) -> ConfigError:
     here = ", ".join(sorted(name for name in versions if name)) or "none"
     text = f'the host has no cgroup controller "{controller}"'
     return ConfigError(setting.where, text, f"available: {here}")
-
-
-def cpuset_settings(found: list[Setting]) -> list[Setting]:
-    """Those that must be in force before a process can enter a v1 cgroup."""
-    return [setting for setting in found if setting.controller == "cpuset"]

@@ -1,10 +1,18 @@
-"""One value on its way into one control file."""
+"""One value on its way into one control file, and the words both cgroup versions share."""
 
 from __future__ import annotations
 
+from ociruntime.errors import ConfigError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    # (section of the resources, its JSON path) -> settings, in the order of writing
+    Converter = Callable[[Any, str], list["Setting"]]
+
+_HUGE_SIZES_HINT = "sizes are written as in the names of the hugetlb control files: 64KB, 2MB, 1GB"
 
 
 class Setting:
@@ -60,7 +68,7 @@ def device_number(entry: dict[str, Any]) -> str:
     return f"{entry['major']}:{entry['minor']}"
 
 
-def handles(entry: dict[str, Any]) -> str:
+def _handles(entry: dict[str, Any]) -> str:
     """The limits of an rdma entry in the kernel's words; both versions share them."""
     words = []
     if (count := entry.get("hcaHandles")) is not None:
@@ -68,3 +76,26 @@ def handles(entry: dict[str, Any]) -> str:
     if (count := entry.get("hcaObjects")) is not None:
         words.append(f"hca_object={count}")
     return " ".join(words)
+
+
+def huge_page_size(entry: dict[str, Any], where: str) -> str:
+    """The size as it stands in file names; anything else could name another file."""
+    size = entry["pageSize"]
+    number, unit = size[:-2], size[-2:]
+    if not (number.isascii() and number.isdigit()) or unit not in ("KB", "MB", "GB"):
+        raise ConfigError(f"{where}.pageSize", f'"{size}" is not a page size', _HUGE_SIZES_HINT)
+    return str(size)
+
+
+def rdma_lines(section: dict[str, dict[str, Any]], where: str, version: int) -> list[Setting]:
+    """``mlx4_0 hca_handle=2 hca_object=2000``.  Raises ConfigError for an entry without limits."""
+    found = []
+    for name, entry in section.items():
+        limits = _handles(entry)
+        if not limits:
+            raise ConfigError(f'{where}["{name}"]', "hcaHandles or hcaObjects is required")
+        if not name or any(letter.isspace() for letter in name):
+            raise ConfigError(f'{where}["{name}"]', "is not the name of a device")
+        files = (("rdma.max", f"{name} {limits}"),)
+        found.append(Setting(version, "rdma", files, f'{where}["{name}"]'))
+    return found

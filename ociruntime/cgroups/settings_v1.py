@@ -9,14 +9,14 @@ engines write "not set".
 
 from __future__ import annotations
 
-from ..errors import ConfigError
-from .setting import Setting, device_number, handles
+from ociruntime.errors import ConfigError
+from ociruntime.cgroups.setting import Setting, device_number, huge_page_size, rdma_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_HUGE_SIZES_HINT = "sizes are written as in the names of the hugetlb control files: 64KB, 2MB, 1GB"
+    from ociruntime.cgroups.setting import Converter
 
 
 def _one(
@@ -154,15 +154,6 @@ def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
     return found
 
 
-def huge_page_size(entry: dict[str, Any], where: str) -> str:
-    """The size as it stands in file names; anything else could name another file."""
-    size = entry["pageSize"]
-    number, unit = size[:-2], size[-2:]
-    if not (number.isascii() and number.isdigit()) or unit not in ("KB", "MB", "GB"):
-        raise ConfigError(f"{where}.pageSize", f'"{size}" is not a page size', _HUGE_SIZES_HINT)
-    return str(size)
-
-
 def class_id(section: dict[str, Any], where: str) -> list[Setting]:
     """network.classID: tags packets for traffic control."""
     if not (value := section.get("classID")):
@@ -188,15 +179,14 @@ def rdma(section: dict[str, dict[str, Any]], where: str) -> list[Setting]:
     return rdma_lines(section, where, 1)
 
 
-def rdma_lines(section: dict[str, dict[str, Any]], where: str, version: int) -> list[Setting]:
-    """``mlx4_0 hca_handle=2 hca_object=2000``.  Raises ConfigError for an entry without limits."""
-    found = []
-    for name, entry in section.items():
-        limits = handles(entry)
-        if not limits:
-            raise ConfigError(f'{where}["{name}"]', "hcaHandles or hcaObjects is required")
-        if not name or any(letter.isspace() for letter in name):
-            raise ConfigError(f'{where}["{name}"]', "is not the name of a device")
-        files = (("rdma.max", f"{name} {limits}"),)
-        found.append(Setting(version, "rdma", files, f'{where}["{name}"]'))
-    return found
+CONVERTERS: dict[str, Converter] = {
+    "cpuset": cpuset,
+    "cpu": cpu,
+    "block_io": block_io,
+    "huge_pages": huge_pages,
+    "class_id": class_id,
+    "priorities": priorities,
+    "rdma": rdma,
+    "pids": pids,
+    "memory": memory,
+}

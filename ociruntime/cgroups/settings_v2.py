@@ -7,13 +7,14 @@ for values that ask for nothing (0, false).
 
 from __future__ import annotations
 
-from ..errors import ConfigError
-from .setting import Setting, device_number
-from .settings_v1 import huge_page_size, rdma_lines
+from ociruntime.errors import ConfigError
+from ociruntime.cgroups.setting import Setting, device_number, huge_page_size, rdma_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
+
+    from ociruntime.cgroups.setting import Converter
 
 # The files that move or stop processes: a lifecycle operation's, not a resource's.
 _NOT_RESOURCES = ("cgroup.procs", "cgroup.threads", "cgroup.kill", "cgroup.freeze")
@@ -72,7 +73,7 @@ def weight_of_shares(shares: int) -> int:
         return 10000
     logarithm = log2(shares)
     exponent = (logarithm * logarithm + 125 * logarithm) / 612 - 7 / 34
-    return ceil(pow(10.0, exponent))
+    return ceil(float(10.0**exponent))
 
 
 def cpuset(section: dict[str, Any], where: str) -> list[Setting]:
@@ -215,3 +216,16 @@ def unified(section: dict[str, str], where: str) -> list[Setting]:
             raise ConfigError(path, "is not a resource and cannot be set here")
         found.append(_one("" if controller == "cgroup" else controller, file, value, path))
     return found
+
+
+CONVERTERS: dict[str, Converter] = {
+    "cpuset": cpuset,
+    "cpu": cpu,
+    "block_io": block_io,
+    "huge_pages": huge_pages,
+    "class_id": class_id,
+    "priorities": priorities,
+    "rdma": rdma,
+    "pids": pids,
+    "memory": memory,
+}
