@@ -1,0 +1,98 @@
+"""What the five commands of a container's life load: a count is the same on every machine.
+
+An engine waits for each of them, and imports are most of what they cost.  A module that
+turns up here is to be imported where it is needed, or to be argued for in this table.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import _cffi_backend
+import pytest
+
+from tests.support.plugin import TAG, MakeBundle
+
+INTERPRETER = [os.path.realpath(sys.executable), "-I", "-S", "-B", "-X", "utf8"]
+PROGRAM = Path(str(_cffi_backend.__file__)).parent / "ociruntime" / "__main__.py"
+
+# Written in C, or as good as nothing; everything else of the standard library is too slow.
+FOREIGN = {
+    "__future__",
+    "_cffi_backend",
+    "_json",
+    "_posixsubprocess",
+    "_socket",
+    "_struct",
+    "array",
+    "errno",
+    "fcntl",
+    "select",
+    "struct",
+}
+
+
+def loaded(arguments: list[str], log: Path) -> set[str]:
+    """Modules that a command imports beyond what an empty program does."""
+    command = [*INTERPRETER, "-X", "importtime", *arguments]
+    with log.open("w") as file:
+        subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, timeout=60)
+    lines = log.read_text(encoding="utf-8").splitlines()
+    return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
+
+
+@pytest.fixture(scope="module")
+def at_start(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    return loaded(["-c", "pass"], tmp_path_factory.mktemp("empty") / "log")
+
+
+class Command:
+    """Runs a command of the runtime and tells what it loaded."""
+
+    def __init__(self, root: Path, log: Path, at_start: set[str]) -> None:
+        self.root = root
+        self.log = log
+        self.at_start = at_start
+
+    def __call__(self, *arguments: str) -> tuple[set[str], set[str]]:
+        """(modules of others, own modules without the leading ``ociruntime.``)."""
+        found = loaded([str(PROGRAM), "--root", str(self.root), *arguments], self.log)
+        own = {name for name in found if name.partition(".")[0] == "ociruntime"}
+        return found - own - self.at_start, {name.partition(".")[2] for name in own}
+
+
+@pytest.mark.parametrize("verb", ["start", "state", "kill", "delete"])
+def test_unknown_container(verb: str, tmp_path: Path, at_start: set[str]) -> None:
+    foreign, own = Command(tmp_path / "state", tmp_path / "log", at_start)(verb, "nobody")
+    assert foreign - FOREIGN == set()
+    assert f"cli.{verb}" in own
+
+
+def test_bundle_that_is_not_there(tmp_path: Path, at_start: set[str]) -> None:
+    command = Command(tmp_path / "state", tmp_path / "log", at_start)
+    foreign, own = command("create", "--bundle", str(tmp_path / "nothing"), "nobody")
+    assert foreign - FOREIGN == set()
+    assert "runtime.create" in own
+
+
+def test_a_whole_life(
+    bundle: MakeBundle, nothing_left: None, state_root: Path, work: Path, at_start: set[str]
+) -> None:
+    command = Command(state_root, work / "log", at_start)
+    name = f"{TAG}imports"
+    made = bundle()
+    made.save()
+    life = {
+        "create": ["--bundle", str(made.path), name],
+        "start": [name],
+        "state": [name],
+        "kill": [name, "KILL"],
+        "delete": ["--force", name],
+    }
+    found = {verb: command(verb, *arguments) for verb, arguments in life.items()}
+    assert {verb: foreign - FOREIGN for verb, (foreign, _) in found.items()} == dict.fromkeys(
+        life, set()
+    )
