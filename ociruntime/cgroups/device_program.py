@@ -10,9 +10,9 @@ import errno
 import posix
 from struct import pack, pack_into, unpack_from
 
-from ociruntime.errors import HostError
 from ociruntime.cgroups.control_files import in_user_namespace
 from ociruntime.cgroups.devices import EVERY_ACCESS, DevicePolicy, DeviceRule
+from ociruntime.errors import HostError
 
 _DEVICE_NUMBERS = {"b": 1, "c": 2}  # BPF_DEVCG_DEV_*
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import posix
 
-from ociruntime.errors import ConfigError, HostError
 from ociruntime.cgroups.control_files import failure, in_user_namespace
 from ociruntime.cgroups.devices import lines_v1, policy
+from ociruntime.errors import ConfigError, HostError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

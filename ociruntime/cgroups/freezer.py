@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 
-from ociruntime.errors import HostError
 from ociruntime.cgroups.control_files import failure, gone, read, write
 from ociruntime.cgroups.members import wait_for
+from ociruntime.errors import HostError
 
 _PATIENCE = 10.0  # seconds
 

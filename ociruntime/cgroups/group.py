@@ -17,9 +17,9 @@ from __future__ import annotations
 import errno
 import posix
 
-from ociruntime.errors import ConfigError, HostError, RuntimeFailure
 from ociruntime.cgroups import control_files, freezer, members, paths
 from ociruntime.cgroups.placement import Placement, remove_all
+from ociruntime.errors import ConfigError, HostError, RuntimeFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import errno
 import posix
 import time
 
-from ociruntime.linux import SIGKILL
 from ociruntime.cgroups.control_files import GONE, failure, is_directory, read, write
+from ociruntime.linux import SIGKILL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import posix
 
-from ociruntime.errors import ConfigError, HostError
 from ociruntime.cgroups import paths
 from ociruntime.cgroups.control_files import GONE, failure, is_directory, read, write
 from ociruntime.cgroups.freezer import event, frozen
 from ociruntime.cgroups.layout import Hierarchy
 from ociruntime.cgroups.members import processes, tree, wait_for
+from ociruntime.errors import ConfigError, HostError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ for values that ask for nothing (0, false).
 
 from __future__ import annotations
 
-from ociruntime.errors import ConfigError
 from ociruntime.cgroups.setting import Setting, device_number, huge_page_size, rdma_lines
+from ociruntime.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
