@@ -10,13 +10,18 @@ from ociruntime.runtime.options import CreateOptions
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.args import Arguments
+    from ociruntime.runtime.options import Context
 
 
-def container_options(arguments: Arguments, container_id: str, *, detach: bool) -> CreateOptions:
+def container_options(
+    context: Context, arguments: Arguments, container_id: str, *, detach: bool
+) -> CreateOptions:
     """The options, with every path taken from the caller's working directory on.
 
     ``--config`` counts from the bundle, as with crun.  Raises UsageError, HostError.
     """
+    if context.cgroup_manager == "disabled":
+        raise UsageError("--cgroup-manager disabled is not supported yet")
     preserve_fds = arguments.number("preserve-fds")
     if preserve_fds < 0:
         raise UsageError(f"--preserve-fds {preserve_fds}: a count cannot be negative")
@@ -39,22 +44,6 @@ def container_options(arguments: Arguments, container_id: str, *, detach: bool) 
 def bundle_path(arguments: Arguments) -> str:
     """The absolute path of ``--bundle``, by default the working directory."""
     return _path(arguments, "bundle") or _working_directory()
-
-
-def check_descriptors(count: int) -> None:
-    """Refuses ``--preserve-fds`` while nothing but the caller's own descriptors is open.
-
-    Later one of the runtime's own could be mistaken for a missing one and end up in the
-    container.  Raises UsageError.
-    """
-    for fd in range(3, 3 + count):
-        try:
-            posix.fstat(fd)
-        except OSError:
-            raise UsageError(
-                f"--preserve-fds {count}: descriptor {fd} is not open",
-                f"descriptors 3 to {2 + count} must be open",
-            ) from None
 
 
 def _path(arguments: Arguments, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.container_options import check_descriptors, container_options
+from ociruntime.cli.container_options import container_options
 from ociruntime.runtime.create import create
 from ociruntime.runtime.options import make_root
 
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 def run(context: Context, arguments: Arguments) -> int:
     """Create the container; silent."""
-    options = container_options(arguments, arguments.positional[0], detach=True)
-    check_descriptors(options.preserve_fds)
+    options = container_options(context, arguments, arguments.positional[0], detach=True)
     make_root(context)
     create(context, options)
     return 0

@@ -163,7 +163,6 @@ COMMANDS: tuple[Command, ...] = (
             ("id", "", "text", "ID", "plan for a container of this id (default: plan)"),
             ("no-pivot", "", "flag", "", "as for create"),
             ("no-new-keyring", "", "flag", "", "as for create"),
-            ("preserve-fds", "", "number", "N", "as for create"),
             ("format", "", "choice", "text|json", "how it is printed (default: text)"),
         ),
         "Nothing is made or changed. Each step names the setting of config.json it comes\nfrom.",

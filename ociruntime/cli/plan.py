@@ -19,7 +19,7 @@ def run(context: Context, arguments: Arguments) -> int:
         if arguments.text("bundle") not in ("", arguments.positional[0]):
             raise UsageError("the bundle is given twice", "as an argument or with --bundle")
         arguments.texts["bundle"] = arguments.positional[0]
-    options = container_options(arguments, arguments.text("id", "plan"), detach=True)
+    options = container_options(context, arguments, arguments.text("id", "plan"), detach=True)
     compiled = plan(context, options)
     if arguments.text("format") == "json":
         from ociruntime.plan.explain import plan_document

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,17 +73,24 @@ def test_create_takes_paths_from_the_working_directory(
     assert options.no_new_keyring
 
 
-def test_preserved_descriptors_must_be_open(
-    seen: list[CreateOptions], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["create", "c1", "--preserve-fds", "-1"], "--preserve-fds -1: a count cannot be negative"),
+        (["--cgroup-manager=disabled", "create", "c1"], "disabled is not supported yet"),
+    ],
+)
+def test_refused_before_anything_is_done(
+    seen: list[CreateOptions],
+    tmp_path: Path,
+    argv: list[str],
+    message: str,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    free = os.open("/dev/null", os.O_RDONLY)
-    os.close(free)
-    argv = ["--root", str(tmp_path), "create", "c1", "--preserve-fds"]
-    assert main([*argv, str(free - 2)]) == 1
-    assert f"descriptor {free} is not open" in capfd.readouterr().err
-    assert main([*argv, "-1"]) == 1
-    assert "cannot be negative" in capfd.readouterr().err
+    assert main(["--root", f"{tmp_path}/root", *argv]) == 1
+    assert message in capfd.readouterr().err
     assert seen == []
+    assert not (tmp_path / "root").exists()
 
 
 def test_plan_prints_what_the_runtime_has_compiled(
@@ -99,10 +105,10 @@ def test_plan_prints_what_the_runtime_has_compiled(
         return compiled
 
     fake("plan", plan=plan)
-    argv = ["--root", f"{tmp_path}/none", "plan", "--preserve-fds", "50"]
+    argv = ["--root", f"{tmp_path}/none", "plan"]
     assert main([*argv, "/b", "--id", "c1"]) == 0
     assert "process.user.umask" in capfd.readouterr().out
-    assert (seen[0].bundle, seen[0].id, seen[0].preserve_fds) == ("/b", "c1", 50)
+    assert (seen[0].bundle, seen[0].id, seen[0].preserve_fds) == ("/b", "c1", 0)
     assert main([*argv, "-b", "/b", "--format", "json"]) == 0
     document = json.loads(capfd.readouterr().out)
     assert document["operations"] == [
