@@ -8,6 +8,8 @@
 #ifndef EXECUTOR_H
 #define EXECUTOR_H
 
+#define _GNU_SOURCE
+
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,6 +43,7 @@ struct executor {
 	int null_fd;	  /* the host's /dev/null, verified */
 	int slots[SLOTS]; /* namespace files and detached trees */
 	bool entered;	  /* the old root is gone */
+	bool in_directory;
 	bool has_program;
 	bool has_home;
 	char program[PATH_MAX];

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +53,7 @@ static void become_hook(struct executor *x, struct op_hook *op, int state, int o
 {
 	int error;
 
+	umask(022); /* ours is 0, for the modes that config.json names */
 	if (setpgid(0, 0) == 0 && (!x->entered || chdir("/") == 0) && dup2(state, 0) == 0 &&
 	    dup2(output, 1) == 1 && dup2(output, 2) == 2 &&
 	    sys_close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0)

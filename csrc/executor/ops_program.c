@@ -106,10 +106,18 @@ static bool inside_root(void)
 	return syscall(SYS_getcwd, path, sizeof(path)) > 0 && path[0] == '/';
 }
 
+/*
+ * Tried as root first, who may enter a directory closed to the user; then, if that was
+ * forbidden, as the user: on a network filesystem it can be the other way round.
+ */
 int run_chdir(struct executor *x, struct op_chdir *op)
 {
-	if (chdir(op->path) < 0)
-		return op->optional ? 0 : fail(x, "chdir", op->path);
+	if (!x->in_directory && chdir(op->path) < 0) {
+		if (op->optional && (errno == EACCES || errno == EPERM))
+			return 0;
+		return fail(x, "chdir", op->path);
+	}
+	x->in_directory = true;
 	if (!inside_root()) {
 		errno = EPERM;
 		return fail(x, "verify", op->path);
@@ -193,9 +201,8 @@ int run_wait_start(struct executor *x, struct op_wait_start *op)
 			size = recv(starter, &order, sizeof(order), 0);
 		} while (size < 0 && errno == EINTR);
 		if (size >= (ssize_t)MESSAGE_SHORT && order.kind == MESSAGE_GO) {
+			/* The gate closes by the exec: until then the container is not running. */
 			x->report_fd = starter;
-			close(x->gate_fd);
-			x->gate_fd = -1;
 			return 0;
 		}
 		/* Somebody who only looked whether this process still waits. */

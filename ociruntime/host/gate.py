@@ -1,0 +1,71 @@
+"""The start gate: the socket in the state directory at which a created container waits.
+
+Its name is bound to a listening socket that only the container's first process holds, and
+holds only until it becomes the program.  So the kernel knows whether a container was
+started: a connection is refused when nobody waits any more.
+"""
+
+from __future__ import annotations
+
+import posix
+from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_SEQPACKET, socket
+
+from ociruntime.errors import HostError
+from ociruntime.host.files import remove_file
+
+NAME = "start"
+BACKLOG = 8
+GONE = {2, 111}  # ENOENT, ECONNREFUSED
+
+
+def make_gate(directory: str) -> socket:
+    """The listening socket, bound in ``directory``.  Raises HostError."""
+    gate = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC)
+    try:
+        _by_short_path(directory, gate.bind)
+        gate.listen(BACKLOG)
+    except OSError as error:
+        gate.close()
+        raise HostError(f"make the start gate in {directory}", error) from None
+    return gate
+
+
+def connect_gate(directory: str) -> socket | None:
+    """A connection to the process that waits, or None if none does.  Raises HostError."""
+    connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC)
+    try:
+        _by_short_path(directory, connection.connect)
+    except OSError as error:
+        connection.close()
+        if error.errno in GONE:
+            return None
+        raise HostError(f"connect to the start gate in {directory}", error) from None
+    return connection
+
+
+def is_waiting(directory: str) -> bool:
+    """Whether a process waits at the gate; it takes no notice of being asked."""
+    connection = connect_gate(directory)
+    if connection is None:
+        return False
+    connection.close()
+    return True
+
+
+def remove_gate(directory: str) -> None:
+    """Take the name away, once the program runs.  Raises OSError."""
+    remove_file(f"{directory}/{NAME}")
+
+
+def _by_short_path(directory: str, use: object) -> None:
+    """A socket's path has at most 107 bytes, a state directory's may have more."""
+    assert callable(use)
+    path = f"{directory}/{NAME}"
+    if len(path) <= 100:
+        use(path)
+        return
+    fd = posix.open(directory, posix.O_PATH | posix.O_DIRECTORY | posix.O_CLOEXEC)
+    try:
+        use(f"/proc/self/fd/{fd}/{NAME}")
+    finally:
+        posix.close(fd)

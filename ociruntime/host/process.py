@@ -1,0 +1,77 @@
+"""Processes of the host, told apart by pid and start time.
+
+A pid alone may have been given to somebody else in the meantime; together with the time
+of its start, in clock ticks since boot (proc_pid_stat(5), field 22), it names one process.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.errors import HostError
+from ociruntime.host.files import read_file
+
+ESRCH = 3
+SIGKILL = 9
+DEAD_STATES = b"ZXx"
+
+
+def start_time(pid: int) -> int:
+    """When ``pid`` started, in ticks since boot; 0 if it does not run (any more).
+
+    A zombie has ended: only its parent has not looked yet.
+    """
+    try:
+        stat = read_file(f"/proc/{pid}/stat")
+    except OSError:
+        return 0
+    # The name may hold spaces and parentheses; behind its last ")" there are only numbers.
+    fields = stat[stat.rfind(b")") + 2 :].split()
+    return 0 if fields[0] in DEAD_STATES else int(fields[19])
+
+
+def is_alive(pid: int, started: int) -> bool:
+    """Whether the very process still runs."""
+    return pid > 0 and started > 0 and start_time(pid) == started
+
+
+def open_process(pid: int, started: int) -> int:
+    """A pidfd of the very process, or -1 if it is gone.  Raises HostError."""
+    try:
+        fd = posix.pidfd_open(pid)
+    except ProcessLookupError:
+        return -1
+    except OSError as error:
+        raise HostError(f"open the process {pid}", error) from None
+    # Looked at after opening: from here on the descriptor cannot mean another process.
+    if not is_alive(pid, started):
+        posix.close(fd)
+        return -1
+    return fd
+
+
+def signal_process(pid: int, started: int, number: int) -> bool:
+    """Send a signal to the very process; False if it is gone.  Raises HostError."""
+    from _signal import pidfd_send_signal  # type: ignore[attr-defined]
+
+    fd = open_process(pid, started)
+    if fd < 0:
+        return False
+    try:
+        pidfd_send_signal(fd, number)
+    except ProcessLookupError:
+        return False
+    except OSError as error:
+        raise HostError(f"send signal {number} to process {pid}", error) from None
+    finally:
+        posix.close(fd)
+    return True
+
+
+def await_end(pidfd: int, seconds: float) -> bool:
+    """Wait until the process has ended; False if it still runs after ``seconds``."""
+    from select import POLLIN, poll
+
+    poller = poll()
+    poller.register(pidfd, POLLIN)
+    return bool(poller.poll(int(seconds * 1000)))

@@ -1,0 +1,181 @@
+"""A container as its state directory and the kernel tell it.
+
+``state.json`` holds only facts fixed at creation.  What changes is never stored: whether
+the first process lives is asked of /proc, whether it still waits for `start` of the start
+gate, whether it is frozen of its cgroup.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.errors import ContainerError, HostError, NoSuchContainer
+from ociruntime.host.files import exists, read_file, write_new
+from ociruntime.host.gate import NAME as GATE_NAME
+from ociruntime.host.gate import is_waiting
+from ociruntime.host.process import is_alive
+from ociruntime.host.store import Lock, find_directory
+from ociruntime.spec.json_text import dump
+from ociruntime.spec.load import parse
+from ociruntime.spec.state import SPEC_VERSION, state_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.cgroups.group import Cgroup
+
+STATE = "state.json"
+CGROUP = "cgroup.json"
+CONFIG = "config.json"
+
+CREATED = "created"
+RUNNING = "running"
+PAUSED = "paused"
+STOPPED = "stopped"
+
+
+class Container:
+    """``facts``: the document in state.json, with the keys of ``write_facts``."""
+
+    __slots__ = ("directory", "facts", "id")
+
+    def __init__(self, container_id: str, directory: str, facts: dict[str, Any]) -> None:
+        self.id = container_id
+        self.directory = directory
+        self.facts = facts
+
+    @property
+    def pid(self) -> int:
+        """Of the first process, alive or not."""
+        return int(self.facts["pid"])
+
+    @property
+    def started(self) -> int:
+        """Its start time: with it the pid means this process and no other."""
+        return int(self.facts["processStart"])
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Those of the configuration."""
+        annotations: dict[str, str] = self.facts["annotations"]
+        return annotations
+
+    def alive(self) -> bool:
+        """Whether the first process has not ended."""
+        return is_alive(self.pid, self.started)
+
+    def status(self) -> str:
+        """``created``, ``running``, ``paused`` or ``stopped``, as of now."""
+        if not self.alive():
+            return STOPPED
+        if self._frozen():
+            return PAUSED
+        if exists(f"{self.directory}/{GATE_NAME}") and is_waiting(self.directory):
+            return CREATED
+        return RUNNING
+
+    def _frozen(self) -> bool:
+        """Asked of one file, whose path was written down at creation; cheaper than a Cgroup."""
+        path = self.facts["freezer"]
+        if not path:
+            return False
+        try:
+            return read_file(path).strip() in (b"FROZEN", b"FREEZING", b"1")
+        except OSError:
+            return False
+
+    def cgroup(self) -> Cgroup:
+        """What was made in the cgroup trees."""
+        return recorded_cgroup(self.directory)
+
+
+def write_facts(directory: str, facts: dict[str, Any]) -> None:
+    """Write state.json.  Raises HostError."""
+    _write(directory, STATE, dump(facts).encode("utf-8", "surrogateescape"))
+
+
+def write_cgroup(directory: str, cgroup: Cgroup) -> None:
+    """Write down what will be made, before it is made.  Raises HostError."""
+    _write(directory, CGROUP, dump(cgroup.record()).encode())
+
+
+def write_config(directory: str, config: bytes) -> None:
+    """Keep the configuration as it was at creation (RT-LIFE-04).  Raises HostError."""
+    _write(directory, CONFIG, config)
+
+
+def _write(directory: str, name: str, data: bytes) -> None:
+    try:
+        write_new(f"{directory}/{name}", data)
+    except OSError as error:
+        raise HostError(f"write {directory}/{name}", error) from None
+
+
+def recorded_cgroup(directory: str) -> Cgroup:
+    """The Cgroup written down in a state directory.  Raises HostError."""
+    from ociruntime.cgroups.group import Cgroup
+
+    record: Any = _read_document(f"{directory}/{CGROUP}")
+    return Cgroup.from_record(record)
+
+
+def load(root: str, container_id: str) -> Container:
+    """The container of this id.  Raises NoSuchContainer, HostError."""
+    directory = find_directory(root, container_id)
+    try:
+        facts: Any = _read_document(f"{directory}/{STATE}")
+    except HostError as error:
+        if error.errno == 2:
+            raise NoSuchContainer(container_id) from None  # it vanished while we looked
+        raise
+    if not isinstance(facts, dict) or facts.get("version") != 1:
+        raise ContainerError(f"{directory}/{STATE} was written by another version of ociruntime")
+    return Container(container_id, directory, facts)
+
+
+def _read_document(path: str) -> object:
+    try:
+        return parse(read_file(path), path)
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None
+
+
+def lock(root: str, container_id: str) -> tuple[Container, Lock]:
+    """The container, held against every other command.
+
+    Raises NoSuchContainer, ContainerError, HostError.
+    """
+    held = Lock.acquire(find_directory(root, container_id))
+    if held is None:
+        raise NoSuchContainer(container_id)
+    try:
+        return load(root, container_id), held
+    except BaseException:
+        held.release()
+        raise
+
+
+def document(container: Container, status: str) -> dict[str, Any]:
+    """The spec's state (runtime.md#state) of a container, its pid as the host sees it."""
+    return state_document(
+        SPEC_VERSION,
+        container.id,
+        status,
+        0 if status == STOPPED else container.pid,
+        container.facts["bundle"],
+        container.annotations,
+    )
+
+
+def owner_name(directory: str) -> str:
+    """Name of the user that the state directory belongs to, ``#UID`` if it has none."""
+    uid = posix.stat(directory).st_uid
+    if uid == 0:
+        return "root"  # spares every call a look into /etc/passwd
+    from pwd import getpwuid
+
+    try:
+        return getpwuid(uid).pw_name
+    except KeyError:
+        return f"#{uid}"

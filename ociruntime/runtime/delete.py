@@ -1,0 +1,111 @@
+"""`delete`: everything that `create` has made, undone."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.errors import ContainerError, HostError, NoSuchContainer
+from ociruntime.host.files import exists
+from ociruntime.host.process import SIGKILL, await_end, open_process, signal_process
+from ociruntime.host.store import CREATING, DELETING, clear_leftover, remove_directory
+from ociruntime.runtime.container import CREATED, STOPPED, lock, document
+from ociruntime.runtime.identifier import check_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.container import Container
+    from ociruntime.runtime.options import Context
+
+KILL_SECONDS = 10.0
+
+
+def delete(context: Context, container_id: str, force: bool) -> None:
+    """Delete a stopped container, or one that was never started; with ``force`` any.
+
+    Raises UsageError, NoSuchContainer (not with ``force``), ContainerError, HostError.
+    """
+    check_id(container_id)
+    if clear_interrupted(context.root, container_id) and force:
+        return
+    try:
+        container, held = lock(context.root, container_id)
+    except NoSuchContainer:
+        if force:
+            return
+        raise
+    try:
+        status = container.status()
+        if status not in (STOPPED, CREATED) and not force:
+            raise ContainerError(
+                f"cannot delete container {container_id} that is not stopped: {status}",
+                "stop it first, or pass --force",
+            )
+        destroy(context, container)
+    finally:
+        held.release()
+
+
+def destroy(context: Context, container: Container) -> None:
+    """End it and undo it, whatever its state; then the poststop hooks.  Needs the lock.
+
+    Raises HostError if something cannot be undone; it can then be tried again.
+    """
+    _end(container)
+    cgroup = container.cgroup()
+    if cgroup.processes():
+        cgroup.kill()
+    cgroup.remove()
+    remove_directory(container.directory)
+    hooks = container.facts["hooks"].get("poststop")
+    if hooks:
+        from ociruntime.host.hooks import run_poststop_hooks
+        from ociruntime.spec.json_text import dump
+
+        _enter_bundle(container)
+        state = dump(document(container, STOPPED))
+        for warning in run_poststop_hooks(hooks, state, context.log.debug):
+            context.log.warning(warning)
+
+
+def _end(container: Container) -> None:
+    """Kill the first process and wait until it is dead."""
+    pidfd = open_process(container.pid, container.started)
+    if pidfd < 0:
+        return
+    try:
+        signal_process(container.pid, container.started, SIGKILL)
+        if container.facts["freezer"]:
+            container.cgroup().thaw()
+        if not await_end(pidfd, KILL_SECONDS):
+            raise HostError(
+                f"wait for process {container.pid} of container {container.id}",
+                OSError(110, "timed out"),
+                "it does not die: it hangs in the kernel",
+            )
+    finally:
+        posix.close(pidfd)
+
+
+def _enter_bundle(container: Container) -> None:
+    """Where hooks run; a bundle that is gone by now is no reason to skip them."""
+    try:
+        posix.chdir(container.facts["bundle"])
+    except OSError:
+        pass
+
+
+def clear_interrupted(root: str, container_id: str) -> bool:
+    """Clear what a killed ``create`` or ``delete`` of this id has left; whether there was any.
+
+    Raises HostError, or ContainerExists while such a command is still at work.
+    """
+    from ociruntime.runtime.creation import clear_recorded
+
+    found = False
+    for prefix in (CREATING, DELETING):
+        path = f"{root}/{prefix}{container_id}"
+        if exists(path):
+            clear_leftover(path, container_id, clear_recorded)
+            found = True
+    return found
+

@@ -1,0 +1,73 @@
+"""`kill`: a signal to the container's first process."""
+
+from __future__ import annotations
+
+from ociruntime.errors import NotRunning
+from ociruntime.host.process import SIGKILL, signal_process
+from ociruntime.runtime.container import load
+from ociruntime.runtime.identifier import check_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.container import Container
+    from ociruntime.runtime.options import Context
+
+
+def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
+    """Send ``signal``; with ``all`` to every process, and a stopped container is no error.
+
+    Raises UsageError, NoSuchContainer, NotRunning, HostError.
+    """
+    check_id(container_id)
+    container = load(context.root, container_id)
+    if all:
+        _signal_all(container, signal)
+        return
+    if not signal_process(container.pid, container.started, signal):
+        if signal != SIGKILL or container.facts["ownPidNamespace"]:
+            raise NotRunning(container_id)
+        # The first process is gone, but nothing has ended the others.
+        cgroup = container.cgroup()
+        if not cgroup.processes():
+            raise NotRunning(container_id)
+        cgroup.kill()
+        return
+    if signal == SIGKILL:
+        _make_sure(container)
+
+
+def _make_sure(container: Container) -> None:
+    """In a shared pid namespace the others must be killed too; on v1 a frozen process must be
+    thawed before it can die.
+    """
+    if not container.facts["ownPidNamespace"]:
+        container.cgroup().kill()
+    elif container.facts["freezer"].endswith("freezer.state"):
+        _thaw(container.facts["freezer"])
+
+
+def _thaw(path: str) -> None:
+    from ociruntime.host.files import read_file
+
+    try:
+        frozen = read_file(path).strip() != b"THAWED"
+    except OSError:
+        return  # gone with its last process
+    if frozen:
+        from ociruntime.cgroups.freezer import thaw
+
+        thaw(path.rpartition("/")[0], 1)
+
+
+def _signal_all(container: Container, signal: int) -> None:
+    from posix import kill as send
+
+    cgroup = container.cgroup()
+    if signal == SIGKILL:
+        cgroup.kill()
+        return
+    for pid in cgroup.processes():
+        try:
+            send(pid, signal)
+        except ProcessLookupError:
+            pass  # ended since

@@ -1,0 +1,40 @@
+"""`plan`: what `create` would do, without doing any of it."""
+
+from __future__ import annotations
+
+from ociruntime.runtime.preparation import prepare
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.plan.plan import Plan
+    from ociruntime.runtime.options import Context, CreateOptions
+    from ociruntime.runtime.preparation import Preparation
+
+
+def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]], Plan]:
+    """The host's part as (JSON path or "", words) in order, and the executor's part.
+
+    Raises what ``create`` raises for a bad bundle.
+    """
+    prepared = prepare(context, options)
+    return host_part(context, options, prepared), prepared.plan
+
+
+def host_part(
+    context: Context, options: CreateOptions, prepared: Preparation
+) -> list[tuple[str, str]]:
+    """What happens outside the container; the hooks' moments are the executor's syncs."""
+    steps = [("", f"make {context.root}/.creating-{options.id}, locked")]
+    for directory in prepared.cgroup.paths.values():
+        steps.append(("linux.cgroupsPath", f"make cgroup {directory}"))
+    for setting in prepared.cgroup.settings(prepared.resources):
+        steps.append((setting.where, f"write {setting.value} to {setting.file} of the cgroup"))
+    for kind in ("prestart", "createRuntime"):
+        for index, hook in enumerate(prepared.hooks(kind)):
+            steps.append((f"hooks.{kind}[{index}]", f"run {hook['path']}"))
+    if options.console_socket:
+        steps.append(("process.terminal", f"send the terminal to {options.console_socket}"))
+    if options.pid_file:
+        steps.append(("", f"write the pid to {options.pid_file}"))
+    steps.append(("", f"rename to {context.root}/{options.id}"))
+    return steps
