@@ -60,7 +60,8 @@ class Cgroup:
     def record(self) -> dict[str, Any]:
         """JSON-able; notes which directories exist already, so take it before :meth:`create`.
 
-        Taken again afterwards it also knows of directories that others made meanwhile.
+        Taken again afterwards it also knows of directories that others made meanwhile, and
+        that those which existed were free: needed if :attr:`adopted`.
         """
         return {"path": self.path, "placements": [each.record() for each in self.placements]}
 
@@ -69,6 +70,14 @@ class Cgroup:
         """The inverse of :meth:`record`; looks at nothing."""
         path = record["path"]
         return cls(path, [Placement.from_record(each, path) for each in record["placements"]])
+
+    @property
+    def adopted(self) -> bool:
+        """True after :meth:`create` if a directory of the container's was there before.
+
+        A record of before leaves its members alone, for they may be somebody else's.
+        """
+        return any(each.adopted for each in self.placements)
 
     @property
     def paths(self) -> dict[str, str]:
@@ -180,7 +189,7 @@ class Cgroup:
 
     def processes(self) -> list[int]:
         """All members, those of cgroups below included, in ascending order."""
-        return members.processes([each.directory for each in self.placements])
+        return members.processes([each.directory for each in self._own()])
 
     def kill(self) -> None:
         """SIGKILL to every member; returns without waiting for their end.
@@ -188,10 +197,11 @@ class Cgroup:
         With a v2 directory the kernel does it in one step; in v1 hierarchies somebody may
         have been moved elsewhere, so those are looked through as well.  Raises HostError.
         """
-        unified = self._v2()
+        own = self._own()
+        unified = _with_version_2(own)
         done = unified is not None and members.kill_unified(unified.directory)
-        directories = [each.directory for each in self.placements if not (done and each is unified)]
-        freezing = self._of("freezer")
+        directories = [each.directory for each in own if not (done and each is unified)]
+        freezing = _with_controller(own, "freezer")
         if not done and freezing is not None and members.processes([freezing.directory]):
             self._hold(freezing.directory)  # nobody can fork while the list is read
         try:
@@ -245,19 +255,17 @@ class Cgroup:
             return False
 
     def _of(self, controller: str) -> Placement | None:
-        for each in self.placements:
-            if controller in each.hierarchy.controllers:
-                return each
-        return None
+        return _with_controller(self.placements, controller)
 
     def _v2(self) -> Placement | None:
-        for each in self.placements:
-            if each.hierarchy.version == 2:
-                return each
-        return None
+        return _with_version_2(self.placements)
+
+    def _own(self) -> list[Placement]:
+        return [each for each in self.placements if each.is_ours()]
 
     def _freezer(self) -> Placement | None:
-        return self._of("freezer") or self._v2()
+        own = self._own()
+        return _with_controller(own, "freezer") or _with_version_2(own)
 
     def _directories(self) -> dict[str, str]:
         found = {}
@@ -300,6 +308,20 @@ class Cgroup:
             listing.directory if listing is not None else "",
             unified.directory if unified is not None else "",
         )
+
+
+def _with_controller(placements: list[Placement], controller: str) -> Placement | None:
+    for each in placements:
+        if controller in each.hierarchy.controllers:
+            return each
+    return None
+
+
+def _with_version_2(placements: list[Placement]) -> Placement | None:
+    for each in placements:
+        if each.hierarchy.version == 2:
+            return each
+    return None
 
 
 def _attach_hint(error: OSError) -> str:

@@ -27,16 +27,20 @@ class Placement:
     """Where the container goes in one hierarchy.
 
     ``directories`` leads from the first component to the container's own; ``existing``
-    counts those that were there before.  Only the others are ever removed.
+    counts those that were there before.  Only the others are ever removed.  ``adopted`` says
+    that the container's own was there too, and was found free to be used.
     """
 
-    __slots__ = ("directories", "existing", "hierarchy")
+    __slots__ = ("adopted", "directories", "existing", "hierarchy")
 
-    def __init__(self, hierarchy: Hierarchy, path: str, existing: int = _UNKNOWN) -> None:
+    def __init__(
+        self, hierarchy: Hierarchy, path: str, existing: int = _UNKNOWN, adopted: bool = False
+    ) -> None:
         self.hierarchy = hierarchy
         top = hierarchy.mountpoint.rstrip("/")
         self.directories = [top + part for part in paths.components(path)]
         self.existing = existing
+        self.adopted = adopted
 
     @property
     def directory(self) -> str:
@@ -45,12 +49,18 @@ class Placement:
 
     def record(self) -> dict[str, Any]:
         """JSON-able."""
-        return {**self.hierarchy.record(), "existing": self.survey()}
+        existing = self.survey()
+        return {**self.hierarchy.record(), "existing": existing, "adopted": self.adopted}
 
     @classmethod
     def from_record(cls, record: dict[str, Any], path: str) -> Self:
         """The inverse of :meth:`record`."""
-        return cls(Hierarchy.from_record(record), path, record["existing"])
+        hierarchy = Hierarchy.from_record(record)
+        return cls(hierarchy, path, record["existing"], record["adopted"])
+
+    def is_ours(self) -> bool:
+        """False while the directory may be somebody else's: its members are not to be touched."""
+        return self.adopted or self.survey() < len(self.directories)
 
     def survey(self) -> int:
         """Count, once, the directories that exist already."""
@@ -84,6 +94,7 @@ class Placement:
             raise failure(f"create cgroup {self.directory}", error)
         if self.existing == len(self.directories):
             self._check_fit(where)
+            self.adopted = True
 
     def _make_missing(self, where: str) -> None:
         for depth in range(self.existing, len(self.directories)):
