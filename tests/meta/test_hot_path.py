@@ -93,6 +93,5 @@ def test_a_whole_life(
         "delete": ["--force", name],
     }
     found = {verb: command(verb, *arguments) for verb, arguments in life.items()}
-    assert {verb: foreign - FOREIGN for verb, (foreign, _) in found.items()} == dict.fromkeys(
-        life, set()
-    )
+    too_slow = {verb: foreign - FOREIGN for verb, (foreign, _) in found.items()}
+    assert {verb: names for verb, names in too_slow.items() if names} == {}
