@@ -158,14 +158,11 @@ COMMANDS: tuple[Command, ...] = (
         1,
         "show, step by step, what `create` would do",
         (
-            ("bundle", "b", "text", "DIR", "the bundle (default: the working directory)"),
-            ("config", "f", "text", "FILE", "read FILE of the bundle instead of config.json"),
-            ("id", "", "text", "ID", "plan for a container of this id (default: plan)"),
-            ("no-pivot", "", "flag", "", "as for create"),
-            ("no-new-keyring", "", "flag", "", "as for create"),
+            *_CONTAINER_OPTIONS,
+            ("id", "", "text", "ID", "of the container (default: plan)"),
             ("format", "", "choice", "text|json", "how it is printed (default: text)"),
         ),
-        "Nothing is made or changed. Each step names the setting of config.json it comes\nfrom.",
+        ("Nothing is made or changed. Each step names the setting of config.json it comes\nfrom."),
     ),
     (
         "features",

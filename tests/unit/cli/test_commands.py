@@ -98,24 +98,33 @@ def test_plan_prints_what_the_runtime_has_compiled(
 ) -> None:
     seen: list[CreateOptions] = []
 
-    def plan(_: Context, options: CreateOptions) -> Plan:
+    def plan(_: Context, options: CreateOptions) -> tuple[list[tuple[str, str]], Plan]:
         seen.append(options)
         compiled = Plan(CLONE_NEWNS)
         compiled.add(operations.umask(mask=0o22, where="process.user.umask"))
-        return compiled
+        return [("", "make a directory"), ("linux.cgroupsPath", "make a cgroup")], compiled
 
     fake("plan", plan=plan)
     argv = ["--root", f"{tmp_path}/none", "plan"]
     assert main([*argv, "/b", "--id", "c1"]) == 0
-    assert "process.user.umask" in capfd.readouterr().out
+    out = capfd.readouterr().out
+    assert "     make a directory\n" in out
+    assert "# linux.cgroupsPath\n" in out
+    assert "# process.user.umask\n" in out
     assert (seen[0].bundle, seen[0].id, seen[0].preserve_fds) == ("/b", "c1", 0)
     assert main([*argv, "-b", "/b", "--format", "json"]) == 0
     document = json.loads(capfd.readouterr().out)
+    assert document["host"] == [
+        {"step": "make a directory"},
+        {"step": "make a cgroup", "where": "linux.cgroupsPath"},
+    ]
     assert document["operations"] == [
         {"operation": "umask", "mask": 0o22, "where": "process.user.umask"}
     ]
     assert main([*argv, "-b", "/b", "/c"]) == 1
     assert "the bundle is given twice" in capfd.readouterr().err
+    assert main([*argv, "--id", "a/b"]) == 1
+    assert "invalid container ID" in capfd.readouterr().err
     assert not (tmp_path / "none").exists()
 
 
