@@ -5,21 +5,36 @@ package lies in, which is also where its dependencies were installed, and the pl
 ``site`` would know for a package which lies elsewhere.
 """
 
+from __future__ import annotations
+
 import posix
 import sys
 
-if not __package__:
-    _PARENT = __file__.rpartition("/ociruntime/")[0] or "/"
-    _LIBRARY = f"{sys.prefix}/lib/python"
-    sys.path.insert(0, _PARENT)
+
+def _extend_path() -> None:
+    library = f"{sys.prefix}/lib/python"
+    sys.path.insert(0, __file__.rpartition("/ociruntime/")[0] or "/")
     sys.path += [
-        f"{_LIBRARY}{sys.version_info[0]}.{sys.version_info[1]}/site-packages",
-        f"{_LIBRARY}{sys.version_info[0]}/dist-packages",
+        f"{library}{sys.version_info[0]}.{sys.version_info[1]}/site-packages",
+        f"{library}{sys.version_info[0]}/dist-packages",
     ]
 
-from ociruntime.cli.main import main
+
+def _start() -> int:
+    try:
+        from ociruntime.cli.main import main
+
+        return main(sys.argv[1:])
+    except KeyboardInterrupt:  # before or after the place that reports it
+        return 130
+    except ImportError as error:
+        posix.write(2, f"ociruntime: the installation is incomplete: {error}\n".encode())
+        return 1
+
 
 if __name__ == "__main__":
+    if not __package__:  # else it was found as `python -m ociruntime`
+        _extend_path()
     # Nothing is buffered and nothing registered: taking the interpreter apart again would
     # only cost a millisecond.
-    posix._exit(main(sys.argv[1:]))
+    posix._exit(_start())
