@@ -57,6 +57,8 @@ def _run(argv: list[str], arguments: Arguments) -> int:
     parse(argv[at + 1 :], (command[5], GLOBAL_OPTIONS), arguments)
     if _wants_help(arguments):
         return _show("help", name)
+    if arguments.flag("version"):
+        return _show("version", "")
     _check_count(command, len(arguments.positional))
     context = _context(arguments)
     # Only the command's own module is loaded; its name comes from the table.

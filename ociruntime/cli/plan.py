@@ -7,14 +7,12 @@ from ociruntime.cli.output import write
 from ociruntime.errors import UsageError
 from ociruntime.runtime.identifier import check_id
 from ociruntime.runtime.plan import plan
+from ociruntime.runtime.plan_report import plan_text, plan_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.args import Arguments
-    from ociruntime.plan.plan import Plan
     from ociruntime.runtime.options import Context
-
-    HostSteps = list[tuple[str, str]]
 
 
 def run(context: Context, arguments: Arguments) -> int:
@@ -28,23 +26,7 @@ def run(context: Context, arguments: Arguments) -> int:
     options = container_options(context, arguments, container_id, detach=True)
     host, compiled = plan(context, options)
     if arguments.text("format") == "json":
-        return write(_json(host, compiled))
-    return write(_text(host, compiled))
+        from ociruntime.spec.json_text import dump
 
-
-def _text(host: HostSteps, compiled: Plan) -> str:
-    from ociruntime.plan.explain import explain
-
-    lines = ["on the host"]
-    for where, words in host:
-        lines.append(f"     {words:<73}  # {where}" if where else f"     {words}")
-    lines += ["", "in the container"]
-    return "\n".join(lines) + "\n" + explain(compiled)
-
-
-def _json(host: HostSteps, compiled: Plan) -> str:
-    from ociruntime.plan.explain import plan_document
-    from ociruntime.spec.json_text import dump
-
-    steps = [{"step": words, "where": where} if where else {"step": words} for where, words in host]
-    return dump({"host": steps, **plan_document(compiled)}, 2) + "\n"
+        return write(dump(plan_values(host, compiled), 2) + "\n")
+    return write(plan_text(host, compiled))

@@ -11,21 +11,15 @@ def version_text() -> str:
     docker wants a line that begins with ``commit:`` as well; releases are named by their
     version alone, so that line repeats it.
     """
+    from ociruntime.runtime.features import libseccomp_version
     from ociruntime.spec.state import SPEC_VERSION
 
     lines = [
         f"ociruntime version {__version__}",
         f"commit: v{__version__}",
         f"spec: {SPEC_VERSION}",
-        *_libseccomp(),
     ]
+    libseccomp = libseccomp_version()
+    if libseccomp:
+        lines.append(f"libseccomp: {libseccomp}")
     return "\n".join(lines) + "\n"
-
-
-def _libseccomp() -> list[str]:
-    try:
-        from ociruntime.host.seccomp import library_version
-
-        return [f"libseccomp: {library_version()}"]
-    except ImportError:
-        return []

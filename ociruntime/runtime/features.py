@@ -42,7 +42,6 @@ HOOKS = (
 
 def features() -> dict[str, object]:
     """The structure, its keys in the order of the specification."""
-    seccomp = _seccomp()
     return {
         "ociVersionMin": OLDEST_SPEC_VERSION,
         "ociVersionMax": SPEC_VERSION,
@@ -58,7 +57,7 @@ def features() -> dict[str, object]:
                 "systemdUser": False,
                 "rdma": True,
             },
-            "seccomp": seccomp,
+            "seccomp": _seccomp(),
             "apparmor": {"enabled": True},
             # process.selinuxLabel alone, without linux.mountLabel, is no use to an engine.
             "selinux": {"enabled": False},
@@ -70,7 +69,7 @@ def features() -> dict[str, object]:
             "mountExtensions": {"idmap": {"enabled": False}},
             "netDevices": {"enabled": False},
         },
-        "annotations": _annotations(enabled=seccomp["enabled"] is True),
+        "annotations": _annotations(),
         "potentiallyUnsafeConfigAnnotations": [],
     }
 
@@ -125,11 +124,20 @@ def _takes(profile: Any) -> bool:  # noqa: ANN401 - a linux.seccomp object
     return True
 
 
-def _annotations(*, enabled: bool) -> dict[str, str]:
-    # The name that podman and cri-o ask for, whichever runtime answers.
-    annotations = {"org.opencontainers.runc.checkpoint.enabled": "false"}
-    if enabled:
+def libseccomp_version() -> str:
+    """Version of the libseccomp in use, as ``2.5.4``; "" without one."""
+    try:
         from ociruntime.host.seccomp import library_version
 
-        annotations["io.github.seccomp.libseccomp.version"] = library_version()
+        return library_version()
+    except ImportError:
+        return ""
+
+
+def _annotations() -> dict[str, str]:
+    # The name that podman and cri-o ask for, whichever runtime answers.
+    annotations = {"org.opencontainers.runc.checkpoint.enabled": "false"}
+    version = libseccomp_version()
+    if version:
+        annotations["io.github.seccomp.libseccomp.version"] = version
     return annotations

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ociruntime.cli.args import Arguments, parse
 from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
@@ -180,3 +182,26 @@ def test_what_was_understood_before_a_mistake_is_kept() -> None:
     with pytest.raises(UsageError):
         parse(["--log", "/l", "--bogus"], (GLOBAL_OPTIONS,), arguments)
     assert arguments.text("log") == "/l"
+
+
+WORDS = st.sampled_from(
+    ["-", "--", "--=", "-=", "-b", "--bundle", "--force=", "-fit", "-ib/x", "x", "-1", "--no-"]
+)
+
+
+@given(st.lists(WORDS | st.text(max_size=6) | st.text(max_size=4).map("-{}".format)))
+def test_any_line_is_read_or_refused(argv: list[str]) -> None:
+    arguments = Arguments()
+    try:
+        end = parse(argv, (TABLE, GLOBAL_OPTIONS), arguments)
+    except UsageError as error:
+        assert error.message
+    else:
+        assert end == len(argv)
+        assert len(arguments.positional) <= len(argv)
+
+
+@given(st.lists(st.text().filter(lambda word: not word.startswith("-")), max_size=5))
+def test_arguments_come_through_unchanged(words: list[str]) -> None:
+    assert read("--force", *words).positional == words
+    assert read("--", *words).positional == words

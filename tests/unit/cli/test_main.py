@@ -38,11 +38,14 @@ def test_help_wins_over_missing_arguments(capfd: pytest.CaptureFixture[str]) -> 
 
 
 def test_version_has_the_lines_that_engines_look_for(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "-v"]) == 0
+    later = capfd.readouterr().out
     assert main(["--version"]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert lines[0].startswith("ociruntime version ")
     assert lines[1].startswith("commit: ")
     assert lines[2].startswith("spec: 1.")
+    assert later.splitlines() == lines
 
 
 @pytest.mark.parametrize(

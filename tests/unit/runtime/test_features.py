@@ -66,6 +66,7 @@ def test_without_libseccomp_no_seccomp_is_claimed(monkeypatch: pytest.MonkeyPatc
         raise ImportError(str(profile))
 
     monkeypatch.setattr(module, "_takes", absent)
+    monkeypatch.setattr(module, "libseccomp_version", lambda: "")
     claimed: dict[str, Any] = json.loads(dump(features()))
     assert claimed["linux"]["seccomp"]["enabled"] is False
     assert claimed["linux"]["seccomp"]["actions"] == []

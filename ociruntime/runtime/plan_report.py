@@ -1,0 +1,29 @@
+"""A plan as `plan` shows it: the host's part, then the executor's."""
+
+from __future__ import annotations
+
+from ociruntime.plan.explain import explain, plan_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.plan.plan import Plan
+
+    HostSteps = list[tuple[str, str]]  # as runtime/plan.py gives them
+
+# As wide as an operation's line (plan/explain.py), so that all remarks stand below each other.
+_WIDTH = 73
+
+
+def plan_text(host: HostSteps, plan: Plan) -> str:
+    """For people: one line a step, behind it the JSON path of the setting it comes from."""
+    lines = ["on the host"]
+    for where, words in host:
+        lines.append(f"     {words:<{_WIDTH}}  # {where}" if where else f"     {words}")
+    lines += ["", "in the container"]
+    return "\n".join(lines) + "\n" + explain(plan)
+
+
+def plan_values(host: HostSteps, plan: Plan) -> dict[str, object]:
+    """For programs: ``host`` (steps and where they come from) and what ``plan_document`` has."""
+    steps = [{"step": words, "where": where} if where else {"step": words} for where, words in host]
+    return {"host": steps, **plan_document(plan)}
