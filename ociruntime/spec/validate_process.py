@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ociruntime.errors import ConfigError
 from ociruntime.linux import CAPABILITIES
-from ociruntime.spec.cpu_list import check_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +21,12 @@ def validate_process(
     _capabilities(process.get("capabilities", {}), warnings)
     if namespaces.get("user") == "":
         _mapped(process, linux)
-    for moment, cpus in process.get("execCPUAffinity", {}).items():
-        if moment in ("initial", "final"):
-            check_list(f"process.execCPUAffinity.{moment}", str(cpus))
+    affinity = process.get("execCPUAffinity")
+    if affinity:
+        from ociruntime.spec.cpu_list import check_list
+
+        check_list("process.execCPUAffinity.initial", affinity.get("initial", ""))
+        check_list("process.execCPUAffinity.final", affinity.get("final", ""))
 
 
 def _environment(env: list[str]) -> None:

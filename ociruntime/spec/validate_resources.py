@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ociruntime.errors import ConfigError
-from ociruntime.spec.cpu_list import check_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +52,11 @@ def _cpu(cpu: Cpu, where: str) -> None:
     quota, burst = cpu.get("quota", -1), cpu.get("burst", 0)
     if 0 < quota < burst:  # LNX-CPU-02, -03
         raise ConfigError(f"{where}.burst", f"{burst} is above the quota {quota}")
-    check_list(f"{where}.cpus", cpu.get("cpus", ""))
-    check_list(f"{where}.mems", cpu.get("mems", ""))
+    if "cpus" in cpu or "mems" in cpu:
+        from ociruntime.spec.cpu_list import check_list
+
+        check_list(f"{where}.cpus", cpu.get("cpus", ""))
+        check_list(f"{where}.mems", cpu.get("mems", ""))
 
 
 def _block_io(block: BlockIO, where: str) -> None:
