@@ -194,11 +194,10 @@ def test_any_line_is_read_or_refused(argv: list[str]) -> None:
     arguments = Arguments()
     try:
         end = parse(argv, (TABLE, GLOBAL_OPTIONS), arguments)
-    except UsageError as error:
-        assert error.message
-    else:
-        assert end == len(argv)
-        assert len(arguments.positional) <= len(argv)
+    except UsageError:
+        return
+    assert end == len(argv)
+    assert len(arguments.positional) <= len(argv)
 
 
 @given(st.lists(st.text().filter(lambda word: not word.startswith("-")), max_size=5))
