@@ -184,8 +184,10 @@ def container(runtime: Runtime, bundle: MakeBundle, nothing_left: None) -> Itera
 
     yield make
     try:
-        for one in made:
+        # The last first: who joined a pid namespace has to be reaped before its init can end.
+        for one in reversed(made):
             one.finish()
+            processes.reap_orphans()
     finally:
         for one in made:
             one.close()
