@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from ociruntime.errors import ConfigError
 from ociruntime.linux import S_IFBLK, S_IFCHR, S_IFIFO
 from ociruntime.plan import operations
 from ociruntime.plan.mounts import is_bind
 from ociruntime.plan.paths import clean
+from ociruntime.spec.validate_linux import DEFAULT_DEVICES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.plan.compilation import Compilation
     from ociruntime.plan.plan import Operation
-    from ociruntime.spec.document import Device
-
-# config-linux.md#default-devices: (path, major, minor), all with mode 0666.
-DEFAULT_DEVICES: tuple[tuple[str, int, int], ...] = (
-    ("/dev/null", 1, 3),
-    ("/dev/zero", 1, 5),
-    ("/dev/full", 1, 7),
-    ("/dev/random", 1, 8),
-    ("/dev/urandom", 1, 9),
-    ("/dev/tty", 5, 0),
-)
 
 # runtime-linux.md#dev-symbolic-links, and the core file that engines expect:
 # (link, where it points, what must be there for it to be made).  The numbers below
@@ -45,11 +34,10 @@ def compile_devices(job: Compilation) -> None:
         for index, device in enumerate(job.linux.get("devices") or ())
     ]
     paths = {path for path, _, _ in listed}
-    for path, major, minor in DEFAULT_DEVICES:
+    for path, (major, minor) in DEFAULT_DEVICES.items():
         if path not in paths:
             job.add(_node(path, S_IFCHR | 0o666, major, minor, 0, 0, ""))
     for path, device, where in listed:
-        _check_default(path, device, where)
         mode = device.get("fileMode")
         job.add(
             _node(
@@ -66,14 +54,6 @@ def compile_devices(job: Compilation) -> None:
     _add_links(job)
     if job.request.console:
         _add_console(job)
-
-
-def _check_default(path: str, device: Device, where: str) -> None:
-    """A fixed device keeps its numbers: programs trust /dev/null to be it."""
-    for default, major, minor in DEFAULT_DEVICES:
-        given = (TYPES[device["type"]], device.get("major"), device.get("minor"))
-        if path == default and given != (S_IFCHR, major, minor):
-            raise ConfigError(where, f"{path} must be the character device {major}:{minor}")
 
 
 def _node(

@@ -26,12 +26,18 @@ def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
         # nothing comes back that the runtime has lost.
         allowed &= job.facts.bounding
     masks = {
-        "bounding": _mask(job, wanted.get("bounding") or (), "bounding", allowed),
-        "effective": _mask(job, wanted.get("effective") or (), "effective", allowed),
-        "permitted": _mask(job, wanted.get("permitted") or (), "permitted", allowed),
-        "inheritable": _mask(job, wanted.get("inheritable") or (), "inheritable", allowed),
-        "ambient": _mask(job, wanted.get("ambient") or (), "ambient", allowed),
+        "bounding": _mask(wanted.get("bounding")),
+        "effective": _mask(wanted.get("effective")),
+        "permitted": _mask(wanted.get("permitted")),
+        "inheritable": _mask(wanted.get("inheritable")),
+        "ambient": _mask(wanted.get("ambient")),
     }
+    lost = 0
+    for kind, mask in masks.items():
+        lost |= mask & ~allowed
+        masks[kind] = mask & allowed
+    if lost:
+        job.warn(f"process.capabilities: {_names(lost)} cannot be granted here and is left out")
     # The kernel refuses the whole call when one of these does not hold (capabilities(7)).
     _restrict(job, masks, "effective", masks["permitted"], "permitted")
     _restrict(job, masks, "inheritable", masks["bounding"], "bounding")
@@ -40,23 +46,22 @@ def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
     return masks
 
 
-def _mask(job: Compilation, names: list[str] | tuple[str, ...], kind: str, allowed: int) -> int:
+def _mask(names: list[str] | None) -> int:
+    """An unknown name is no error and has been warned about (spec/validate_process.py)."""
     mask = 0
-    for index, name in enumerate(names):
-        bit = BITS.get(name, 0)
-        if bit & allowed:
-            mask |= bit
-        else:
-            reason = "cannot be granted here" if bit else "is not known"
-            job.warn(f"process.capabilities.{kind}[{index}]: {name} {reason} and is left out")
+    for name in names or ():
+        mask |= BITS.get(name, 0)
     return mask
+
+
+def _names(mask: int) -> str:
+    return ", ".join(name for name, bit in BITS.items() if mask & bit)
 
 
 def _restrict(job: Compilation, masks: dict[str, int], kind: str, limit: int, other: str) -> None:
     lost = masks[kind] & ~limit
     if lost:
-        names = ", ".join(name for name, bit in BITS.items() if lost & bit)
-        job.warn(f"process.capabilities.{kind}: {names} left out: not in {other}")
+        job.warn(f"process.capabilities.{kind}: {_names(lost)} left out: not in {other}")
         masks[kind] &= limit
 
 

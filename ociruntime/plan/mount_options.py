@@ -60,9 +60,10 @@ RECURSIVE_ATTRIBUTES: dict[str, tuple[int, int]] = {
 
 # word -> the option that fsconfig(2) understands; empty: nothing has to be said.
 # The new mount interface has no word for MS_SILENT and MS_I_VERSION: the first concerns only
-# the kernel log, and filesystems with a change counter keep it without being told.
+# the kernel log, and filesystems with a change counter keep it without being told; as those
+# with access control lists do.
 SUPERBLOCK: dict[str, str] = {
-    "acl": "posixacl",
+    "acl": "",
     "async": "async",
     "defaults": "",
     "dirsync": "dirsync",
@@ -70,7 +71,6 @@ SUPERBLOCK: dict[str, str] = {
     "lazytime": "lazytime",
     "loud": "",
     "mand": "mand",
-    "noacl": "",
     "noiversion": "",
     "nolazytime": "nolazytime",
     "nomand": "nomand",

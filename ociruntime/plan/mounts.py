@@ -56,11 +56,9 @@ def is_bind(mount: Mount) -> bool | None:
     return None if remount else recursive
 
 
-def bind_source(job: Compilation, mount: Mount, index: int) -> str:
+def bind_source(job: Compilation, mount: Mount) -> str:
     """The source of a bind mount, absolute; a relative one counts from the bundle."""
-    source: str = mount.get("source") or ""
-    if not source:
-        raise ConfigError(f"mounts[{index}].source", "missing: a bind mount needs a source")
+    source = mount["source"]
     return source if source.startswith("/") else f"{job.request.bundle}/{source}"
 
 
@@ -81,19 +79,13 @@ def compile_mounts(job: Compilation) -> None:
         elif fstype in {"cgroup", "cgroup2"}:
             compile_cgroup_mount(job, fstype, target, options, where)
             continue
-        elif fstype:
+        else:
             # A new filesystem has no mounts below it.
             options.set = (options.set & ~options.clear_recursive) | options.set_recursive
             if options.set & MOUNT_ATTR_RDONLY and _written_later(mounts, index, fstype, target):
                 options.set &= ~MOUNT_ATTR_RDONLY
                 job.read_only_later.append((target, index))
             _mount(job, fstype, mount.get("source") or fstype, target, options, where)
-        else:
-            raise ConfigError(
-                f"{where}.type",
-                "missing: only a bind mount has no type",
-                'add a type, or "bind" to the options',
-            )
         _more_propagation(job, target, options, where)
 
 
@@ -219,7 +211,7 @@ def _bind(job: Compilation, index: int, mount: Mount, target: str, options: Moun
     job.add(
         operations.bind(
             slot=slot,
-            source=bind_source(job, mount, index),
+            source=bind_source(job, mount),
             target=target,
             recursive=int(options.recursive),
             set_attributes=options.set,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ociruntime.errors import ConfigError
 from ociruntime.linux import CLONE_NEWNET
 from ociruntime.plan import operations
 
@@ -19,23 +18,18 @@ def compile_namespace_settings(job: Compilation) -> None:
         job.add(operations.domainname(name=job.config["domainname"], where="domainname"))
     if job.new & CLONE_NEWNET:
         job.add(operations.loopback(where="linux.namespaces"))
-    for key, value in (job.linux.get("sysctl") or {}).items():
-        where = f'linux.sysctl["{key}"]'
+    if job.linux.get("sysctl"):
+        _add_sysctls(job, job.linux["sysctl"])
+
+
+def _add_sysctls(job: Compilation, sysctls: dict[str, str]) -> None:
+    from ociruntime.spec.sysctl import sysctl_path
+
+    for key, value in sysctls.items():
         job.add(
-            operations.write_proc(path=f"sys/{sysctl_path(key, where)}", data=value, where=where),
+            operations.write_proc(
+                path=f"sys/{sysctl_path(key)}",
+                data=value,
+                where=f'linux.sysctl["{key}"]',
+            ),
         )
-
-
-def sysctl_path(key: str, where: str) -> str:
-    """The file below /proc/sys, in the two spellings of sysctl(8).
-
-    The separator that comes first is the separator: ``net.ipv4.conf.eth0/1.mtu`` and
-    ``net/ipv4/conf/eth0.1/mtu`` are the same file.
-    """
-    dot, slash = key.find("."), key.find("/")
-    if dot >= 0 and (slash < 0 or dot < slash):
-        key = key.translate({ord("."): "/", ord("/"): "."})
-    parts = key.split("/")
-    if any(part in {"", ".", ".."} for part in parts):
-        raise ConfigError(where, "not the name of a kernel parameter")
-    return key

@@ -111,8 +111,10 @@ def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]
         slots[kind] = job.take_slot()
         job.add(operations.open_namespace(slot=slots[kind], source=path, where=where))
     # Root of the user namespace may not be allowed to walk the host's directories, and in a
-    # joined mount namespace they may not be there.
-    if (job.new | job.joined) & CLONE_NEWUSER or job.joined & CLONE_NEWNS:
+    # joined mount namespace they may not be there.  An ordinary user may not copy mounts, and
+    # stays the same user of the host.
+    elsewhere = (job.new | job.joined) & CLONE_NEWUSER or job.joined & CLONE_NEWNS
+    if elsewhere and job.facts.uid == 0:
         for index, mount in enumerate(job.config.get("mounts") or ()):
             recursive = is_bind(mount)
             if recursive is not None and job.next_slot < SLOTS:
@@ -120,7 +122,7 @@ def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]
                 job.add(
                     operations.open_tree(
                         slot=job.trees[index],
-                        source=bind_source(job, mount, index),
+                        source=bind_source(job, mount),
                         recursive=int(recursive),
                         where=f"mounts[{index}]",
                     ),

@@ -87,12 +87,6 @@ def _add_personality(job: Compilation) -> None:
     personality = job.linux.get("personality")
     if not personality:
         return
-    for index, flag in enumerate(personality.get("flags") or ()):
-        raise ConfigError(
-            f"linux.personality.flags[{index}]",
-            f'"{flag}" is not supported',
-            "the specification defines no flag",
-        )
     job.add(
         operations.personality(
             domain=PERSONALITIES[personality["domain"]],

@@ -77,16 +77,19 @@ def _add_scheduler(job: Compilation, scheduler: Scheduler) -> None:
 
 
 def node_mask(text: str, where: str) -> int:
-    """``0-3,7`` as a bit mask; raises ConfigError for what is no list of nodes 0 to 63."""
+    """``0-3,7`` or ``0-30:2/4`` (two of every four) as a bit mask.
+
+    The text is well-formed (spec/cpu_list.py).  Raises ConfigError for a node above 63.
+    """
     mask = 0
-    for part in text.split(",") if text else ():
-        low, dash, high = part.strip().partition("-")
-        if not (low.isdecimal() and (high.isdecimal() if dash else not high)):
-            raise ConfigError(where, f'"{part}" is not a node or a range of nodes')
+    for part in text.strip().split(",") if text.strip() else ():
+        numbers, _, pattern = part.partition(":")
+        low, _, high = numbers.partition("-")
+        used, _, group = pattern.partition("/")
         first, last = int(low), int(high or low)
-        if last < first:
-            raise ConfigError(where, f'"{part}" runs backwards')
         if last > 63:
             raise ConfigError(where, f"node {last}: nodes above 63 are not supported yet")
-        mask |= (2 << last) - (1 << first)
+        for node in range(first, last + 1):
+            if not pattern or (node - first) % max(int(group), 1) < int(used):
+                mask |= 1 << node
     return mask

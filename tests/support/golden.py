@@ -1,0 +1,71 @@
+"""The cases of tests/golden: reading them, and what the compiler answers today.
+
+A case is a directory with config.json, facts.json (the host it is compiled for and what was
+asked beside the bundle) and plan.txt, the plan in words; or error.txt, the refusal.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from pathlib import Path
+
+from ociruntime.errors import ConfigError
+from ociruntime.plan.compiler import compile_plan
+from ociruntime.plan.explain import explain
+from ociruntime.plan.facts import HostFacts, Request
+from ociruntime.plan.plan import Plan
+
+GOLDEN = Path(__file__).resolve().parent.parent / "golden"
+CASES = sorted(path.parent for path in GOLDEN.glob("*/config.json"))
+ANSWERS = ("plan.txt", "error.txt")
+
+
+def host_facts(given: dict[str, object]) -> HostFacts:
+    """The facts of a case; what it does not say is a privileged host with cgroup v1."""
+    values: dict[str, object] = {
+        "uid": 0,
+        "in_user_namespace": False,
+        "last_capability": 40,
+        "bounding": (1 << 41) - 1,
+        "cgroup_mode": "v1",
+        **given,
+    }
+    hierarchies = given.get("hierarchies", [["memory", "/sys/fs/cgroup/memory/c1"]])
+    assert isinstance(hierarchies, list)
+    values["hierarchies"] = tuple((name, directory) for name, directory in hierarchies)
+    return HostFacts(**values)  # type: ignore[arg-type]  # as in facts.json
+
+
+def request(given: dict[str, object]) -> Request:
+    """What was asked for; the filter stands there in hexadecimal."""
+    values: dict[str, object] = {"id": "c1", "bundle": "/bundle", "rootfs": "/bundle/rootfs"}
+    values.update(given)
+    values["seccomp_filter"] = bytes.fromhex(str(given.get("seccomp_filter", "")))
+    return Request(**values)  # type: ignore[arg-type]  # as in facts.json
+
+
+def plan_of(case: Path) -> Plan:
+    """The plan; raises ConfigError where the case is a refusal."""
+    config = json.loads((case / "config.json").read_text(encoding="utf-8"))
+    given = json.loads((case / "facts.json").read_text(encoding="utf-8"))
+    return compile_plan(config, host_facts(given["facts"]), request(given["request"]))
+
+
+def expected(case: Path) -> tuple[str, str]:
+    """Name and text of the file that the compiler's answer belongs in."""
+    try:
+        return "plan.txt", explain(plan_of(case))
+    except ConfigError as error:
+        return "error.txt", f"{error}\n"
+
+
+def difference(case: Path) -> str:
+    """A unified diff between the file and the compiler's answer; empty if there is none."""
+    name, text = expected(case)
+    path = case / name
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    lines = difflib.unified_diff(
+        old.splitlines(True), text.splitlines(True), f"{case.name}/{name}", "the compiler"
+    )
+    return "".join(lines)

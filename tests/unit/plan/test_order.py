@@ -1,0 +1,116 @@
+"""What holds for every plan, whatever the config."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ociruntime.linux import CLONE_NEWCGROUP, CLONE_NEWNS, CLONE_NEWUSER
+from ociruntime.plan.ops import STAGE_CGROUP, STAGE_HOOKS, STAGE_MAPS, STAGE_READY
+from tests.support import golden
+from tests.unit.plan.compiling import compiled, config, facts, names, steps
+
+USER = {
+    "uidMappings": [{"containerID": 0, "hostID": 1000, "size": 5}],
+    "gidMappings": [{"containerID": 0, "hostID": 1000, "size": 5}],
+}
+
+
+PLANS = [case for case in golden.CASES if (case / "plan.txt").exists()]
+
+
+@pytest.mark.parametrize("case", PLANS, ids=lambda case: case.name)
+def test_stages(case: Path) -> None:
+    plan = golden.plan_of(case)
+    stages = [one["stage"] for one in steps(plan, "sync")]
+    assert stages == sorted(set(stages)), "each once, in their order"
+    assert {STAGE_CGROUP, STAGE_READY} <= set(stages)
+    order = names(plan)
+    if STAGE_MAPS in stages:
+        assert order.index("sync") < order.index("clone_init")
+    if STAGE_HOOKS in stages:
+        entry = "move_root" if "move_root" in order else "pivot_root"
+        ready = [index for index, name in enumerate(order) if name == "sync"]
+        assert ready[stages.index(STAGE_HOOKS)] < order.index(entry)
+
+
+@pytest.mark.parametrize("case", PLANS, ids=lambda case: case.name)
+def test_nothing_of_the_host_is_looked_up_after_entering(case: Path) -> None:
+    order = names(golden.plan_of(case))
+    entry = order.index("move_root" if "move_root" in order else "pivot_root")
+    of_the_host = {"bind", "open_tree", "open_namespace", "root", "device", "mask", "mount"}
+    assert not of_the_host & set(order[entry:])
+    assert order.count("root") == 1
+
+
+@pytest.mark.parametrize("case", PLANS, ids=lambda case: case.name)
+def test_six_devices_are_always_there(case: Path) -> None:
+    made = {one["target"] for one in steps(golden.plan_of(case), "device")}
+    assert {f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty")} <= made
+
+
+def namespaces(*kinds: str, **joined: str) -> dict[str, object]:
+    listed = [{"type": kind} for kind in kinds]
+    listed += [{"type": kind, "path": path} for kind, path in joined.items()]
+    return {"namespaces": listed}
+
+
+def test_all_new_namespaces_are_made_by_the_spawn() -> None:
+    plan = compiled(config(linux=namespaces("mount", "cgroup")))
+    assert plan.clone_flags == CLONE_NEWNS
+    assert "clone_init" not in names(plan)
+    assert steps(plan, "unshare") == [{"flags": CLONE_NEWCGROUP}]
+
+
+def test_cgroup_namespace_is_made_in_the_cgroup() -> None:
+    order = names(compiled(config(linux=namespaces("mount", "cgroup"))))
+    assert order[order.index("unshare") - 1] == "sync"
+
+
+def test_joining_is_done_before_the_process_exists() -> None:
+    plan = compiled(config(linux=namespaces("mount", network="/run/netns/a", pid="/proc/1/ns/pid")))
+    assert plan.clone_flags == 0
+    order = names(plan)
+    assert order[:5] == ["open_namespace"] * 2 + ["join_namespace"] * 2 + ["clone_init"]
+    assert steps(plan, "clone_init") == [{"flags": CLONE_NEWNS}]
+
+
+@pytest.mark.parametrize(("uid", "place"), [(0, -1), (1000, 0)])
+def test_when_a_user_namespace_is_joined(uid: int, place: int) -> None:
+    linux = namespaces("mount", user="/proc/1/ns/user", network="/n", ipc="/i")
+    joined = steps(compiled(config(linux=linux), facts(uid=uid)), "join_namespace")
+    assert [one["kind"] for one in joined].index(CLONE_NEWUSER) == place % len(joined)
+
+
+def test_time_offsets_are_written_before_anybody_is_in() -> None:
+    linux = {**namespaces("mount", "time"), "timeOffsets": {"boottime": {"secs": -2}}}
+    plan = compiled(config(linux=linux))
+    assert names(plan)[:3] == ["unshare", "write_proc", "clone_init"]
+    assert steps(plan, "write_proc")[0]["data"] == "boottime -2 0\n"
+
+
+def test_host_tree_of_a_joined_mount_namespace_is_left_alone() -> None:
+    assert "propagation" not in names(compiled(config(linux=namespaces(mount="/m"))))
+
+
+def test_masks_come_after_hooks_and_settings() -> None:
+    plan = compiled(
+        config(
+            hooks={"createContainer": [{"path": "/h"}]},
+            linux={
+                **namespaces("mount", "network"),
+                "maskedPaths": ["/proc/keys"],
+                "sysctl": {"net.ipv4.ip_forward": "1"},
+            },
+        )
+    )
+    order = names(plan)
+    wanted = ["write_proc", "hook", "mask", "pivot_root"]
+    assert [name for name in order if name in wanted] == wanted
+
+
+def test_loopback_only_in_a_new_network_namespace() -> None:
+    assert "loopback" in names(compiled(config(linux=namespaces("mount", "network"))))
+    assert "loopback" not in names(compiled(config(linux=namespaces("mount", network="/n"))))
+    assert "loopback" not in names(compiled(config()))
