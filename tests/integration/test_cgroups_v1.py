@@ -116,9 +116,8 @@ def test_every_hierarchy_has_it(group: Callable[..., Cgroup], sleep: Sleep) -> N
     process = sleep()
     cgroup.attach(process.pid)
     lines = Path(f"/proc/{process.pid}/cgroup").read_text().splitlines()
-    mounted = [line for line in lines if line.partition("/")[0].split(":")[1] not in ("", "misc")]
-    assert mounted
-    assert all(line.endswith(f":/{TAG}/deep/er") for line in mounted)
+    places = {line.split(":")[1]: line.split(":", 2)[2] for line in lines}
+    assert {places[option] for option, _ in cgroup.hierarchies()} == {f"/{TAG}/deep/er"}
     assert cgroup.processes() == [process.pid]
 
 
@@ -168,6 +167,14 @@ def test_a_cpuset_is_inherited_on_every_level(group: Callable[..., Cgroup]) -> N
         assert [(place / file).read_text() for place in (leaf, *leaf.parents[:2])] == [top] * 3
 
 
+def make_and_limit(cgroup: Cgroup, resources: dict[str, Any]) -> None:
+    try:
+        cgroup.create(resources)
+        cgroup.apply(resources)
+    finally:
+        cgroup.remove()
+
+
 @pytest.mark.parametrize(
     ("resources", "words"),
     [
@@ -185,11 +192,7 @@ def test_a_cpuset_is_inherited_on_every_level(group: Callable[..., Cgroup]) -> N
 def test_refusals_leave_nothing(layout: Layout, resources: dict[str, Any], words: str) -> None:
     cgroup = Cgroup.plan(layout, f"/{TAG}/x", "x")
     with pytest.raises((ConfigError, HostError), match=words):
-        try:
-            cgroup.create(resources)
-            cgroup.apply(resources)
-        finally:
-            cgroup.remove()
+        make_and_limit(cgroup, resources)
     assert cgroupfs.named(TAG) == set()
 
 
