@@ -12,7 +12,6 @@ import posix
 from _json import make_scanner
 
 from ociruntime.errors import ConfigError, reason
-from ociruntime.spec.check import check_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +30,9 @@ def load_config(path: str) -> Config:
 
 def parse_config(data: bytes, name: str = "config.json") -> Config:
     """A config out of its bytes; raises ConfigError."""
+    # Not at the top: commands that only read the state come by here too.
+    from ociruntime.spec.check import check_shape
+
     config: Any = parse(data, name)
     check_shape(config)
     checked: Config = config
