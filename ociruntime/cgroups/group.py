@@ -157,10 +157,12 @@ class Cgroup:
         except OSError as error:
             raise control_files.failure(f"open cgroup {unified.directory}", error) from None
 
-    def attach(self, pid: int, born_in_v2: bool = False) -> None:
+    def attach(self, pid: int, born_in_v2: bool = False, beside: int = 0) -> None:
         """Move a process, with all its threads, into every hierarchy.
 
-        ``born_in_v2``: it was cloned into the v2 directory.  Raises HostError.
+        ``born_in_v2``: it was cloned into the v2 directory.  ``beside``: a process of the
+        container, to whose cgroup to go where the payload has made cgroups of its own, for
+        then v2 allows no process in the container's.  Raises HostError.
         """
         for each in self.placements:
             if born_in_v2 and each.hierarchy.version == 2:
@@ -168,6 +170,9 @@ class Cgroup:
             try:
                 control_files.write(f"{each.directory}/cgroup.procs", str(pid))
             except OSError as error:
+                busy = error.errno in (errno.EBUSY, errno.EOPNOTSUPP)
+                if busy and beside and _attach_beside(each.directory, self.path, pid, beside):
+                    continue
                 action = f"move process {pid} into cgroup {each.directory}"
                 raise control_files.failure(action, error, _attach_hint(error)) from None
 
@@ -235,13 +240,25 @@ class Cgroup:
         if where is not None:
             freezer.thaw(where.directory, where.hierarchy.version)
 
-    def remove(self) -> None:
+    def remove(self, kill: bool = False) -> None:
         """Remove the directories that :meth:`create` has made, and what is below them.
 
-        Kills nobody; waits up to 10 s for the last to leave.  Raises HostError naming those
-        left, and can then be called again.
+        ``kill``: if somebody is still there, :meth:`kill`, which is cheaper than looking
+        first.  Waits up to 10 s for the last to leave.  Raises HostError naming those left,
+        and can then be called again.
         """
-        remove_all(self.placements)
+        remove_all(self.placements, self.kill if kill else None)
+
+    def hand_over(self, uid: int, gid: int) -> None:
+        """Make the container's root the owner of its v2 cgroup; nothing where v1 is in use.
+
+        Raises HostError.
+        """
+        from ociruntime.cgroups.ownership import hand_over
+
+        if all(each.hierarchy.version == 2 for each in self.placements):
+            for each in self.placements:
+                hand_over(each.directory, uid, gid)
 
     def oom_killed(self) -> bool:
         """True if the kernel has killed a member for want of memory."""
@@ -322,6 +339,19 @@ def _with_version_2(placements: list[Placement]) -> Placement | None:
         if each.hierarchy.version == 2:
             return each
     return None
+
+
+def _attach_beside(directory: str, path: str, pid: int, beside: int) -> bool:
+    """Into that v2 cgroup below ``directory`` in which ``beside`` is; False if it is not."""
+    try:
+        for line in control_files.read(f"/proc/{beside}/cgroup").splitlines():
+            inner = line.partition(path + "/")[2]
+            if line.startswith("0::") and inner and ".." not in inner.split("/"):
+                control_files.write(f"{directory}/{inner}/cgroup.procs", str(pid))
+                return True
+    except OSError:
+        pass  # what is reported is that the container's own could not be entered
+    return False
 
 
 def _attach_hint(error: OSError) -> str:

@@ -14,7 +14,7 @@ from ociruntime.errors import ConfigError, HostError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, Self
 
 _REMOVAL_DEADLINE = 10.0  # seconds
@@ -226,12 +226,13 @@ def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
     return failure(f"{prefix}create cgroup {directory}", error, hint)
 
 
-def remove_all(placements: Sequence[Placement]) -> None:
+def remove_all(placements: Sequence[Placement], evict: Callable[[], None] | None = None) -> None:
     """Remove, in every hierarchy, the directories made for the container.
 
     What was made inside of the container's own goes with it.  A dead process leaves its
     cgroup a moment after its parent has seen it die, so EBUSY is retried for up to 10 s; then
-    HostError names who is left.  A common parent that others use by now stays.
+    HostError names who is left.  ``evict`` is called once if the first try does not do.  A
+    common parent that others use by now stays.
     """
     waiting = [placement for placement in placements if placement.made()]
 
@@ -239,6 +240,8 @@ def remove_all(placements: Sequence[Placement]) -> None:
         waiting[:] = [placement for placement in waiting if not _remove_own(placement.directory)]
         return not waiting
 
+    if not removed() and evict is not None:
+        evict()
     if not wait_for(removed, _REMOVAL_DEADLINE):
         left = [placement.directory for placement in waiting]
         error = OSError(errno.EBUSY, posix.strerror(errno.EBUSY))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.cgroups import members, placement
+from ociruntime.cgroups import control_files, members, placement
 from ociruntime.cgroups.group import Cgroup
 from ociruntime.cgroups.layout import Hierarchy, Layout
 from ociruntime.errors import ConfigError, HostError
@@ -159,6 +160,52 @@ def test_removal_names_who_is_left(layout: Layout, tmp_path: Path, impatient: No
     (tmp_path / "pids" / "c1" / "cgroup.procs").unlink()
     cgroup.remove()
     assert directories(tmp_path) == ["pids", "systemd", "unified"]
+
+
+def test_removal_kills_only_where_somebody_is_left(
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[str] = []
+    monkeypatch.setattr(Cgroup, "kill", lambda self: killed.append(self.path))
+    cgroup = Cgroup.plan(layout, None, "c1")
+    cgroup.create(None)
+    cgroup.remove(kill=True)
+    assert killed == []
+    cgroup.create(None)
+    occupied = tmp_path / "pids" / "c1" / "cgroup.procs"
+    occupied.touch()
+    monkeypatch.setattr(Cgroup, "kill", lambda self: occupied.unlink())
+    cgroup.remove(kill=True)
+    assert directories(tmp_path) == ["pids", "systemd", "unified"]
+
+
+@pytest.mark.parametrize(
+    ("inner", "goes_to"),
+    [("0::/outer/c1/payload/x\n", "payload/x"), ("0::/outer/c2\n", ""), ("1:pids:/c1/x\n", "")],
+)
+def test_beside_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inner: str, goes_to: str
+) -> None:
+    """EBUSY where the payload has passed controllers on: its own cgroup is the place then."""
+    written: list[str] = []
+
+    def write(path: str, value: str) -> None:
+        if path.endswith("/c1/cgroup.procs"):
+            raise OSError(errno.EBUSY, "Device or resource busy", path)
+        written.append(path)
+
+    monkeypatch.setattr(control_files, "write", write)
+    monkeypatch.setattr(control_files, "read", lambda path: inner)
+    layout = Layout("v2", (Hierarchy((), "", str(tmp_path), "/", 2),))
+    cgroup = Cgroup.plan(layout, None, "c1")
+    if goes_to:
+        cgroup.attach(5, beside=4)
+        assert written == [f"{tmp_path}/c1/{goes_to}/cgroup.procs"]
+    else:
+        with pytest.raises(HostError, match="takes no processes itself"):
+            cgroup.attach(5, beside=4)
+    with pytest.raises(HostError, match="takes no processes itself"):
+        cgroup.attach(5)
 
 
 @pytest.mark.parametrize(
