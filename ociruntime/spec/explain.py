@@ -10,7 +10,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ociruntime.errors import ConfigError
 from ociruntime.spec.check import MismatchError
+from ociruntime.spec.load import parse, read
 from ociruntime.spec.refusal import join, missing, refusal
 
 if TYPE_CHECKING:
@@ -33,6 +35,14 @@ def explain(config: object) -> list[str]:
     # jsonschema reports each missing member by itself, with the list of all that must be there.
     errors = validator.iter_errors(config)
     return list(dict.fromkeys(text for error in errors for text in _sentences(error)))
+
+
+def explain_file(path: str) -> list[str]:
+    """The same for the config at ``path``; empty too if it is no JSON or cannot be read."""
+    try:
+        return explain(parse(read(path), path))
+    except ConfigError:
+        return []
 
 
 def config_validator() -> Any:  # noqa: ANN401  # jsonschema makes its classes at run time

@@ -10,7 +10,7 @@ import pytest
 from ociruntime.errors import ConfigError
 from ociruntime.spec.bundle import load_bundle
 from ociruntime.spec.check import check_shape
-from ociruntime.spec.explain import explain
+from ociruntime.spec.explain import explain, explain_file
 from tests.errors.broken_bundles import BROKEN_BUNDLES, BrokenBundle
 
 LOADING = [entry for entry in BROKEN_BUNDLES if entry.stage == "spec"]
@@ -56,6 +56,20 @@ def test_fault_does_not_show_before_create(tmp_path: Path, entry: BrokenBundle) 
     (tmp_path / "rootfs").mkdir()
     (tmp_path / "config.json").write_bytes(entry.config() or b"")
     assert load_bundle(str(tmp_path)).warnings == []
+
+
+def test_all_problems_of_a_file(tmp_path: Path) -> None:
+    pytest.importorskip("jsonschema")
+    path = tmp_path / "config.json"
+    assert explain_file(str(path)) == []
+    path.write_text("{")
+    assert explain_file(str(path)) == []
+    path.write_text('{"ociVersion": 1, "hostname": 2}')
+    assert explain_file(str(path)) == [
+        "root: is missing",
+        "ociVersion: must be a string, got 1",
+        "hostname: must be a string, got 2",
+    ]
 
 
 def test_names_are_unique() -> None:
