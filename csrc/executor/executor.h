@@ -44,6 +44,7 @@ struct executor {
 	int slots[SLOTS]; /* namespace files and detached trees */
 	bool entered;	  /* the old root is gone */
 	bool in_directory;
+	bool announced;	  /* that the program follows */
 	bool has_program;
 	bool has_home;
 	char program[PATH_MAX];
@@ -64,6 +65,9 @@ int open_directory(struct executor *x, const char *path, mode_t mode);
 int open_file(struct executor *x, const char *path);
 int open_parent(struct executor *x, const char *path, const char **name);
 int open_real_directory(struct executor *x, const char *path);
+
+/* ops_program.c */
+int announce_exec(struct executor *x);
 
 /* ops_mount.c */
 int attach_tree(struct executor *x, int tree, int target, const char *name);

@@ -102,6 +102,9 @@ int run_seccomp(struct executor *x, struct op_seccomp *op)
 		errno = E2BIG;
 		return fail(x, "seccomp", "");
 	}
+	/* Said now: the filter may forbid to say it. */
+	if (announce_exec(x) < 0)
+		return -1;
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, op->flags, &program) < 0)
 		return fail(x, "seccomp", "");
 	return 0;

@@ -6,9 +6,11 @@
 #include "executor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "kernel.h"
@@ -65,8 +67,26 @@ int run_open_tree(struct executor *x, struct op_open_tree *op)
 	return x->slots[op->slot] < 0 ? fail(x, "open_tree", op->source) : 0;
 }
 
+/* For the masks.  Not earlier: only mounts of the mount namespace one is in can be copied. */
+static int open_null(struct executor *x)
+{
+	struct stat node;
+
+	if (x->null_fd >= 0)
+		close(x->null_fd);
+	x->null_fd = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (x->null_fd < 0 || fstat(x->null_fd, &node) < 0)
+		return fail(x, "open", "/dev/null");
+	errno = ENODEV;
+	if (!S_ISCHR(node.st_mode) || node.st_rdev != makedev(1, 3))
+		return fail(x, "verify", "/dev/null");
+	return 0;
+}
+
 int run_root(struct executor *x, struct op_root *op)
 {
+	if (open_null(x) < 0)
+		return -1;
 	x->root_fd = copy_tree(op->source, true);
 	if (x->root_fd < 0)
 		return fail(x, "open_tree", op->source);

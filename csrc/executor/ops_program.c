@@ -210,11 +210,21 @@ int run_wait_start(struct executor *x, struct op_wait_start *op)
 	}
 }
 
-int run_exec(struct executor *x, struct op_exec *op)
+/* So that the end without a failure report is known to be success. */
+int announce_exec(struct executor *x)
 {
-	/* Announced, so that its end without a failure report is known to be success. */
+	if (x->announced)
+		return 0;
+	x->announced = true;
 	if (send_short(x, x->report_fd, MESSAGE_EXEC, 0, -1) < 0)
 		return fail(x, "sendmsg", "start gate");
+	return 0;
+}
+
+int run_exec(struct executor *x, struct op_exec *op)
+{
+	if (announce_exec(x) < 0)
+		return -1;
 	if (x->has_home)
 		op->env.items[op->env.count] = x->home; /* the list has room for one more */
 	execve(x->has_program ? x->program : op->args.items[0], op->args.items, op->env.items);
