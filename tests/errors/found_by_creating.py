@@ -1,4 +1,4 @@
-"""Broken bundles whose fault only shows when the container is made."""
+"""Broken bundles whose fault only shows when the container is made or started."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ FOUND_BY_CREATING: tuple[BrokenBundle, ...] = (
     create("executable-directory", put("process", "args", to=["/bin"]), '"/bin"'),
     create("executable-mode", put("process", "args", to=["/bin/plain"]),
            "/bin/plain", "permission denied", plain=("#!/bin/sh\n", 0o644)),
-    create("interpreter-missing", put("process", "args", to=["/bin/script"]),
-           "/bin/script", "/bin/nope", script=("#!/bin/nope\n", 0o755)),
     create("bind-source-missing", add("mounts", item={**BIND, "source": "/does/not/exist"}),
            "mounts[7]", "/does/not/exist", "no such file or directory"),
     create("mount-option", add("mounts", item={
@@ -34,9 +32,9 @@ FOUND_BY_CREATING: tuple[BrokenBundle, ...] = (
     create("namespace-path-missing", put("linux", "namespaces", 1, "path", to="/run/netns/nope"),
            "linux.namespaces[1]", "/run/netns/nope", "no such file or directory"),
     create("namespace-path-kind", put("linux", "namespaces", 1, "path", to="/proc/self/ns/ipc"),
-           "linux.namespaces[1]", "/proc/self/ns/ipc"),
+           "linux.namespaces[1]"),
     create("namespace-path-file", put("linux", "namespaces", 1, "path", to="/etc/passwd"),
-           "linux.namespaces[1]", "/etc/passwd"),
+           "linux.namespaces[1]"),
     create("sysctl-missing", put("linux", "sysctl", to={"net.no.such.key": "1"}),
            "net.no.such.key"),
     create("sysctl-value", put("linux", "sysctl", to={"net.ipv4.ip_forward": "many"}),
@@ -49,5 +47,16 @@ FOUND_BY_CREATING: tuple[BrokenBundle, ...] = (
            "linux.resources.cpu", "900-901"),
     create("page-size-not-there", put("linux", "resources", "hugepageLimits",
                                       to=[{"pageSize": "3MB", "limit": 0}]),
-           "linux.resources.hugepageLimits[0]", "3MB"),
+           "linux.resources.hugepageLimits[0]"),
 )  # fmt: skip
+
+# The kernel looks for the interpreter when it starts the program.
+FOUND_BY_STARTING: tuple[BrokenBundle, ...] = (
+    BrokenBundle(
+        "interpreter-missing",
+        ("/bin/script", "no such file or directory"),
+        put("process", "args", to=["/bin/script"]),
+        stage="start",
+        files={"rootfs/bin/script": ("#!/bin/nope\n", 0o755)},
+    ),
+)
