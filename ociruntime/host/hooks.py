@@ -153,24 +153,41 @@ def _environment(where: str, env: list[str] | None) -> Mapping[bytes, bytes]:
 def _outcome(pid: int, timeout: int | None) -> str:
     """Wait for the hook; what went wrong, or nothing."""
     expired = False
-    if timeout is not None:
-        pidfd = posix.pidfd_open(pid)
-        try:
-            poll = select.poll()
-            poll.register(pidfd, select.POLLIN)
-            expired = not poll.poll(min(timeout * 1000, 0x7FFFFFFF))
-        finally:
-            posix.close(pidfd)
-        if expired:
-            # Not yet waited for, so neither pid nor group can be another's.
-            posix.killpg(pid, _signal.SIGKILL)
-    _, status = posix.waitpid(pid, 0)
+    try:
+        if timeout is not None:
+            expired = not _ends_within(pid, timeout)
+            if expired:
+                _kill_group(pid)
+        _, status = posix.waitpid(pid, 0)
+    except BaseException:
+        # The runtime itself is to end; its hook does not outlive it.
+        _kill_group(pid)
+        posix.waitpid(pid, 0)
+        raise
     if expired:
         return f"did not end within its timeout of {timeout} s and was killed"
     if posix.WIFSIGNALED(status):
         return f"was killed by {_signal_name(posix.WTERMSIG(status))}"
     code = posix.WEXITSTATUS(status)
     return f"exited with status {code}" if code else ""
+
+
+def _ends_within(pid: int, seconds: int) -> bool:
+    pidfd = posix.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        return bool(poll.poll(min(seconds * 1000, 0x7FFFFFFF)))
+    finally:
+        posix.close(pidfd)
+
+
+def _kill_group(pid: int) -> None:
+    """Kill the hook and what it has started; not waited for yet, the pid is still its own."""
+    try:
+        posix.killpg(pid, _signal.SIGKILL)
+    except OSError:
+        pass
 
 
 def _signal_name(number: int) -> str:

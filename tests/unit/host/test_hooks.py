@@ -135,6 +135,18 @@ def test_timeout_kills_the_whole_group(tmp_path: Path) -> None:
         assert gone(pid)
 
 
+@pytest.mark.parametrize("timeout", [None, 100])
+def test_a_runtime_that_is_interrupted_takes_its_hook_along(
+    tmp_path: Path, timeout: int | None
+) -> None:
+    pids = tmp_path / "pids"
+    script = f"sleep 1000 & echo $$ $! >{pids}; kill -INT $PPID; wait"
+    with pytest.raises(KeyboardInterrupt):
+        run_host_hooks("prestart", [shell(script, timeout=timeout)], STATE)
+    for pid in map(int, pids.read_text().split()):
+        assert gone(pid)
+
+
 def gone(pid: int) -> bool:
     """No such process, or a zombie that waits for somebody else's parent."""
     for _ in range(500):
