@@ -17,7 +17,7 @@ from __future__ import annotations
 import errno
 import posix
 
-from ociruntime.cgroups import control_files, freezer, members, paths
+from ociruntime.cgroups import control_files, paths
 from ociruntime.cgroups.placement import Placement, remove_all
 from ociruntime.errors import ConfigError, HostError, RuntimeFailure
 
@@ -194,6 +194,8 @@ class Cgroup:
 
     def processes(self) -> list[int]:
         """All members, those of cgroups below included, in ascending order."""
+        from ociruntime.cgroups import members
+
         return members.processes([each.directory for each in self._own()])
 
     def kill(self) -> None:
@@ -202,6 +204,8 @@ class Cgroup:
         With a v2 directory the kernel does it in one step; in v1 hierarchies somebody may
         have been moved elsewhere, so those are looked through as well.  Raises HostError.
         """
+        from ociruntime.cgroups import freezer, members
+
         own = self._own()
         unified = _with_version_2(own)
         done = unified is not None and members.kill_unified(unified.directory)
@@ -224,11 +228,15 @@ class Cgroup:
 
     def frozen(self) -> bool:
         """True while paused, or on the way there; False without a freezer or a directory."""
+        from ociruntime.cgroups import freezer
+
         where = self._freezer()
         return where is not None and freezer.frozen(where.directory, where.hierarchy.version)
 
     def freeze(self) -> None:
         """Stop all members; back when they have stopped.  Raises HostError."""
+        from ociruntime.cgroups import freezer
+
         where = self._freezer()
         if where is None:
             raise HostError("freeze the container", OSError(errno.ENOSYS, "no freezer cgroup"))
@@ -236,6 +244,8 @@ class Cgroup:
 
     def thaw(self) -> None:
         """Let all members go on.  Raises HostError."""
+        from ociruntime.cgroups import freezer
+
         where = self._freezer()
         if where is not None:
             freezer.thaw(where.directory, where.hierarchy.version)
@@ -262,6 +272,8 @@ class Cgroup:
 
     def oom_killed(self) -> bool:
         """True if the kernel has killed a member for want of memory."""
+        from ociruntime.cgroups import freezer
+
         memory = self._of("memory")
         if memory is None:
             return False

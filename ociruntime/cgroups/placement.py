@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import posix
+import time
 
 from ociruntime.cgroups import paths
 from ociruntime.cgroups.control_files import GONE, failure, is_directory, read, write
-from ociruntime.cgroups.freezer import event, frozen
 from ociruntime.cgroups.layout import Hierarchy
-from ociruntime.cgroups.members import processes, tree, wait_for
 from ociruntime.errors import ConfigError, HostError
 
 TYPE_CHECKING = False
@@ -110,6 +109,9 @@ class Placement:
 
     def _check_fit(self, where: str) -> None:
         """LNX-CG-01: a cgroup that somebody uses, or that is frozen, is not the container's."""
+        from ociruntime.cgroups.freezer import event, frozen
+        from ociruntime.cgroups.members import processes
+
         directory = self.directory
         try:
             if not is_directory(directory):
@@ -234,20 +236,17 @@ def remove_all(placements: Sequence[Placement], evict: Callable[[], None] | None
     HostError names who is left.  ``evict`` is called once if the first try does not do.  A
     common parent that others use by now stays.
     """
-    waiting = [placement for placement in placements if placement.made()]
-
-    def removed() -> bool:
-        waiting[:] = [placement for placement in waiting if not _remove_own(placement.directory)]
-        return not waiting
-
-    if not removed() and evict is not None:
+    left = [placement.directory for placement in placements if placement.made()]
+    left = [directory for directory in left if not _remove_own(directory)]
+    if left and evict is not None:
         evict()
-    if not wait_for(removed, _REMOVAL_DEADLINE):
-        left = [placement.directory for placement in waiting]
-        error = OSError(errno.EBUSY, posix.strerror(errno.EBUSY))
-        members = processes(left)
-        hint = f"processes left: {listed(members)}" if members else "no process is visible in it"
-        raise HostError(f"remove cgroup {', '.join(left)}", error, hint)
+    deadline = time.monotonic() + _REMOVAL_DEADLINE
+    pause = 0.0001
+    while left := [directory for directory in left if not _remove_own(directory)]:
+        if time.monotonic() >= deadline:
+            raise _still_there(left)
+        time.sleep(pause)
+        pause = min(pause * 2, 0.05)
     for placement in placements:
         for directory in reversed(placement.made()[:-1]):
             try:
@@ -256,6 +255,15 @@ def remove_all(placements: Sequence[Placement], evict: Callable[[], None] | None
                 if error.errno not in (errno.EBUSY, errno.ENOTEMPTY, *GONE):
                     raise failure(f"remove cgroup {directory}", error) from None
                 break
+
+
+def _still_there(left: Sequence[str]) -> HostError:
+    from ociruntime.cgroups.members import processes
+
+    members = processes(left)
+    hint = f"processes left: {listed(members)}" if members else "no process is visible in it"
+    error = OSError(errno.EBUSY, posix.strerror(errno.EBUSY))
+    return HostError(f"remove cgroup {', '.join(left)}", error, hint)
 
 
 def _remove_own(directory: str) -> bool:
@@ -269,6 +277,8 @@ def _remove_own(directory: str) -> bool:
             raise failure(f"remove cgroup {directory}", error) from None
     else:
         return True
+    from ociruntime.cgroups.members import tree
+
     for below in tree(directory):
         try:
             posix.rmdir(below)

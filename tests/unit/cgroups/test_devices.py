@@ -32,62 +32,62 @@ def in_v1(wanted: DevicePolicy) -> V1List:
     return listing
 
 
-@pytest.mark.parametrize(
-    ("entries", "yes", "no"),
-    [
-        # Without rules, and with the rule that engines begin with: the same.
-        ([], [NULL_RW, PTS_RW, DISK_M], [DISK_R, KMEM_R, FUSE_RW]),
-        ([DENY_ALL], [NULL_RW, PTS_RW, DISK_M], [DISK_R, KMEM_R, FUSE_RW]),
-        # One allow rule does not turn the rest into an allow list of everything.
-        (
-            [{"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rw"}],
-            [FUSE_RW, NULL_RW],
-            [DISK_R, KMEM_R],
-        ),
-        # A later particular deny wins over the defaults.
-        (
-            [DENY_ALL, {"allow": False, "type": "c", "major": 1, "minor": 5, "access": "w"}],
-            [NULL_RW, ("c", 1, 5, READ)],
-            [ZERO_W, ("c", 1, 5, READ | WRITE)],
-        ),
-        ([ALLOW_ALL], [DISK_R, KMEM_R, NULL_RW], []),
-        (
-            [ALLOW_ALL, {"allow": False, "type": "b", "access": "rwm"}],
-            [KMEM_R, NULL_RW],
-            [DISK_R, DISK_M],
-        ),
-        ([ALLOW_ALL, DENY_ALL], [NULL_RW], [DISK_R]),
-        # The type left out means every type; numbers of -1 mean every number.
-        (
-            [{"allow": True, "access": "r", "major": 8, "minor": -1}],
-            [DISK_R, ("c", 8, 3, READ)],
-            [("b", 8, 0, WRITE), ("b", 9, 0, READ)],
-        ),
-        # Access left out means all of it.
-        (
-            [{"allow": True, "type": "b", "major": 8}],
-            [("b", 8, 1, READ | WRITE | MKNOD)],
-            [("b", 9, 1, READ)],
-        ),
-        # Order: the last one wins.
-        (
-            [
-                {"allow": False, "type": "c", "major": 10, "minor": 229, "access": "rwm"},
-                {"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rw"},
-            ],
-            [FUSE_RW],
-            [],
-        ),
-        (
-            [
-                {"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rwm"},
-                {"allow": False, "type": "c", "major": 10, "access": "rw"},
-            ],
-            [],
-            [FUSE_RW],
-        ),
-    ],
-)
+POLICIES: list[tuple[list[dict[str, Any]], list[Request], list[Request]]] = [
+    # Without rules, and with the rule that engines begin with: the same.
+    ([], [NULL_RW, PTS_RW, DISK_M], [DISK_R, KMEM_R, FUSE_RW]),
+    ([DENY_ALL], [NULL_RW, PTS_RW, DISK_M], [DISK_R, KMEM_R, FUSE_RW]),
+    # One allow rule does not turn the rest into an allow list of everything.
+    (
+        [{"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rw"}],
+        [FUSE_RW, NULL_RW],
+        [DISK_R, KMEM_R],
+    ),
+    # A later particular deny wins over the defaults.
+    (
+        [DENY_ALL, {"allow": False, "type": "c", "major": 1, "minor": 5, "access": "w"}],
+        [NULL_RW, ("c", 1, 5, READ)],
+        [ZERO_W, ("c", 1, 5, READ | WRITE)],
+    ),
+    ([ALLOW_ALL], [DISK_R, KMEM_R, NULL_RW], []),
+    (
+        [ALLOW_ALL, {"allow": False, "type": "b", "access": "rwm"}],
+        [KMEM_R, NULL_RW],
+        [DISK_R, DISK_M],
+    ),
+    ([ALLOW_ALL, DENY_ALL], [NULL_RW], [DISK_R]),
+    # The type left out means every type; numbers of -1 mean every number.
+    (
+        [{"allow": True, "access": "r", "major": 8, "minor": -1}],
+        [DISK_R, ("c", 8, 3, READ)],
+        [("b", 8, 0, WRITE), ("b", 9, 0, READ)],
+    ),
+    # Access left out means all of it.
+    (
+        [{"allow": True, "type": "b", "major": 8}],
+        [("b", 8, 1, READ | WRITE | MKNOD)],
+        [("b", 9, 1, READ)],
+    ),
+    # Order: the last one wins.
+    (
+        [
+            {"allow": False, "type": "c", "major": 10, "minor": 229, "access": "rwm"},
+            {"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rw"},
+        ],
+        [FUSE_RW],
+        [],
+    ),
+    (
+        [
+            {"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rwm"},
+            {"allow": False, "type": "c", "major": 10, "access": "rw"},
+        ],
+        [],
+        [FUSE_RW],
+    ),
+]
+
+
+@pytest.mark.parametrize(("entries", "yes", "no"), POLICIES)
 def test_policy(entries: list[dict[str, Any]], yes: list[Request], no: list[Request]) -> None:
     wanted = policy(entries, WHERE)
     listing = in_v1(wanted)
