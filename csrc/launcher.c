@@ -47,8 +47,6 @@ static bool fill_standard_descriptors(void)
 	return true;
 }
 
-/* --- the head start on cgroup v1 ----------------------------------------------- */
-
 /*
  * The first write to any cgroup.procs after a quiet time waits for an RCU grace
  * period, 5 to 20 ms; writes soon after it wait no more.  So a throw-away
@@ -122,7 +120,8 @@ static void begin_grace_period(void)
 	static int fd; /* not on the stack: the mover reads it while we go on */
 	pid_t parting;
 
-	if ((fd = open_own_group()) < 0)
+	fd = open_own_group();
+	if (fd < 0)
 		return;
 	parting = clone(part_from_mover, parting_stack + STACK_SIZE,
 			CLONE_VM | CLONE_VFORK | SIGCHLD, &fd);
@@ -141,8 +140,6 @@ static bool makes_container(char *const argv[])
 	return false;
 }
 
-/* --- the interpreter and the package ------------------------------------------- */
-
 struct place {
 	char interpreter[PATH_MAX];
 	char program[PATH_MAX];
@@ -157,10 +154,7 @@ static bool cut_last_name(char path[PATH_MAX])
 	return slash != NULL;
 }
 
-/*
- * A virtual environment's interpreter is a link to the real one.  Called by its
- * real name it need not read pyvenv.cfg, and without `site` it is the same.
- */
+/* By its real name a virtual environment's interpreter need not read pyvenv.cfg. */
 static bool find_interpreter(const char *directory, const char *version, char found[PATH_MAX])
 {
 	char path[PATH_MAX];
