@@ -116,6 +116,24 @@ static int map_plan(int fd, struct plan_reader *plan, struct plan_header *header
 	return 0;
 }
 
+/*
+ * Nothing of the caller may stay open while the container waits for its start, only the two
+ * sockets and the descriptors to be passed on; the program gets none but the latter.
+ */
+static int close_others(struct executor *x, uint32_t preserve_fds)
+{
+	unsigned int low = (unsigned int)(x->sync_fd < x->gate_fd ? x->sync_fd : x->gate_fd);
+	unsigned int high = (unsigned int)(x->sync_fd < x->gate_fd ? x->gate_fd : x->sync_fd);
+	unsigned int first = 3 + preserve_fds;
+
+	if (low < first || (low > first && sys_close_range(first, low - 1, 0) < 0) ||
+	    (high > low + 1 && sys_close_range(low + 1, high - 1, 0) < 0) ||
+	    sys_close_range(high + 1, ~0U, 0) < 0 ||
+	    sys_close_range(low, high, CLOSE_RANGE_CLOEXEC) < 0)
+		return fail(x, "close_range", "");
+	return 0;
+}
+
 static struct executor executor = { .root_fd = -1, .proc_fd = -1, .null_fd = -1 };
 
 int main(int argc, char **argv)
@@ -139,9 +157,7 @@ int main(int argc, char **argv)
 	    run_plan(NULL, plan, header.count) < 0) {
 		errno = EBADMSG;
 		(void)fail(x, "read", "plan");
-	} else if (sys_close_range(3 + header.preserve_fds, ~0U, CLOSE_RANGE_CLOEXEC) < 0) {
-		(void)fail(x, "close_range", "");
-	} else if (open_host(x) == 0) {
+	} else if (close_others(x, header.preserve_fds) == 0 && open_host(x) == 0) {
 		(void)setsid();
 		(void)run_plan(x, plan, header.count);
 	}

@@ -53,7 +53,10 @@ HINTS: dict[tuple[str, int], str] = {
     ("rlimit", EPERM): "raising a hard limit needs CAP_SYS_RESOURCE on the host",
     ("rlimit", EINVAL): "the soft limit must not be above the hard one",
     ("user", EINVAL): "the user namespace does not map this uid or gid",
-    ("keyring", EDQUOT): "the key quota is used up: /proc/sys/kernel/keys; or pass --no-new-keyring",
+    (
+        "keyring",
+        EDQUOT,
+    ): "the quota in /proc/sys/kernel/keys is used up; or pass --no-new-keyring",
     ("join_namespace", EINVAL): "the file is a namespace of another type",
     ("join_namespace", EPERM): "joining needs CAP_SYS_ADMIN in the namespace's user namespace",
     ("unshare", ENOSPC): "a limit is reached: /proc/sys/user/max_*_namespaces",
@@ -132,7 +135,7 @@ def _bind(operation: Operation, message: Message) -> StepError | None:
 def _find(operation: Operation, message: Message) -> StepError:
     file = str(field(operation, "file"))
     if message.call == "search" and message.error == ENOENT:
-        searched = field(operation, "path")
+        searched = str(field(operation, "path"))
         return StepError(
             f'exec: "{file}": executable file not found in $PATH',
             f"process.args[0]; PATH in the container is {searched}",
@@ -148,7 +151,7 @@ def _find(operation: Operation, message: Message) -> StepError:
     return StepError(f'exec: "{file}": {_strerror(message.error)}', hint, message.error)
 
 
-def _exec(operation: Operation, message: Message) -> StepError:
+def _exec(_: Operation, message: Message) -> StepError:
     hints = {
         ENOENT: "the interpreter in the first line of the script, or the program's dynamic"
         " loader, is not in the container",

@@ -31,7 +31,6 @@ waits; the executor goes back to waiting.
 
 from __future__ import annotations
 
-from _socket import SOL_SOCKET
 from _struct import Struct
 
 from ociruntime.errors import HostError
@@ -39,8 +38,9 @@ from ociruntime.plan.ops import MESSAGE_FAILURE, MESSAGE_GO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _socket import socket
+    from socket import socket
 
+SOL_SOCKET = 1
 SCM_RIGHTS = 1
 MSG_CMSG_CLOEXEC = 0x40000000
 MSG_NOSIGNAL = 0x4000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posix
-from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_SEQPACKET, socket, socketpair
 
 from ociruntime.errors import HostError
 from ociruntime.executor.image import plan_file, sealed_executor
@@ -11,7 +10,13 @@ from ociruntime.plan.codec import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
+    import socket as _socket
+
     from ociruntime.plan.plan import Plan
+else:
+    import _signal
+    import _socket
 
 
 class Executor:
@@ -21,7 +26,7 @@ class Executor:
 
     __slots__ = ("channel", "pid", "pidfd", "plan")
 
-    def __init__(self, plan: Plan, pid: int, pidfd: int, channel: socket) -> None:
+    def __init__(self, plan: Plan, pid: int, pidfd: int, channel: _socket.socket) -> None:
         self.plan = plan
         self.pid = pid
         self.pidfd = pidfd
@@ -46,16 +51,14 @@ class Executor:
 
     def kill(self) -> None:
         """End it, whatever it does, and wait for that."""
-        from _signal import pidfd_send_signal  # type: ignore[attr-defined]
-
         try:
-            pidfd_send_signal(self.pidfd, 9)
+            _signal.pidfd_send_signal(self.pidfd, _signal.SIGKILL)
         except OSError:
             pass  # ended before
         self.reap()
 
 
-def spawn(plan: Plan, gate: socket, cgroup_fd: int) -> Executor:
+def spawn(plan: Plan, gate: _socket.socket, cgroup_fd: int) -> Executor:
     """Start the executor on ``plan``, in the v2 cgroup ``cgroup_fd`` (-1: where we are).
 
     Raises HostError.
@@ -86,9 +89,9 @@ def spawn(plan: Plan, gate: socket, cgroup_fd: int) -> Executor:
     return Executor(plan, request.pid, request.pidfd, ours)
 
 
-def _pair() -> tuple[socket, socket]:
+def _pair() -> tuple[_socket.socket, _socket.socket]:
     try:
-        return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC)
+        return _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
     except OSError as error:
         raise HostError("make a socket pair", error) from None
 

@@ -8,19 +8,25 @@ started: a connection is refused when nobody waits any more.
 from __future__ import annotations
 
 import posix
-from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_SEQPACKET, socket
 
 from ociruntime.errors import HostError
 from ociruntime.host.files import remove_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket as _socket
+    from collections.abc import Callable
+else:
+    import _socket
 
 NAME = "start"
 BACKLOG = 8
 GONE = {2, 111}  # ENOENT, ECONNREFUSED
 
 
-def make_gate(directory: str) -> socket:
+def make_gate(directory: str) -> _socket.socket:
     """The listening socket, bound in ``directory``.  Raises HostError."""
-    gate = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC)
+    gate = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
     try:
         _by_short_path(directory, gate.bind)
         gate.listen(BACKLOG)
@@ -30,9 +36,9 @@ def make_gate(directory: str) -> socket:
     return gate
 
 
-def connect_gate(directory: str) -> socket | None:
+def connect_gate(directory: str) -> _socket.socket | None:
     """A connection to the process that waits, or None if none does.  Raises HostError."""
-    connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC)
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
     try:
         _by_short_path(directory, connection.connect)
     except OSError as error:
@@ -57,9 +63,8 @@ def remove_gate(directory: str) -> None:
     remove_file(f"{directory}/{NAME}")
 
 
-def _by_short_path(directory: str, use: object) -> None:
+def _by_short_path(directory: str, use: Callable[[str], object]) -> None:
     """A socket's path has at most 107 bytes, a state directory's may have more."""
-    assert callable(use)
     path = f"{directory}/{NAME}"
     if len(path) <= 100:
         use(path)

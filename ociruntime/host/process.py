@@ -11,8 +11,15 @@ import posix
 from ociruntime.errors import HostError
 from ociruntime.host.files import read_file
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+else:
+    import _signal
+
 ESRCH = 3
 SIGKILL = 9
+PR_SET_CHILD_SUBREAPER = 36
 DEAD_STATES = b"ZXx"
 
 
@@ -52,13 +59,11 @@ def open_process(pid: int, started: int) -> int:
 
 def signal_process(pid: int, started: int, number: int) -> bool:
     """Send a signal to the very process; False if it is gone.  Raises HostError."""
-    from _signal import pidfd_send_signal  # type: ignore[attr-defined]
-
     fd = open_process(pid, started)
     if fd < 0:
         return False
     try:
-        pidfd_send_signal(fd, number)
+        _signal.pidfd_send_signal(fd, number)
     except ProcessLookupError:
         return False
     except OSError as error:
@@ -66,6 +71,16 @@ def signal_process(pid: int, started: int, number: int) -> bool:
     finally:
         posix.close(fd)
     return True
+
+
+def become_subreaper() -> None:
+    """Take in the processes that our children leave behind, instead of pid 1.
+
+    It can fail only on kernels without it, where nothing is lost but tidiness.
+    """
+    from ociruntime._shim import lib
+
+    lib.oci_prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def await_end(pidfd: int, seconds: float) -> bool:

@@ -11,7 +11,11 @@ from ociruntime.runtime.preparation import check_terminal, prepare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
+
     from ociruntime.runtime.options import Context, CreateOptions
+else:
+    import _signal
 
 
 def create(context: Context, options: CreateOptions) -> None:
@@ -46,7 +50,5 @@ def begin(context: Context, options: CreateOptions) -> Creation:
 
 def _end_on_signals() -> None:
     """SIGTERM and SIGHUP end a creation as SIGINT does: by an exception, undone in order."""
-    from _signal import SIGHUP, SIGTERM, default_int_handler, signal  # type: ignore[attr-defined]
-
-    signal(SIGTERM, default_int_handler)
-    signal(SIGHUP, default_int_handler)
+    _signal.signal(_signal.SIGTERM, _signal.default_int_handler)
+    _signal.signal(_signal.SIGHUP, _signal.default_int_handler)

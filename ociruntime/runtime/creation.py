@@ -31,7 +31,7 @@ from ociruntime.spec.state import SPEC_VERSION, state_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _socket import socket
+    from socket import socket
     from typing import Any
 
     from ociruntime.executor.protocol import Message
@@ -96,9 +96,7 @@ class Creation:
     def _begin(self) -> None:
         """The state directory, and in it what will have to be undone."""
         prepared = self._prepared
-        self.directory, self.lock = begin_creation(
-            self._context.root, self.id, clear_recorded
-        )
+        self.directory, self.lock = begin_creation(self._context.root, self.id, clear_recorded)
         self._rollback.push(self.lock.release)
         self._rollback.push(lambda: remove_directory(self.directory))
         write_cgroup(self.directory, prepared.cgroup)

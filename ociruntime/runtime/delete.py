@@ -8,7 +8,7 @@ from ociruntime.errors import ContainerError, HostError, NoSuchContainer
 from ociruntime.host.files import exists
 from ociruntime.host.process import SIGKILL, await_end, open_process, signal_process
 from ociruntime.host.store import CREATING, DELETING, clear_leftover, remove_directory
-from ociruntime.runtime.container import CREATED, STOPPED, lock, document
+from ociruntime.runtime.container import CREATED, STOPPED, document, lock
 from ociruntime.runtime.identifier import check_id
 
 TYPE_CHECKING = False
@@ -108,4 +108,3 @@ def clear_interrupted(root: str, container_id: str) -> bool:
             clear_leftover(path, container_id, clear_recorded)
             found = True
     return found
-

@@ -28,7 +28,8 @@ def host_part(
     for directory in prepared.cgroup.paths.values():
         steps.append(("linux.cgroupsPath", f"make cgroup {directory}"))
     for setting in prepared.cgroup.settings(prepared.resources):
-        steps.append((setting.where, f"write {setting.value} to {setting.file} of the cgroup"))
+        file, value = setting.files[0]
+        steps.append((setting.where, f"write {value} to {file}"))
     for kind in ("prestart", "createRuntime"):
         for index, hook in enumerate(prepared.hooks(kind)):
             steps.append((f"hooks.{kind}[{index}]", f"run {hook['path']}"))

@@ -11,7 +11,6 @@ from ociruntime.host.facts import gather
 from ociruntime.plan.compiler import compile_plan
 from ociruntime.plan.facts import Request
 from ociruntime.spec.bundle import load_bundle
-from ociruntime.spec.validate import validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,23 +26,20 @@ if TYPE_CHECKING:
 class Preparation:
     """The bundle, where its cgroup goes, and the plan.  Nothing on the host has changed yet."""
 
-    __slots__ = ("bundle", "cgroup", "layout", "plan")
+    __slots__ = ("bundle", "cgroup", "layout", "plan", "resources")
 
     def __init__(self, bundle: Bundle, layout: Layout, cgroup: Cgroup, plan: Plan) -> None:
         self.bundle = bundle
         self.layout = layout
         self.cgroup = cgroup
         self.plan = plan
+        # linux.resources, empty where config.json has none; one object from create to apply.
+        self.resources: Any = (bundle.config.get("linux") or {}).get("resources") or {}
 
     @property
     def config(self) -> Config:
         """The bundle's configuration."""
         return self.bundle.config
-
-    @property
-    def resources(self) -> Any:
-        """``linux.resources``, empty where config.json has none."""
-        return (self.config.get("linux") or {}).get("resources") or {}
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -62,7 +58,7 @@ def prepare(context: Context, options: CreateOptions) -> Preparation:
     Raises ConfigError, UsageError, HostError.
     """
     bundle = load_bundle(options.bundle, options.config)
-    for warning in (*bundle.warnings, *validate(bundle.config)):
+    for warning in bundle.warnings:
         context.log.warning(warning)
     _check_descriptors(options.preserve_fds)
     linux = bundle.config.get("linux") or {}
@@ -98,12 +94,9 @@ def _request(context: Context, options: CreateOptions, bundle: Bundle) -> Reques
 
 
 def _wants_labels(config: Config) -> bool:
-    process = config.get("process") or {}
-    return bool(
-        process.get("apparmorProfile")
-        or process.get("selinuxLabel")
-        or (config.get("linux") or {}).get("mountLabel")
-    )
+    process = config.get("process")
+    labelled = process and (process.get("apparmorProfile") or process.get("selinuxLabel"))
+    return bool(labelled or (config.get("linux") or {}).get("mountLabel"))
 
 
 def _check_descriptors(count: int) -> None:
@@ -126,8 +119,8 @@ def _check_descriptors(count: int) -> None:
 
 def check_terminal(config: Config, console_socket: str, detach: bool) -> None:
     """A terminal needs somebody at its other end.  Raises ConfigError, UsageError."""
-    process = config.get("process") or {}
-    terminal = bool(process.get("terminal"))
+    process = config.get("process")
+    terminal = bool(process and process.get("terminal"))
     if terminal and detach and not console_socket:
         raise ConfigError(
             "process.terminal",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import NoSuchContainer
+from ociruntime.host.process import become_subreaper
 from ociruntime.runtime.container import load, lock
 from ociruntime.runtime.create import begin
 from ociruntime.runtime.delete import destroy
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from ociruntime.host.relay import Relay
     from ociruntime.runtime.creation import Creation
     from ociruntime.runtime.options import Context, CreateOptions
-
-PR_SET_CHILD_SUBREAPER = 36
 
 
 def run(context: Context, options: CreateOptions) -> int:
@@ -48,7 +47,7 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
     from ociruntime.host.foreground import CaughtSignals, wait_foreground
 
     if not options.no_subreaper:
-        _become_subreaper()
+        become_subreaper()
     creation = begin(context, options)
     try:
         relay = _relay(creation.master)
@@ -67,13 +66,6 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
         posix.close(executor.pidfd)
         if not options.keep:
             _delete(context, options.id)
-
-
-def _become_subreaper() -> None:
-    """Processes that the container leaves behind come to us, not to init."""
-    from ociruntime._shim import lib
-
-    lib.oci_prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _relay(master: int) -> Relay | None:

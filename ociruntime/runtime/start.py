@@ -11,8 +11,8 @@ from ociruntime.runtime.container import (
     PAUSED,
     RUNNING,
     STOPPED,
-    lock,
     document,
+    lock,
 )
 from ociruntime.runtime.identifier import check_id
 
