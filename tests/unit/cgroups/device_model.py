@@ -8,8 +8,9 @@ from ociruntime.cgroups.devices import ANY, DevicePolicy, DeviceRule
 
 Request = tuple[str, int, int, int]  # kind, major, minor, access
 
-_numbers = st.sampled_from([0, 1, 2, 3, 4095])
-_numbers_or_any = st.sampled_from([ANY, 0, 1, 2, 3, 4095])
+# So few that rules meet each other and the request often.
+_numbers = st.sampled_from([0, 4095])
+_numbers_or_any = st.sampled_from([ANY, 0, 4095])
 _access = st.integers(min_value=1, max_value=7)
 
 rules = st.builds(

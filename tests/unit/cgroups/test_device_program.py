@@ -90,6 +90,13 @@ def test_has_nothing_that_the_verifier_refuses(wanted: DevicePolicy) -> None:
     assert decode(code)[-1][0] == program.EXIT
 
 
+def test_the_last_rule_wins() -> None:
+    allow = {"allow": True, "type": "b", "major": 8, "access": "r"}
+    deny = {"allow": False, "type": "b", "major": 8, "minor": 1, "access": "r"}
+    assert run(program.assemble(policy([allow, deny], "")), ("b", 8, 1, 2)) == 0
+    assert run(program.assemble(policy([deny, allow], "")), ("b", 8, 1, 2)) == 1
+
+
 def test_the_defaults() -> None:
     code = program.assemble(policy([], ""))
     assert run(code, ("c", 1, 3, 6)) == 1

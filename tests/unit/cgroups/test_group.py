@@ -141,6 +141,17 @@ def test_a_parent_that_vanishes_is_made_again(layout: Layout, tmp_path: Path) ->
     assert directories(tmp_path) == ["pids", "systemd", "unified"]
 
 
+def test_a_directory_that_somebody_else_makes_first_is_theirs(
+    layout: Layout, tmp_path: Path
+) -> None:
+    cgroup = Cgroup.plan(layout, "/pods/a", "c1")
+    cgroup.record()
+    (tmp_path / "pids" / "pods").mkdir()
+    cgroup.create(None)
+    stored(cgroup).remove()
+    assert directories(tmp_path) == ["pids", "pids/pods", "systemd", "unified"]
+
+
 def test_sub_cgroups_of_the_container_go_with_it(layout: Layout, tmp_path: Path) -> None:
     cgroup = Cgroup.plan(layout, None, "c1")
     cgroup.create(None)
