@@ -7,7 +7,7 @@ newer than the profile.  Nothing is loaded by this module.
 
 from __future__ import annotations
 
-from array import array
+from _struct import pack  # array would bring all of collections along
 
 from ociruntime.errors import ConfigError, InternalError, reason
 from ociruntime.host.seccomp_stub import with_enosys_stub
@@ -221,26 +221,30 @@ def _compile(
 
     native: int = lib.filter_native()
     tokens = [native, *(token for token in tokens if token != native)]
-    rule_words = array("I")
-    conditions = array("Q")
+    rule_words: list[int] = []
+    condition_words: list[int] = []
     names: list[str] = []
     for action, rule_names, rule_conditions, _ in rules:
-        rule_words.extend((action, len(rule_names), len(rule_conditions)))
+        rule_words += (action, len(rule_names), len(rule_conditions))
         names += rule_names
         for condition in rule_conditions:
             first, second = condition["value"], condition.get("valueTwo") or 0
-            conditions.extend((condition["index"], OPERATORS[condition["op"]], first, second))
+            operator = OPERATORS[condition["op"]]
+            condition_words += (condition["index"], operator, first, second)
     text = "\0".join(names).encode(errors="replace") + b"\0"
     if text.count(b"\0") != max(len(names), 1):
         raise ConfigError(f"{WHERE}.syscalls", "a name holds a NUL character")
-    token_words = array("I", tokens)
+    # Kept here until the call is over: the request holds addresses only.
+    architectures = pack(f"{len(tokens)}I", *tokens)
+    packed_rules = pack(f"{len(rule_words)}I", *rule_words)
+    conditions = pack(f"{len(condition_words)}Q", *condition_words)
     request = ffi.new("struct filter_request *")
     request.default_action = default
     request.optimize = optimize
-    request.architectures = ffi.from_buffer("uint32_t[]", token_words)
+    request.architectures = ffi.from_buffer("uint32_t[]", architectures)
     request.architecture_count = len(tokens)
     request.rule_count = len(rules)
-    request.rules = ffi.cast("struct filter_rule *", ffi.from_buffer(rule_words))
+    request.rules = ffi.cast("struct filter_rule *", ffi.from_buffer(packed_rules))
     request.conditions = ffi.cast("struct filter_condition *", ffi.from_buffer(conditions))
     request.names = ffi.from_buffer(text)
     result = ffi.new("struct filter_result *")
