@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.support import project
 
@@ -20,22 +19,28 @@ BINARY = {".png", ".gz", ".tar"}
 TEXTS = [path for path in project.files() if path.suffix not in BINARY]
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=project.name_of)
-def test_words(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
+def test_words() -> None:
+    own_place = {re.escape(f"{project.ROOT}/"): "this checkout's place"}
     found = [
-        f"{match[0]!r} is {why}"
-        for pattern, why in FORBIDDEN.items()
-        for match in re.finditer(pattern, text)
+        f"{project.name_of(path)}: {match[0]!r} is {why}"
+        for path in TEXTS
+        for pattern, why in (FORBIDDEN | own_place).items()
+        for match in re.finditer(pattern, path.read_text(encoding="utf-8"))
     ]
     assert found == []
-    assert str(project.ROOT) + "/" not in text
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=project.name_of)
-def test_plain_text(path: Path) -> None:
+def faults(path: Path) -> Iterator[str]:
     text = path.read_bytes()
-    assert b"\r" not in text
-    assert not re.search(rb"[ \t]\n", text), "blanks at the end of a line"
-    assert not text or text.endswith(b"\n")
-    assert path.suffix != ".py" or b"\t" not in text
+    if b"\r" in text:
+        yield "carriage returns"
+    if re.search(rb"[ \t]\n", text):
+        yield "blanks at the end of a line"
+    if text and not text.endswith(b"\n"):
+        yield "the last line does not end"
+    if path.suffix == ".py" and b"\t" in text:
+        yield "tabs"
+
+
+def test_plain_text() -> None:
+    assert [f"{project.name_of(path)}: {fault}" for path in TEXTS for fault in faults(path)] == []
