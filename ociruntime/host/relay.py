@@ -131,20 +131,21 @@ class Relay:
         except OSError:
             self._input = b""
 
-    def _read_output(self) -> None:
-        """Take output if there is some and the last has gone."""
+    def _read_output(self) -> bool:
+        """Take output if there is some and the last has gone; False if there is none."""
         if self._output:
-            return
+            return True
         try:
             self._output = posix.read(self._master, CHUNK)
         except BlockingIOError:
-            return
+            return False
         except OSError:
             self._output = b""
-        if self._output:
-            self._write_output()
-        else:
+        if not self._output:
             self._hung_up = True
+            return False
+        self._write_output()
+        return True
 
     def _write_output(self) -> None:
         if self._output_unwanted:
@@ -162,17 +163,12 @@ class Relay:
     def finish(self) -> None:
         """Write out what the container left in its terminal; it has ended."""
         poll = select.poll()
-        while True:
+        poll.register(self._stdout, select.POLLOUT)
+        while self._output or self._read_output():
             if self._output:
-                _watch(poll, self._stdout, select.POLLOUT)
                 if not poll.poll(DRAIN_LIMIT):
                     return
-                _watch(poll, self._stdout, 0)
                 self._write_output()
-                continue
-            self._read_output()
-            if self._hung_up or not self._output:
-                return
 
     def close(self) -> None:
         """Restore the terminal and close everything, in every case."""

@@ -108,7 +108,8 @@ def test_both_directions_and_the_status(hosts: Callable[..., Host]) -> None:
 
 def test_it_is_a_terminal_and_keys_go_through(hosts: Callable[..., Host]) -> None:
     host = hosts(
-        "test -t 0 && test -t 1 && test -t 2 || exit 1; trap 'exit 9' INT; echo up; while :; do sleep 0.02; done"
+        "test -t 0 && test -t 1 && test -t 2 || exit 1; trap 'exit 9' INT;"
+        " echo up; while :; do sleep 0.02; done"
     )
     host.until(b"up")
     host.type(b"\x03")  # the container's terminal makes a signal of it, not the host's
