@@ -139,7 +139,7 @@ def _hint(file: str, directory: str, number: int) -> str:
 def _memory_in_use(directory: str) -> str:
     for file in ("memory.usage_in_bytes", "memory.current"):
         try:
-            return f"the cgroup uses {read(f'{directory}/{file}').strip()} bytes already"
+            return f"too low: the cgroup uses {read(f'{directory}/{file}').strip()} bytes already"
         except OSError:
             continue
     return ""
