@@ -44,6 +44,8 @@ class Container:
             verb, "--bundle", str(self.bundle.path), "--pid-file", str(self.pid_file), *flags
         )
         command.append(self.id)
+        os.ftruncate(self._output.fileno(), 0)
+        self._output.seek(0)
         # One file for both: who reads it asks for the words, not for the stream.
         process = subprocess.Popen(
             command,

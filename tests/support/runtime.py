@@ -75,15 +75,20 @@ def content(file: IO[bytes]) -> str:
 
 
 class Runtime:
-    """One binary with one state root."""
+    """One binary with one state root, and further global options."""
 
-    def __init__(self, path: Path, root: Path) -> None:
+    def __init__(self, path: Path, root: Path, *options: str) -> None:
         self.path = path
         self.root = root
+        self.options = options
         self.kind = kind_of(path)
 
     def command(self, *args: str) -> list[str]:
-        return [str(self.path), "--root", str(self.root), *args]
+        return [str(self.path), "--root", str(self.root), *self.options, *args]
+
+    def logging_to(self, log: Path, form: str = "json") -> Runtime:
+        """The same with a log file, as engines call it."""
+        return Runtime(self.path, self.root, "--log", str(log), "--log-format", form)
 
     def __call__(
         self,

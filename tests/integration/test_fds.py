@@ -1,0 +1,114 @@
+"""Descriptors: none of the caller's or the runtime's reach the container, unless asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from tests.support.peers import deviates
+from tests.support.plugin import MakeBundle, MakeContainer, Probe
+
+
+def test_leaked_descriptors_are_closed(probe: Probe, work: Path) -> None:
+    """RTL-FD-01: conmon leaks its own from 3 up."""
+    opened = [os.open(work, os.O_RDONLY) for _ in range(18)]
+    for fd in opened:
+        os.set_inheritable(fd, True)
+    try:
+        assert set(probe(pass_fds=opened)["fds"]) == {"0", "1", "2"}
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
+def test_directory_descriptor_is_not_reachable(
+    container: MakeContainer, bundle: MakeBundle, work: Path
+) -> None:
+    """CVE-2024-21626 with the caller's help."""
+    fd = os.open("/", os.O_RDONLY)
+    one = bundle().shell(f"ls /proc/self/fd/{fd}/")
+    result = container(one).run(pass_fds=(fd,))
+    os.close(fd)
+    assert "No such file" in result.err
+
+
+def test_preserved_descriptors(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
+    """RTL-FD-02: exactly 3 to 3 + N - 1."""
+    for number in (3, 4, 5):
+        (work / f"file{number}").write_text(f"text {number}\n")
+    one = container(bundle("/bin/probe"))
+    one.bundle.save()
+    run = one.runtime.command(
+        "run", "--preserve-fds", "2", "--bundle", str(one.bundle.path), one.id
+    )
+    script = f'exec 3<{work}/file3 4<{work}/file4 5<{work}/file5; exec "$@"'
+    done = subprocess.run(["sh", "-c", script, "sh", *run], capture_output=True, check=True)
+    fds = json.loads(done.stdout)["fds"]
+    assert set(fds) == {"0", "1", "2", "3", "4"}
+
+
+def test_preserved_descriptor_can_be_used(
+    container: MakeContainer, bundle: MakeBundle, work: Path
+) -> None:
+    (work / "file").write_text("through the descriptor\n")
+    one = container(bundle().shell("cat <&3"))
+    one.bundle.save()
+    run = one.runtime.command("run", "--preserve-fds=1", "--bundle", str(one.bundle.path), one.id)
+    done = subprocess.run(
+        ["sh", "-c", f'exec 3<{work}/file; exec "$@"', "sh", *run],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "through the descriptor\n"
+
+
+@deviates(crun="ignores a missing one")
+def test_missing_preserved_descriptor(container: MakeContainer, bundle: MakeBundle) -> None:
+    one = container(bundle("true"))
+    one.create("--preserve-fds", "7").failed()
+
+
+@deviates(ociruntime="not passed on yet", crun="does not set LISTEN_FDS")
+def test_socket_activation(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
+    """A-108: LISTEN_FDS and LISTEN_PID as systemd sets them."""
+    (work / "file").write_text("activated\n")
+    one = container(bundle().shell("echo $LISTEN_FDS $LISTEN_PID; cat <&3"))
+    one.bundle.save()
+    run = one.runtime.command("run", "--bundle", str(one.bundle.path), one.id)
+    script = f'exec 3<{work}/file; export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *run], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "1 1\nactivated\n"
+
+
+def test_waiting_process_keeps_the_streams_alone(container: MakeContainer) -> None:
+    """Between create and start: the container's streams and what it waits on, nothing of files."""
+    one = container().created()
+    targets = {fd.name: os.readlink(fd) for fd in Path(f"/proc/{one.pid}/fd").iterdir()}
+    for number, target in targets.items():
+        if number in "012":
+            continue
+        special = target.startswith(("socket:", "pipe:", "anon_inode:", "/memfd:"))
+        assert special or target.endswith(("exec.fifo", "/fifo", "gate", "start")), targets
+
+
+def test_runtime_holds_no_pipe_of_the_caller(container: MakeContainer, bundle: MakeBundle) -> None:
+    """Nothing but the container keeps stderr open: its end is the end of an engine's log."""
+    reader, writer = os.pipe()
+    one = container(bundle().shell("exec >/dev/null 2>&1; exec sleep 100"))
+    one.bundle.save()
+    process = one.runtime.popen(
+        "create", "--bundle", str(one.bundle.path), "--pid-file", str(one.pid_file), one.id,
+        stdout=writer, stderr=writer,
+    )  # fmt: skip
+    os.close(writer)
+    assert process.wait(20) == 0
+    one.exists = True
+    one.start().silent()
+    with os.fdopen(reader, "rb") as stream:
+        assert stream.read() == b""
+    assert one.status == "running"
