@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 from glob import glob
 from pathlib import Path
 from typing import ClassVar
@@ -57,12 +58,15 @@ def compile_program(sources: list[str], target: str, flags: list[str]) -> None:
 
 
 class BuildPackage(build_py):
-    """Put the executor into the package."""
+    """Put the executor and the archive of compiled modules into the package."""
 
     def run(self) -> None:
         """Build."""
         super().run()
         compile_program(EXECUTOR_SOURCES, os.path.join(self.build_lib, EXECUTOR), RELEASE)
+        package = os.path.join(self.build_lib, "ociruntime")
+        command = [sys.executable, "tools/build_archive.py", package, "--installed"]
+        subprocess.run(command, check=True)
 
 
 class BuildLauncher(build_scripts):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import ContainerError, HostError, NoSuchContainer
-from ociruntime.host.files import exists, read_file, write_new
+from ociruntime.host.files import exists, read_file, replace_file, write_new
 from ociruntime.host.gate import NAME as GATE_NAME
 from ociruntime.host.gate import is_waiting
 from ociruntime.host.process import is_alive
@@ -97,7 +97,11 @@ def write_facts(directory: str, facts: dict[str, Any]) -> None:
 
 def write_cgroup(directory: str, cgroup: Cgroup) -> None:
     """Write down what will be made, before it is made.  Raises HostError."""
-    _write(directory, CGROUP, dump(cgroup.record()).encode())
+    data = dump(cgroup.record()).encode()
+    try:
+        replace_file(f"{directory}/{CGROUP}", data)
+    except OSError as error:
+        raise HostError(f"write {directory}/{CGROUP}", error) from None
 
 
 def write_config(directory: str, config: bytes) -> None:

@@ -100,7 +100,7 @@ class Creation:
         self._rollback.push(self.lock.release)
         self._rollback.push(lambda: remove_directory(self.directory))
         write_cgroup(self.directory, prepared.cgroup)
-        self._rollback.push(prepared.cgroup.remove)
+        self._rollback.push(lambda: prepared.cgroup.remove(kill=True))
         write_config(self.directory, prepared.bundle.config_bytes)
 
     def _start(self) -> None:
@@ -108,7 +108,7 @@ class Creation:
         prepared = self._prepared
         unified = prepared.layout.mode == "v2"
         if unified:
-            prepared.cgroup.create(prepared.resources)
+            self._make_cgroup()
         gate = make_gate(self.directory)
         cgroup_fd = prepared.cgroup.open_v2() if unified else -1
         try:
@@ -117,13 +117,16 @@ class Creation:
             gate.close()
             if cgroup_fd >= 0:
                 posix.close(cgroup_fd)
-        self._rollback.push(self._kill)
+        self._rollback.push(self.executor.kill)
         if not unified:
-            prepared.cgroup.create(prepared.resources)
+            self._make_cgroup()
 
-    def _kill(self) -> None:
-        self.executor.kill()
-        self._prepared.cgroup.kill()
+    def _make_cgroup(self) -> None:
+        cgroup = self._prepared.cgroup
+        cgroup.create(self._prepared.resources, rootless=self._context.rootless == "true")
+        if cgroup.adopted:
+            # It was there, empty: from here on its members are this container's.
+            write_cgroup(self.directory, cgroup)
 
     def _converse(self) -> None:
         """Answer the executor until it is ready (executor/protocol.py)."""
@@ -270,9 +273,7 @@ def clear_recorded(directory: str) -> None:
     The processes end by themselves: the executor when its creator's socket closes.
     """
     if exists(f"{directory}/{CGROUP}"):
-        cgroup = recorded_cgroup(directory)
-        cgroup.kill()
-        cgroup.remove()
+        recorded_cgroup(directory).remove(kill=True)
 
 
 def start_steps(operations: list[Operation]) -> list[list[Any]]:

@@ -51,10 +51,7 @@ def destroy(context: Context, container: Container) -> None:
     Raises HostError if something cannot be undone; it can then be tried again.
     """
     _end(container)
-    cgroup = container.cgroup()
-    if cgroup.processes():
-        cgroup.kill()
-    cgroup.remove()
+    container.cgroup().remove(kill=True)
     remove_directory(container.directory)
     hooks = container.facts["hooks"].get("poststop")
     if hooks:

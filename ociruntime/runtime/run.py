@@ -5,6 +5,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import NoSuchContainer
+from ociruntime.host.files import exists
 from ociruntime.host.process import become_subreaper
 from ociruntime.runtime.container import load, lock
 from ociruntime.runtime.create import begin
@@ -39,7 +40,8 @@ def _start(context: Context, creation: Creation) -> None:
     try:
         start_locked(context, container)
     except BaseException:
-        destroy(context, container)
+        if exists(container.directory):  # a failed hook has taken it already
+            destroy(context, container)
         raise
 
 
