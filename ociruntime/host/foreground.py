@@ -83,20 +83,21 @@ def wait_foreground(
 
     A process killed by signal n counts as 128+n.  It must be a child of this process; other
     children, which come to a subreaper, are reaped on the way.  ``relay`` is begun here, and
-    closed with the terminal restored, whatever happens; ``signals`` is released.
+    closed with the terminal restored, whatever happens.  ``signals`` stay caught, so that a late
+    one does not interrupt what the caller has still to clear away.
     """
-    if signals is None:
-        signals = CaughtSignals()
+    caught = signals or CaughtSignals()
     try:
         if relay is not None:
             relay.begin()
-        status = _wait(pidfd, pid, relay, signals)
+        status = _wait(pidfd, pid, relay, caught)
         if relay is not None:
             relay.finish()
     finally:
         if relay is not None:
             relay.close()
-        signals.release()
+        if signals is None:
+            caught.release()
     return 128 + posix.WTERMSIG(status) if posix.WIFSIGNALED(status) else posix.WEXITSTATUS(status)
 
 

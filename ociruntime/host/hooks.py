@@ -66,8 +66,7 @@ def _run(where: str, hook: Hook, state_json: str, debug: Callable[[str], None] |
     stdout = _memory_file("hook-stdout")
     stderr = _memory_file("hook-stderr")
     try:
-        pid = _spawn(where, hook, stdin, stdout, stderr)
-        outcome = _outcome(pid, hook.get("timeout"))
+        outcome = _spawn_and_wait(where, hook, (stdin, stdout, stderr))
         if debug is not None:
             milliseconds = (time.monotonic() - started) * 1000
             argv = hook.get("args") or [hook["path"]]
@@ -79,16 +78,38 @@ def _run(where: str, hook: Hook, state_json: str, debug: Callable[[str], None] |
             posix.close(fd)
 
 
-def _spawn(where: str, hook: Hook, stdin: int, stdout: int, stderr: int) -> int:
+def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int]) -> str:
+    """Run the hook to its end; what went wrong, or nothing.
+
+    A signal that ends this process by an exception waits until there is a pid to kill: a hook
+    does not outlive the runtime that was interrupted.
+    """
+    mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+    try:
+        pid = _spawn(where, hook, streams)
+    except BaseException:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+        raise
+    try:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+        return _outcome(pid, hook.get("timeout"))
+    except BaseException:
+        _kill_group(pid)
+        try:
+            posix.waitpid(pid, 0)
+        except ChildProcessError:
+            pass  # it came right behind the end of the hook
+        raise
+
+
+def _spawn(where: str, hook: Hook, streams: tuple[int, int, int]) -> int:
     """Start the hook in a process group of its own, with a clean signal state; its pid."""
     path = hook["path"]
     # An engine that ignores SIGCHLD hands that on, and the kernel would reap the hook.
     if _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN:
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
     actions: list[tuple[int, ...]] = [
-        (posix.POSIX_SPAWN_DUP2, stdin, 0),
-        (posix.POSIX_SPAWN_DUP2, stdout, 1),
-        (posix.POSIX_SPAWN_DUP2, stderr, 2),
+        (posix.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)
     ]
     # Pipes of the engine are open here without CLOEXEC; a hook that leaves a process behind
     # would keep the engine waiting for their end.
@@ -152,18 +173,10 @@ def _environment(where: str, env: list[str] | None) -> Mapping[bytes, bytes]:
 
 def _outcome(pid: int, timeout: int | None) -> str:
     """Wait for the hook; what went wrong, or nothing."""
-    expired = False
-    try:
-        if timeout is not None:
-            expired = not _ends_within(pid, timeout)
-            if expired:
-                _kill_group(pid)
-        _, status = posix.waitpid(pid, 0)
-    except BaseException:
-        # The runtime itself is to end; its hook does not outlive it.
+    expired = timeout is not None and not _ends_within(pid, timeout)
+    if expired:
         _kill_group(pid)
-        posix.waitpid(pid, 0)
-        raise
+    _, status = posix.waitpid(pid, 0)
     if expired:
         return f"did not end within its timeout of {timeout} s and was killed"
     if posix.WIFSIGNALED(status):

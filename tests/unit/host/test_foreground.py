@@ -18,7 +18,7 @@ def spawn(script: str) -> int:
 
 
 def ran(script: str) -> int:
-    """As ``run`` does it: signals are caught before the process exists."""
+    """As ``run`` does it: signals are caught before the process exists, and ever after."""
     signals = CaughtSignals()
     return waited(spawn(script), signals)
 
@@ -92,10 +92,10 @@ def start() -> Iterator[Start]:
 
 
 def test_exit_status() -> None:
-    assert ran("exit 0") == 0
-    assert ran("exit 42") == 42
-    assert ran("kill -KILL $$") == 137
-    assert ran("kill -TERM $$") == 143
+    assert waited(spawn("exit 0")) == 0
+    assert waited(spawn("exit 42")) == 42
+    assert waited(spawn("kill -KILL $$")) == 137
+    assert waited(spawn("kill -TERM $$")) == 143
 
 
 def test_ended_before_it_is_waited_for() -> None:
@@ -153,9 +153,7 @@ def test_signals_that_concern_the_runtime_stay_here(start: Start) -> None:
 
 def test_a_storm_of_signals_does_not_lose_the_end(start: Start) -> None:
     def work(write: int) -> int:
-        return waited(
-            spawn(f"trap '' USR1; trap 'exit 7' TERM; echo >/dev/fd/{write}; sleep 1000 & wait")
-        )
+        return ran(f"trap '' USR1; trap 'exit 7' TERM; echo >/dev/fd/{write}; sleep 1000 & wait")
 
     child = start(work)
     child.ready()
@@ -177,6 +175,8 @@ def test_signals_that_come_before_the_wait_are_not_lost() -> None:
     assert os.read(read, 1)
     pidfd = os.pidfd_open(pid)
     assert wait_foreground(pidfd, pid, signals=signals) == 4
+    os.kill(os.getpid(), signal.SIGTERM)  # still caught
+    signals.release()
     for fd in (read, pidfd):
         os.close(fd)
 
@@ -202,7 +202,7 @@ def test_orphans_are_reaped(start: Start) -> None:
 def test_everything_is_put_back() -> None:
     before = {n: signal.getsignal(n) for n in signal.valid_signals()}
     descriptors = os.listdir("/proc/self/fd")
-    ran("exit 0")
+    waited(spawn("exit 0"))
     assert {n: signal.getsignal(n) for n in signal.valid_signals()} == before
     assert os.listdir("/proc/self/fd") == descriptors
 
