@@ -1,8 +1,8 @@
 """The place in which root tests run: an own mount namespace, and orphans come to us.
 
 What the runtime calls "the host" is then a mount table that nobody else changes, so a mount
-left behind is seen exactly, and vanishes with the test process whatever happens.  ``/run`` is
-an empty tmpfs: default state roots of runtimes and engines are private to the session.  As
+left behind is seen exactly, and vanishes with the test process whatever happens.  ``/run`` and
+``/dev/shm`` are empty: state roots and locks of runtimes and engines are the session's own.  As
 child subreaper the test process stands where conmon or a containerd shim stands in production.
 """
 
@@ -44,6 +44,7 @@ def enter() -> None:
     _check(_libc.unshare(CLONE_NEWNS), "unshare")
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     mount("tmpfs", "/run", "tmpfs", data="mode=755")
+    mount("tmpfs", "/dev/shm", "tmpfs", data="mode=1777")
     adopt_orphans()
 
 
