@@ -96,12 +96,12 @@ def clear_interrupted(root: str, container_id: str) -> bool:
 
     Raises HostError, or ContainerExists while such a command is still at work.
     """
-    from ociruntime.runtime.creation import clear_recorded
-
     found = False
     for prefix in (CREATING, DELETING):
         path = f"{root}/{prefix}{container_id}"
         if exists(path):
+            from ociruntime.runtime.creation import clear_recorded
+
             clear_leftover(path, container_id, clear_recorded)
             found = True
     return found

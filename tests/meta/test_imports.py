@@ -23,7 +23,8 @@ ALLOWED: dict[str, set[str]] = {
     "host": BASE | {"spec", "_shim", "_seccomp"},
     "runtime": BASE | {"spec", "plan", "executor", "host", "cgroups"},
     "cli": BASE | {"spec", "runtime"},
-    "__main__": {"cli"},
+    "archive": set(),
+    "__main__": {"archive", "cli"},
 }
 # Plain values that pass between layers which otherwise do not know each other.
 VALUES = {
