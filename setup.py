@@ -24,7 +24,7 @@ from setuptools.errors import CompileError
 
 EXECUTOR_SOURCES = sorted(glob("csrc/executor/*.c"))
 EXECUTOR = "ociruntime/executor/_executor"
-LAUNCHER_SOURCES = ["csrc/launcher.c"]
+LAUNCHER_SOURCES = ["csrc/launcher.c", *sorted(glob("csrc/entry/*.c"))]
 LAUNCHER = "ociruntime"
 EXTENSIONS = ["csrc/shim_build.py:ffibuilder", "csrc/seccomp_build.py:ffibuilder"]
 INCLUDES = ["csrc/executor", "csrc"]

@@ -1,13 +1,15 @@
 /*
- * The program `ociruntime`: finds the interpreter and the package by its own
- * place, and becomes `python -I -S -B -X utf8 .../ociruntime/__main__.py ARGS`.
+ * The program `ociruntime`: answers the plain cases of four commands itself (entry/);
+ * for everything else it finds the interpreter and the package by its own place, and
+ * becomes `python -I -S -B -X utf8 .../ociruntime/__main__.py ARGS`.
  *
  * A script would need `#!` with several arguments, which pip rewrites, or the
  * `site` module, whose start costs as much as the whole command.  Nothing here
  * looks at PATH or any other variable: a root tool must not be led elsewhere by
  * its caller's environment, and engines call it with none.
  */
-#define _GNU_SOURCE
+#include "entry/entry.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -206,8 +208,9 @@ static bool find_place(struct place *place)
 	return find_for_version(prefix, bin, "3", place);
 }
 
-static int start_interpreter(const struct place *place, int argc, char *argv[])
+static int start_interpreter(const struct place *place, int argc, char *argv[], int failure_fd)
 {
+	char failure[16];
 	/*
 	 * -I: no environment, no user directory, no current directory.  -S: no site.
 	 * -B: a command never writes into the package.  utf8: a path is the same
@@ -217,13 +220,18 @@ static int start_interpreter(const struct place *place, int argc, char *argv[])
 		place->interpreter, "-I", "-S", "-B", "-X", "utf8", place->program,
 	};
 	size_t used = sizeof(head) / sizeof(*head);
-	const char **line = calloc(used + (size_t)argc + 1, sizeof(*line));
+	const char **line = calloc(used + (size_t)argc + 3, sizeof(*line));
 
 	if (!line)
 		return fail("out of memory");
 	memcpy(line, head, sizeof(head));
 	for (int i = 1; i < argc; i++)
 		line[used++] = argv[i];
+	if (failure_fd >= 0) {
+		snprintf(failure, sizeof(failure), "%d", failure_fd);
+		line[used++] = "--failure-fd";
+		line[used++] = failure;
+	}
 	execv(place->interpreter, (char *const *)line);
 	free(line);
 	dprintf(STDERR_FILENO, "ociruntime: cannot run %s: %m\n", place->interpreter);
@@ -233,15 +241,19 @@ static int start_interpreter(const struct place *place, int argc, char *argv[])
 int main(int argc, char *argv[])
 {
 	struct place place;
+	int failure_fd = -1, status;
 
 	if (getauxval(AT_SECURE))
 		return fail("refusing to run set-user-id or with file capabilities");
 	if (!fill_standard_descriptors())
 		return fail("cannot open /dev/null for a closed standard descriptor");
+	status = answer(argc, argv, &failure_fd);
+	if (status != FALL_BACK)
+		return status;
 	if (makes_container(argv))
 		begin_grace_period();
 	if (!find_place(&place))
 		return fail("its Python package or interpreter is not where it was installed "
 			    "(is /proc mounted?)");
-	return start_interpreter(&place, argc, argv);
+	return start_interpreter(&place, argc, argv, failure_fd);
 }

@@ -16,22 +16,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "message.h"
 #include "plan_ops.h"
 
 #define SLOTS 64
-
-/* What is sent for a failure; shorter messages end after `error`. */
-struct message {
-	uint32_t kind;	    /* MESSAGE_* */
-	uint32_t value;	    /* stage, or the operation's place in the plan */
-	int32_t pid;
-	int32_t error;	    /* errno, or a wait status for a hook */
-	char call[32];	    /* system call */
-	char argument[512]; /* what it was applied to */
-	char detail[3072];  /* the kernel's or a hook's own words */
-};
-
-#define MESSAGE_SHORT offsetof(struct message, call)
 
 struct executor {
 	uint32_t step;	  /* place of the current operation, from 0 */

@@ -71,7 +71,7 @@ COMMANDS: tuple[Command, ...] = (
         1,
         1,
         "run the program of a created container",
-        (),
+        (("failure-fd", "", "number", "FD", ""),),
         "",
     ),
     (

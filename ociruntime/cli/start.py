@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 
 def run(context: Context, arguments: Arguments) -> int:
     """Start the container; silent."""
-    start(context, arguments.positional[0])
+    start(context, arguments.positional[0], arguments.number("failure-fd", -1))
     return 0

@@ -4,6 +4,7 @@
         state.json       facts fixed at creation, written once
         cgroup.json      what was made in the cgroup trees, written before it was made
         config.json      the bundle's configuration as it was at creation
+        entry            what the commands need without the interpreter, written once
         start            the start gate, a socket; there until the program runs
     ROOT/.creating-ID/   the same before that rename
     ROOT/.deleting-ID/   the same after the rename that makes it disappear

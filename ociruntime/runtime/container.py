@@ -172,14 +172,34 @@ def document(container: Container, status: str) -> dict[str, Any]:
     )
 
 
-def owner_name(directory: str) -> str:
-    """Name of the user that the state directory belongs to, ``#UID`` if it has none."""
+def describe(facts: dict[str, Any], status: str, pid: int, owner: str) -> dict[str, Any]:
+    """What `state` and `list` show: the spec's members, and runc's additions in runc's order.
+
+    ``facts`` are those of state.json, ``owner`` the name of the state directory's user.
+    """
+    described = {
+        "ociVersion": SPEC_VERSION,
+        "id": facts["id"],
+        "pid": pid,
+        "status": status,
+        "bundle": facts["bundle"],
+        "rootfs": facts["rootfs"],
+        "created": facts["created"],
+    }
+    if facts["annotations"]:
+        described["annotations"] = facts["annotations"]
+    described["owner"] = owner
+    return described
+
+
+def owner_of(directory: str) -> tuple[int, str]:
+    """Uid and name of the user that the state directory belongs to, ``#UID`` if it has none."""
     uid = posix.stat(directory).st_uid
     if uid == 0:
-        return "root"  # spares every call a look into /etc/passwd
+        return uid, "root"  # spares every call a look into /etc/passwd
     from pwd import getpwuid
 
     try:
-        return getpwuid(uid).pw_name
+        return uid, getpwuid(uid).pw_name
     except KeyError:
-        return f"#{uid}"
+        return uid, f"#{uid}"

@@ -20,11 +20,13 @@ from ociruntime.host.store import begin_creation, commit_creation, remove_direct
 from ociruntime.plan import ops
 from ociruntime.runtime.container import (
     CGROUP,
+    owner_of,
     recorded_cgroup,
     write_cgroup,
     write_config,
     write_facts,
 )
+from ociruntime.runtime.entry_record import removal, write_entry
 from ociruntime.runtime.rollback import Rollback
 from ociruntime.spec.json_text import dump
 from ociruntime.spec.state import SPEC_VERSION, state_document
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from ociruntime.executor.protocol import Message
     from ociruntime.host.store import Lock
     from ociruntime.plan.plan import Operation
+    from ociruntime.runtime.entry_record import Removal
     from ociruntime.runtime.options import Context, CreateOptions
     from ociruntime.runtime.preparation import Preparation
 
@@ -54,6 +57,7 @@ class Creation:
         "_hooked",
         "_options",
         "_prepared",
+        "_removal",
         "_rollback",
         "directory",
         "executor",
@@ -74,6 +78,7 @@ class Creation:
         self._prepared = prepared
         self._console = console  # connection to whoever gets the terminal
         self._rollback = Rollback(context.log)
+        self._removal: Removal | None = None  # of the cgroups, as cgroup.json has it
         self._hooked = False  # from here on a failure is followed by the poststop hooks
         self.id = options.id
         self.directory = ""
@@ -100,6 +105,7 @@ class Creation:
         self._rollback.push(self.lock.release)
         self._rollback.push(lambda: remove_directory(self.directory))
         write_cgroup(self.directory, prepared.cgroup)
+        self._removal = removal(prepared.cgroup)
         self._rollback.push(lambda: prepared.cgroup.remove(kill=True))
         write_config(self.directory, prepared.bundle.config_bytes)
 
@@ -127,6 +133,7 @@ class Creation:
         if cgroup.adopted:
             # It was there, empty: from here on its members are this container's.
             write_cgroup(self.directory, cgroup)
+            self._removal = None  # beyond the entry's means
 
     def _converse(self) -> None:
         """Answer the executor until it is ready (executor/protocol.py)."""
@@ -190,7 +197,9 @@ class Creation:
 
     def _commit(self) -> None:
         """Write down what it is, make it visible, and only then let it live on its own."""
-        write_facts(self.directory, self._facts())
+        facts = self._facts()
+        write_facts(self.directory, facts)
+        write_entry(self.directory, facts, self._removal, *owner_of(self.directory))
         if self._options.pid_file:
             self._write_pid_file(self._options.pid_file)
         hidden = self.directory

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posix
+
 from ociruntime.errors import ContainerError, HostError, StepError
 from ociruntime.executor.protocol import go, receive
 from ociruntime.host.gate import connect_gate, remove_gate
@@ -18,6 +20,8 @@ from ociruntime.runtime.identifier import check_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     from ociruntime.executor.protocol import Message
     from ociruntime.runtime.container import Container
     from ociruntime.runtime.options import Context
@@ -29,14 +33,18 @@ REFUSALS = {
 }
 
 
-def start(context: Context, container_id: str) -> None:
+def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
     """Start the program; when this returns, it runs and the poststart hooks have.
 
-    Raises UsageError, NoSuchContainer, ContainerError, StepError, HookError, HostError.
+    ``failure_fd``: the native `start` (csrc/entry/start.c) has tried it, and the file holds what
+    came from the container instead.  Raises UsageError, NoSuchContainer, ContainerError,
+    StepError, HookError, HostError.
     """
     check_id(container_id)
     container, held = lock(context.root, container_id)
     try:
+        if failure_fd >= 0:
+            _report_told(context, container, failure_fd)
         start_locked(context, container)
     finally:
         held.release()
@@ -77,14 +85,32 @@ def _open_gate(container: Container) -> Message | None:
         announced = True
     connection.close()
     if not announced:
-        raise StepError(
-            f'the first process of "{container.id}" was killed before it became the program',
-            "linux.resources.memory.limit may be too low",
-        )
+        raise _ended_silently(container)
     return None
 
 
-def _report(context: Context, container: Container, message: Message) -> None:
+def _ended_silently(container: Container) -> StepError:
+    return StepError(
+        f'the first process of "{container.id}" was killed before it became the program',
+        "linux.resources.memory.limit may be too low",
+    )
+
+
+def _report_told(context: Context, container: Container, fd: int) -> NoReturn:
+    """Raise what the message in the file means; an empty file is an end without a word."""
+    from ociruntime.executor.protocol import LONG, SHORT, Message
+
+    try:
+        data = posix.read(fd, LONG.size)
+        posix.close(fd)
+    except OSError as error:
+        raise HostError(f"read descriptor {fd}", error) from None
+    if len(data) < SHORT.size:
+        raise _ended_silently(container)
+    _report(context, container, Message(data))
+
+
+def _report(context: Context, container: Container, message: Message) -> NoReturn:
     """Raise what the failure means; a failed hook takes the container with it (RT-LIFE-12)."""
     from ociruntime.errors import HookError
     from ociruntime.executor.failure import failure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.runtime.container import document, load, owner_name
+from ociruntime.runtime.container import STOPPED, describe, load, owner_of
 from ociruntime.runtime.identifier import check_id
 
 TYPE_CHECKING = False
@@ -23,12 +23,7 @@ def state(context: Context, container_id: str) -> dict[str, Any]:
 
 
 def describe_container(container: Container) -> dict[str, Any]:
-    """The spec's keys plus ``rootfs``, ``created`` and ``owner``, as `list` shows them too."""
-    state = document(container, container.status())
-    described = {key: state[key] for key in ("ociVersion", "id", "pid", "status", "bundle")}
-    described["rootfs"] = container.facts["rootfs"]
-    described["created"] = container.facts["created"]
-    if container.annotations:
-        described["annotations"] = container.annotations
-    described["owner"] = owner_name(container.directory)
-    return described
+    """The document as of now."""
+    status = container.status()
+    pid = 0 if status == STOPPED else container.pid
+    return describe(container.facts, status, pid, owner_of(container.directory)[1])

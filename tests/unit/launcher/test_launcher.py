@@ -13,7 +13,8 @@ import pytest
 
 from tests.support import project
 
-SOURCE = project.ROOT / "csrc" / "launcher.c"
+SOURCES = [project.ROOT / "csrc" / "launcher.c", *project.ROOT.glob("csrc/entry/*.c")]
+INCLUDES = ["-Icsrc", "-Icsrc/executor"]
 VERSION = f"3.{sys.version_info.minor}"
 INTERPRETER = Path(sys.executable).resolve()
 
@@ -42,7 +43,8 @@ print(json.dumps({
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("launcher") / "launcher"
     flags = ["-std=c11", "-O2", "-static", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run(["gcc", *flags, "-o", program, SOURCE], check=True)
+    command = ["gcc", *flags, *INCLUDES, "-o", program, *SOURCES]
+    subprocess.run(command, check=True, cwd=project.ROOT)
     return program
 
 

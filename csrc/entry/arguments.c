@@ -1,0 +1,111 @@
+/*
+ * The command line, as engines write it.  Every other spelling, each of which the
+ * interpreter understands (ociruntime/cli/args.py), is not ours.
+ */
+#include "entry.h"
+
+#include <signal.h>
+#include <string.h>
+
+static const char *const verbs[] = {
+	[VERB_STATE] = "state",
+	[VERB_START] = "start",
+	[VERB_KILL] = "kill",
+	[VERB_DELETE] = "delete",
+};
+
+static bool equal(const char *text, const char *other)
+{
+	return strcmp(text, other) == 0;
+}
+
+static bool find_verb(const char *word, enum verb *verb)
+{
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
+		if (!equal(word, verbs[i]))
+			continue;
+		*verb = (enum verb)i;
+		return true;
+	}
+	return false;
+}
+
+/* `--name VALUE` or `--name=VALUE` at **at, which is then moved behind it; NULL if it is not. */
+static const char *option_value(char *const **at, const char *name)
+{
+	const char *word = **at;
+	size_t length = strlen(name);
+
+	if (strncmp(word, name, length) != 0)
+		return NULL;
+	if (word[length] == '=') {
+		*at += 1;
+		return word + length + 1;
+	}
+	if (word[length] != '\0' || !(*at)[1])
+		return NULL;
+	*at += 2;
+	return (*at)[-1];
+}
+
+/*
+ * Of the log nothing is needed, for only what goes wrong is logged; but a log that is refused
+ * must be.
+ */
+static bool read_global_option(char *const **at, struct request *request)
+{
+	const char *value;
+
+	if (equal(**at, "--systemd-cgroup")) {
+		*at += 1;
+		return true;
+	}
+	value = option_value(at, "--root");
+	if (value) {
+		request->root = value;
+		return value[0] != '\0';
+	}
+	value = option_value(at, "--log");
+	if (value)
+		return strncmp(value, "journald:", 9) != 0 && strncmp(value, "syslog:", 7) != 0;
+	value = option_value(at, "--log-format");
+	if (value)
+		return equal(value, "text") || equal(value, "json");
+	value = option_value(at, "--cgroup-manager");
+	return value && equal(value, "cgroupfs");
+}
+
+static bool is_force(const struct request *request, const char *word)
+{
+	return request->verb == VERB_DELETE && (equal(word, "--force") || equal(word, "-f"));
+}
+
+bool read_arguments(int argc, char *const argv[], struct request *request)
+{
+	char *const *at = argv + 1;
+	const char *signal_name = NULL;
+
+	*request = (struct request){ .signal = SIGTERM };
+	if (argc < 3)
+		return false;
+	while (*at && **at == '-')
+		if (!read_global_option(&at, request))
+			return false;
+	if (!*at || !find_verb(*at, &request->verb))
+		return false;
+	for (at++; *at; at++) {
+		if (is_force(request, *at))
+			request->force = true;
+		else if (**at == '-')
+			return false;
+		else if (!request->id)
+			request->id = *at;
+		else if (request->verb == VERB_KILL && !signal_name)
+			signal_name = *at;
+		else
+			return false;
+	}
+	if (signal_name)
+		request->signal = signal_number(signal_name);
+	return request->id && is_plain_id(request->id) && request->signal >= 0;
+}

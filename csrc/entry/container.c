@@ -1,0 +1,63 @@
+/* The state directory of a container: found, opened, locked (ociruntime/host/store.py). */
+#include "entry.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *const leftovers[] = { ".creating-%s", ".deleting-%s" };
+
+bool open_root(const struct request *request, struct container *container)
+{
+	char root[PATH_MAX];
+
+	container->fd = -1;
+	container->id = request->id;
+	if (!find_state_root(request->root, root))
+		return false;
+	container->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return container->root_fd >= 0;
+}
+
+/* On failure `fd` is -1 only if there is no directory; errno says why. */
+bool open_container(struct container *container)
+{
+	struct record *record = &container->record;
+	ssize_t length;
+
+	container->fd = openat(container->root_fd, container->id,
+			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (container->fd < 0)
+		return false;
+	length = read_small_file(container->fd, "entry", record->text, sizeof(record->text));
+	return length >= 0 && parse_record(record, (size_t)length);
+}
+
+/* Without waiting: the interpreter has the patience, and the words for when it ends. */
+bool lock_container(const struct container *container)
+{
+	struct stat opened, named;
+
+	return flock(container->fd, LOCK_EX | LOCK_NB) == 0 &&
+	       fstat(container->fd, &opened) == 0 &&
+	       fstatat(container->root_fd, container->id, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/* Whether a killed `create` or `delete` of this id has left something, as far as we can see. */
+bool has_leftovers(const struct container *container)
+{
+	char name[NAME_MAX + 1];
+	struct stat found;
+
+	for (size_t i = 0; i < sizeof(leftovers) / sizeof(*leftovers); i++) {
+		snprintf(name, sizeof(name), leftovers[i], container->id);
+		if (fstatat(container->root_fd, name, &found, AT_SYMLINK_NOFOLLOW) == 0 ||
+		    errno != ENOENT)
+			return true;
+	}
+	return false;
+}

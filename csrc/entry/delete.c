@@ -1,0 +1,75 @@
+/*
+ * `delete`: everything that `create` has made, undone; ociruntime/runtime/delete.py.
+ *
+ * In the interpreter's order, so that it can go on wherever this stops or is killed.
+ */
+#include "entry.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KILL_MILLISECONDS = 10000 };
+
+static bool end_process(const struct record *record)
+{
+	int pidfd = open_process(record->pid, record->started);
+	bool ended;
+
+	if (pidfd < 0)
+		return !is_alive(record->pid, record->started);
+	ended = signal_process(pidfd, SIGKILL) == 0 && await_end(pidfd, KILL_MILLISECONDS);
+	close(pidfd);
+	return ended;
+}
+
+static bool remove_files(int directory)
+{
+	int fd = fcntl(directory, F_DUPFD_CLOEXEC, 0);
+	DIR *files = fd < 0 ? NULL : fdopendir(fd);
+	bool removed = true;
+	struct dirent *file;
+
+	if (!files) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	while (removed && (file = readdir(files)) != NULL)
+		if (strcmp(file->d_name, ".") != 0 && strcmp(file->d_name, "..") != 0)
+			removed = unlinkat(directory, file->d_name, 0) == 0;
+	closedir(files);
+	return removed;
+}
+
+/* It first takes a name under which nobody looks for it. */
+static bool remove_directory(const struct container *container)
+{
+	char doomed[NAME_MAX + 1];
+
+	snprintf(doomed, sizeof(doomed), ".deleting-%s", container->id);
+	return renameat(container->root_fd, container->id, container->root_fd, doomed) == 0 &&
+	       remove_files(container->fd) &&
+	       unlinkat(container->root_fd, doomed, AT_REMOVEDIR) == 0;
+}
+
+int answer_delete(struct container *container, bool force)
+{
+	enum status status;
+
+	if (!container->record.can_delete || !lock_container(container))
+		return FALL_BACK;
+	status = find_status(container);
+	/* A frozen one must be thawed to die; a running one is refused, with words. */
+	if (status == STATUS_UNKNOWN || status == STATUS_PAUSED ||
+	    (status == STATUS_RUNNING && !force))
+		return FALL_BACK;
+	if (status != STATUS_STOPPED && !end_process(&container->record))
+		return FALL_BACK;
+	if (!remove_cgroups(&container->record) || !remove_directory(container))
+		return FALL_BACK;
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* Which commands are answered here, and by what. */
+#include "entry.h"
+
+#include <errno.h>
+
+static int answer_found(const struct request *request, struct container *container,
+			int *failure_fd)
+{
+	switch (request->verb) {
+	case VERB_STATE:
+		return answer_state(container);
+	case VERB_START:
+		return answer_start(container, failure_fd);
+	case VERB_KILL:
+		return answer_kill(container, request->signal);
+	case VERB_DELETE:
+		return answer_delete(container, request->force);
+	}
+	return FALL_BACK;
+}
+
+int answer(int argc, char *const argv[], int *failure_fd)
+{
+	static struct container container; /* too large for a stack */
+	struct request request;
+
+	if (!read_arguments(argc, argv, &request) || !open_root(&request, &container))
+		return FALL_BACK;
+	if (request.verb == VERB_DELETE && has_leftovers(&container))
+		return FALL_BACK;
+	if (open_container(&container))
+		return answer_found(&request, &container, failure_fd);
+	/* `delete --force` of what is not there is no error. */
+	if (request.verb == VERB_DELETE && request.force && container.fd < 0 && errno == ENOENT)
+		return 0;
+	return FALL_BACK;
+}

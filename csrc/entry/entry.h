@@ -1,0 +1,117 @@
+/*
+ * `state`, `start`, `kill` and `delete` without the interpreter, in their plain cases.
+ *
+ * What they need was laid down by `create` in the file `entry` of the state directory
+ * (ociruntime/runtime/entry_record.py).  Whatever is unusual is left to the interpreter,
+ * which knows all cases and has all the words: nothing here ever reports an error.
+ */
+#ifndef ENTRY_H
+#define ENTRY_H
+
+#define _GNU_SOURCE
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* A verb's answer instead of its exit status: the interpreter has to do it. */
+#define FALL_BACK (-1)
+
+enum verb { VERB_STATE, VERB_START, VERB_KILL, VERB_DELETE };
+
+struct request {
+	enum verb verb;
+	const char *root; /* NULL: the default */
+	const char *id;
+	int signal;
+	bool force;
+};
+
+enum { MAX_OWN = 32, MAX_PARENTS = 128, RECORD_SIZE = 65536 };
+
+/* Strings point into `text`. */
+struct record {
+	int pid;
+	unsigned long long started; /* in ticks since boot, as /proc/PID/stat has it */
+	const char *freezer;	    /* file that tells whether it is frozen, or "" */
+	bool own_pid_namespace;
+	bool can_start;
+	bool can_delete;
+	uid_t owner;
+	size_t own_count, parent_count;
+	const char *own[MAX_OWN];	  /* its cgroup directories */
+	const char *parents[MAX_PARENTS]; /* those made on the way to them, deepest first */
+	const char *head, *middle, *tail; /* of the state: around its pid and its status */
+	size_t tail_length;
+	char text[RECORD_SIZE + 1];
+};
+
+struct container {
+	int root_fd;
+	int fd; /* the state directory */
+	const char *id;
+	struct record record;
+};
+
+enum status {
+	STATUS_CREATED,
+	STATUS_RUNNING,
+	STATUS_PAUSED,
+	STATUS_STOPPED,
+	STATUS_UNKNOWN, /* the interpreter may find it out, or say why not */
+};
+
+/* small_file.c: the length of what is then in `text`, or -1 */
+ssize_t read_small_file(int directory, const char *path, char *text, size_t size);
+
+/* arguments.c */
+bool read_arguments(int argc, char *const argv[], struct request *request);
+
+/* signal_names.c: 0 only checks the process; -1 for what is no common name or number */
+int signal_number(const char *text);
+
+/* identifier.c */
+bool is_plain_id(const char *id);
+
+/* state_root.c */
+bool find_state_root(const char *given, char root[PATH_MAX]);
+
+/* record.c: `length` bytes are in record->text */
+bool parse_record(struct record *record, size_t length);
+
+/* container.c */
+bool open_root(const struct request *request, struct container *container);
+bool open_container(struct container *container);
+bool lock_container(const struct container *container);
+bool has_leftovers(const struct container *container);
+
+/* process.c */
+bool is_alive(int pid, unsigned long long started);
+int open_process(int pid, unsigned long long started);
+int signal_process(int pidfd, int number);
+bool await_end(int pidfd, int milliseconds);
+
+/* gate.c */
+int connect_gate(const struct container *container);
+
+/* status.c */
+enum status find_status(const struct container *container);
+bool is_frozen(const char *freezer);
+
+/* cgroup_removal.c */
+bool remove_cgroups(const struct record *record);
+
+/* The verbs: exit status or FALL_BACK. */
+int answer_state(struct container *container);
+int answer_start(struct container *container, int *failure_fd);
+int answer_kill(struct container *container, int number);
+int answer_delete(struct container *container, bool force);
+
+/*
+ * entry.c: exit status or FALL_BACK.  If `failure_fd` is not -1 afterwards, it holds what the
+ * container said instead of starting, and `start` in the interpreter has to be given it.
+ */
+int answer(int argc, char *const argv[], int *failure_fd);
+
+#endif

@@ -1,0 +1,28 @@
+/* The start gate, the socket at which a created container waits: ociruntime/host/gate.py. */
+#include "entry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* A connection to the process that waits, or -1; ENOENT and ECONNREFUSED: none does. */
+int connect_gate(const struct container *container)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd, error;
+
+	/* A state directory's path may be longer than a socket's can be. */
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/start",
+		 container->fd);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}

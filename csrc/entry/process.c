@@ -1,0 +1,67 @@
+/*
+ * One process of the host, told apart by pid and start time: ociruntime/host/process.py.
+ */
+#include "entry.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { STATE_FIELD = 3, START_FIELD = 22 };
+
+/* When it started, 0 if it has ended: a zombie has, only its parent has not looked yet. */
+static unsigned long long start_time(int pid)
+{
+	char path[64], text[2048];
+	char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (read_small_file(AT_FDCWD, path, text, sizeof(text)) < 0)
+		return 0;
+	/* The name may hold blanks and parentheses; behind its last ")" there are only fields. */
+	at = strrchr(text, ')');
+	if (!at || at[1] != ' ' || at[2] == '\0' || strchr("ZXx", at[2]))
+		return 0;
+	at += 2;
+	for (int field = STATE_FIELD; field < START_FIELD; field++) {
+		at = strchr(at, ' ');
+		if (!at)
+			return 0;
+		at++;
+	}
+	return strtoull(at, NULL, 10);
+}
+
+bool is_alive(int pid, unsigned long long started)
+{
+	return start_time(pid) == started;
+}
+
+/* A pidfd, or -1 if the process is gone or cannot be opened. */
+int open_process(int pid, unsigned long long started)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	/* Looked at after opening: from here on the descriptor cannot mean another process. */
+	if (fd >= 0 && !is_alive(pid, started)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+int signal_process(int pidfd, int number)
+{
+	return (int)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
+}
+
+bool await_end(int pidfd, int milliseconds)
+{
+	struct pollfd ended = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&ended, 1, milliseconds) == 1;
+}

@@ -1,0 +1,27 @@
+/* Small files, read whole. */
+#include "entry.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* The length without the NUL behind it; -1 if it cannot be read or does not fit. */
+ssize_t read_small_file(int directory, const char *path, char *text, size_t size)
+{
+	int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	size_t used = 0;
+	ssize_t got;
+
+	if (fd < 0)
+		return -1;
+	do {
+		got = read(fd, text + used, size - used);
+		if (got > 0)
+			used += (size_t)got;
+	} while ((got > 0 && used < size) || (got < 0 && errno == EINTR));
+	close(fd);
+	if (got != 0 || used == size)
+		return -1;
+	text[used] = '\0';
+	return (ssize_t)used;
+}

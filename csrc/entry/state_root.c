@@ -1,0 +1,69 @@
+/* Where the state lives: ociruntime/runtime/options.py has the rule. */
+#include "entry.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME "ociruntime"
+
+/*
+ * The interpreter takes `.` and `..` out of a path without looking; the kernel goes there, and
+ * may come to another place.
+ */
+static bool is_plain_path(const char *path)
+{
+	bool named = false;
+
+	if (path[0] != '/')
+		return false;
+	while (*path) {
+		size_t length;
+
+		path += strspn(path, "/");
+		length = strcspn(path, "/");
+		if (length > 0 && length <= 2 && strspn(path, ".") >= length)
+			return false;
+		named |= length > 0;
+		path += length;
+	}
+	return named;
+}
+
+static bool in_user_namespace(void)
+{
+	unsigned long inside, outside, count;
+	char text[256];
+
+	if (read_small_file(AT_FDCWD, "/proc/self/uid_map", text, sizeof(text)) < 0)
+		return false;
+	return sscanf(text, "%lu %lu %lu", &inside, &outside, &count) != 3 || inside != 0 ||
+	       outside != 0 || count != 4294967295UL;
+}
+
+static bool is_rootless(void)
+{
+	const char *user = getenv("USER");
+
+	if (geteuid() != 0)
+		return true;
+	return (!user || strcmp(user, "root") != 0) && in_user_namespace();
+}
+
+static bool put(char root[PATH_MAX], const char *path, const char *name)
+{
+	return is_plain_path(path) && snprintf(root, PATH_MAX, "%s%s", path, name) < PATH_MAX;
+}
+
+bool find_state_root(const char *given, char root[PATH_MAX])
+{
+	const char *directory = getenv("XDG_RUNTIME_DIR");
+
+	if (given)
+		return put(root, given, "");
+	if (directory && directory[0] && is_rootless())
+		return put(root, directory, "/" NAME);
+	return put(root, "/run/" NAME, "");
+}

@@ -1,0 +1,47 @@
+/* How a container is now: Container.status in ociruntime/runtime/container.py. */
+#include "entry.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool is_frozen(const char *freezer)
+{
+	static const char *const words[] = { "FROZEN\n", "FREEZING\n", "1\n" };
+	char text[64];
+
+	if (freezer[0] == '\0' || read_small_file(AT_FDCWD, freezer, text, sizeof(text)) < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (strcmp(text, words[i]) == 0)
+			return true;
+	return false;
+}
+
+static enum status ask_gate(const struct container *container)
+{
+	struct stat found;
+	int fd;
+
+	if (fstatat(container->fd, "start", &found, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? STATUS_RUNNING : STATUS_UNKNOWN;
+	fd = connect_gate(container);
+	if (fd >= 0) {
+		close(fd);
+		return STATUS_CREATED;
+	}
+	return errno == ENOENT || errno == ECONNREFUSED ? STATUS_RUNNING : STATUS_UNKNOWN;
+}
+
+enum status find_status(const struct container *container)
+{
+	const struct record *record = &container->record;
+
+	if (!is_alive(record->pid, record->started))
+		return STATUS_STOPPED;
+	if (is_frozen(record->freezer))
+		return STATUS_PAUSED;
+	return ask_gate(container);
+}
