@@ -4,7 +4,9 @@
  * The interpreter's memory is not copied: the child borrows it (CLONE_VM) while the parent
  * sleeps (CLONE_VFORK) and leaves it by execveat(2).  Until then it makes system calls only.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "shim.h"
 
 #include <errno.h>

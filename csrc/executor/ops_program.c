@@ -80,7 +80,7 @@ int run_home(struct executor *x, struct op_home *op)
 		if (home || size == 0)
 			break;
 		kept = strlen(rest);
-		if (kept == sizeof(text) - 2)
+		if (kept >= sizeof(text) - 2)
 			kept = 0; /* a line as long as this is none */
 		memmove(text, rest, kept);
 	}
