@@ -43,7 +43,7 @@ print(json.dumps({
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("launcher") / "launcher"
     flags = ["-std=c11", "-O2", "-static", "-Wall", "-Wextra", "-Werror"]
-    command = ["gcc", *flags, *INCLUDES, "-o", program, *SOURCES]
+    command = ["gcc", *flags, *INCLUDES, "-o", str(program), *map(str, SOURCES)]
     subprocess.run(command, check=True, cwd=project.ROOT)
     return program
 
