@@ -50,9 +50,9 @@ OWN = {
         plan.filesystem_options plan.hooks plan.identity plan.mount_options plan.mounts
         plan.namespace_settings plan.namespaces plan.operations plan.ops plan.paths plan.plan
         plan.process plan.rootfs plan.scheduling plan.unsupported runtime.create runtime.creation
-        runtime.preparation runtime.rollback spec.bundle spec.check spec.shape spec.validate
-        spec.validate_linux spec.validate_mounts spec.validate_namespaces spec.validate_process
-        spec.validate_resources spec.version
+        runtime.entry_record runtime.preparation runtime.rollback spec.bundle spec.check
+        spec.shape spec.validate spec.validate_linux spec.validate_mounts
+        spec.validate_namespaces spec.validate_process spec.validate_resources spec.version
     """,
     "start": "cli.start executor executor.protocol plan plan.ops runtime.start",
     "state": "cli.output cli.state runtime.state",

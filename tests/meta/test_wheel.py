@@ -27,7 +27,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(path, target)
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist"]
     done = subprocess.run(command, cwd=source, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     (found,) = (source / "dist").glob("*.whl")
     return found
 
