@@ -17,7 +17,7 @@
 #include <sys/types.h>
 
 #include "message.h"
-#include "plan_ops.h"
+#include "plan.h"
 
 #define SLOTS 64
 
@@ -29,6 +29,7 @@ struct executor {
 	int root_fd;	  /* the container's root; targets are resolved in it */
 	int proc_fd;	  /* the host's /proc, verified */
 	int null_fd;	  /* the host's /dev/null, verified */
+	int preserve_fds; /* descriptors from 3 upwards that the program keeps */
 	int slots[SLOTS]; /* namespace files and detached trees */
 	bool entered;	  /* the old root is gone */
 	bool in_directory;
@@ -47,12 +48,17 @@ int send_message(int fd, const void *data, size_t size, int attached_fd);
 int send_short(struct executor *x, int fd, uint32_t kind, uint32_t value, int attached_fd);
 void report_failure(struct executor *x);
 
+/* descriptors.c */
+int close_others(struct executor *x, int preserve_fds);
+void hide_preserved(struct executor *x);
+
 /* paths.c: nothing here leaves the container's root */
 int open_inside(struct executor *x, const char *path, int flags);
 int open_directory(struct executor *x, const char *path, mode_t mode);
 int open_file(struct executor *x, const char *path);
 int open_parent(struct executor *x, const char *path, const char **name);
 int open_real_directory(struct executor *x, const char *path);
+int open_no_link(int parent, const char *name);
 
 /* ops_program.c */
 int announce_exec(struct executor *x);

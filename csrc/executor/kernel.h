@@ -33,6 +33,9 @@
 #ifndef MNT_DETACH
 #define MNT_DETACH 2
 #endif
+#ifndef PROC_SUPER_MAGIC
+#define PROC_SUPER_MAGIC 0x9fa0
+#endif
 
 static inline int sys_open_tree(int dir, const char *path, unsigned int flags)
 {

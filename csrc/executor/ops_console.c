@@ -56,10 +56,13 @@ static int bind_console(struct executor *x, int slave)
 
 	if (parent < 0)
 		return fail(x, "open", path);
-	/* A link of the image at this place must not be followed (CVE-2026-88264). */
-	target = openat(parent, name, O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-	if (target < 0 && errno != ELOOP)
-		target = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	/*
+	 * A link of the image at this place must not be followed (CVE-2026-88264), and what is
+	 * there not be opened: it may be a device, or a FIFO without a writer.
+	 */
+	target = open_no_link(parent, name);
+	if (target < 0 && errno == ENOENT)
+		target = openat(parent, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	close(parent);
 	if (target < 0)
 		return fail(x, "open", path);

@@ -20,6 +20,12 @@ int run_mkdir(struct executor *x, struct op_mkdir *op)
 	return 0;
 }
 
+static bool is_wanted(const struct stat *node, const struct op_device *op)
+{
+	return (node->st_mode & S_IFMT) == (op->mode & S_IFMT) &&
+	       (S_ISFIFO(node->st_mode) || node->st_rdev == makedev(op->major, op->minor));
+}
+
 /* What is there must be what was asked for (LNX-DEV-03). */
 static int verify_node(struct executor *x, int parent, const char *name, struct op_device *op)
 {
@@ -27,11 +33,26 @@ static int verify_node(struct executor *x, int parent, const char *name, struct 
 
 	if (fstatat(parent, name, &node, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail(x, "stat", op->target);
-	if ((node.st_mode & S_IFMT) == (op->mode & S_IFMT) &&
-	    (S_ISFIFO(node.st_mode) || node.st_rdev == makedev(op->major, op->minor)))
-		return 0;
 	errno = EEXIST;
-	return fail(x, "mknod", op->target);
+	return is_wanted(&node, op) ? 0 : fail(x, "mknod", op->target);
+}
+
+/* Through a descriptor: by its name, another container could put a file of its choice there. */
+static int own_node(struct executor *x, int parent, const char *name, struct op_device *op)
+{
+	int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), result = 0;
+	struct stat node;
+
+	if (fd < 0)
+		return fail(x, "open", op->target);
+	if (fstat(fd, &node) < 0 || !is_wanted(&node, op)) {
+		errno = EEXIST;
+		result = fail(x, "verify", op->target);
+	} else if (fchownat(fd, "", op->uid, op->gid, AT_EMPTY_PATH) < 0) {
+		result = fail(x, "chown", op->target);
+	}
+	close(fd);
+	return result;
 }
 
 /* In a user namespace nobody may make device nodes: the host's own is bound instead. */
@@ -44,8 +65,7 @@ static int bind_node(struct executor *x, struct op_device *op)
 	if (tree < 0 || fstat(tree, &node) < 0)
 		return fail(x, "open_tree", op->source);
 	errno = ENODEV;
-	if ((node.st_mode & S_IFMT) != (op->mode & S_IFMT) ||
-	    node.st_rdev != makedev(op->major, op->minor))
+	if (!is_wanted(&node, op))
 		return fail(x, "verify", op->source);
 	target = open_file(x, op->target);
 	if (target < 0)
@@ -64,8 +84,7 @@ int run_device(struct executor *x, struct op_device *op)
 	if (parent < 0)
 		return fail(x, "open", op->target);
 	if (mknodat(parent, name, op->mode, makedev(op->major, op->minor)) == 0) {
-		if (fchownat(parent, name, op->uid, op->gid, AT_SYMLINK_NOFOLLOW) < 0)
-			result = fail(x, "chown", op->target);
+		result = own_node(x, parent, name, op);
 	} else if (errno == EEXIST) {
 		result = verify_node(x, parent, name, op);
 	} else if (errno == EPERM && op->source[0]) {

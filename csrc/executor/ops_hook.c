@@ -54,34 +54,41 @@ static void become_hook(struct executor *x, struct op_hook *op, int state, int o
 	int error;
 
 	umask(022); /* ours is 0, for the modes that config.json names */
+	hide_preserved(x);
 	if (setpgid(0, 0) == 0 && (!x->entered || chdir("/") == 0) && dup2(state, 0) == 0 &&
-	    dup2(output, 1) == 1 && dup2(output, 2) == 2 &&
-	    sys_close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
+	    dup2(output, 1) == 1 && dup2(output, 2) == 2)
 		execve(op->source, op->args.items, op->env.items);
 	error = errno;
 	(void)!write(failed, &error, sizeof(error));
 	_exit(127);
 }
 
-/* 0: it ended with `status`; 1: it took too long and was killed with all of its group. */
+/* 0: it ends in time; 1: it does not, or -1: that cannot be known. */
+static int is_late(pid_t pid, uint32_t timeout)
+{
+	int limit = timeout > INT_MAX / 1000 ? INT_MAX : (int)timeout * 1000;
+	struct pollfd ended = { .fd = sys_pidfd_open(pid), .events = POLLIN };
+	int result;
+
+	if (ended.fd < 0)
+		return -1;
+	result = poll(&ended, 1, limit);
+	close(ended.fd);
+	return result < 0 ? -1 : result == 0;
+}
+
+/* As `is_late`; the hook has ended by then, with all of its group if it had to be killed. */
 static int await_hook(pid_t pid, uint32_t timeout, int *status)
 {
-	struct pollfd ended = { .fd = sys_pidfd_open(pid), .events = POLLIN };
-	int late = 0;
+	int late = timeout > 0 ? is_late(pid, timeout) : 0, error = errno;
 
-	if (timeout > 0 && ended.fd >= 0) {
-		int limit = timeout > INT_MAX / 1000 ? INT_MAX : (int)timeout * 1000;
-
-		if (poll(&ended, 1, limit) == 0) {
-			late = 1;
-			(void)kill(-pid, SIGKILL);
-			(void)kill(pid, SIGKILL);
-		}
+	if (late != 0) {
+		(void)kill(-pid, SIGKILL);
+		(void)kill(pid, SIGKILL);
 	}
-	if (ended.fd >= 0)
-		close(ended.fd);
 	while (waitpid(pid, status, 0) < 0 && errno == EINTR)
 		;
+	errno = error;
 	return late;
 }
 
@@ -102,11 +109,13 @@ static int finish_hook(struct executor *x, struct op_hook *op, pid_t pid, int fa
 {
 	int error = 0, status = 0, late = await_hook(pid, op->timeout, &status);
 
+	if (late < 0)
+		return fail(x, "pidfd_open", op->source);
 	if (read(failed, &error, sizeof(error)) == (ssize_t)sizeof(error)) {
 		errno = error;
 		return fail(x, "execve", op->source);
 	}
-	if (late)
+	if (late > 0)
 		return fail_hook(x, op, "hook timeout", (int)op->timeout, output);
 	if (status != 0)
 		return fail_hook(x, op, "hook", status, output);

@@ -98,8 +98,9 @@ int run_seccomp(struct executor *x, struct op_seccomp *op)
 		.filter = (struct sock_filter *)(uintptr_t)op->filter.data,
 	};
 
-	if (op->filter.size / sizeof(struct sock_filter) > BPF_MAXINSNS) {
-		errno = E2BIG;
+	if (op->filter.size / sizeof(struct sock_filter) > BPF_MAXINSNS ||
+	    op->filter.size % sizeof(struct sock_filter) != 0) {
+		errno = EINVAL;
 		return fail(x, "seccomp", "");
 	}
 	/* Said now: the filter may forbid to say it. */

@@ -16,6 +16,7 @@
 #include "kernel.h"
 
 #define MS_REC_BIT 16384u
+#define OPTION_SIZE 256u /* fsconfig(2) takes no longer keys or values, with their NUL */
 
 int attach_tree(struct executor *x, int tree, int target, const char *name)
 {
@@ -72,8 +73,6 @@ static int open_null(struct executor *x)
 {
 	struct stat node;
 
-	if (x->null_fd >= 0)
-		close(x->null_fd);
 	x->null_fd = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (x->null_fd < 0 || fstat(x->null_fd, &node) < 0)
 		return fail(x, "open", "/dev/null");
@@ -85,27 +84,38 @@ static int open_null(struct executor *x)
 
 int run_root(struct executor *x, struct op_root *op)
 {
+	int source, result;
+
 	if (open_null(x) < 0)
 		return -1;
-	x->root_fd = copy_tree(op->source, true);
-	if (x->root_fd < 0)
-		return fail(x, "open_tree", op->source);
-	if (sys_move_mount(x->root_fd, "", AT_FDCWD, op->source, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return fail(x, "move_mount", op->source);
-	return 0;
+	source = open(op->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (source < 0)
+		return fail(x, "open", op->source);
+	x->root_fd = sys_open_tree(source, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE |
+						       OPEN_TREE_CLOEXEC);
+	result = x->root_fd < 0 ? fail(x, "open_tree", op->source)
+				: attach_tree(x, x->root_fd, source, op->source);
+	close(source);
+	return result;
 }
 
-/* The kernel explains a refused option on the filesystem context's descriptor. */
+/* The kernel explains a refused option on the filesystem context's descriptor, line by line. */
 static int fail_filesystem(struct executor *x, int fs, const char *call, const char *argument)
 {
-	char words[512] = "";
+	char words[1024];
+	size_t used = 0;
 	int error = errno;
-	ssize_t size = read(fs, words, sizeof(words) - 1);
 
-	if (size > 0)
-		words[size] = '\0';
+	while (used < sizeof(words) - 1) {
+		ssize_t size = read(fs, words + used, sizeof(words) - 1 - used);
+
+		if (size <= 0)
+			break;
+		used += (size_t)size;
+	}
+	words[used] = '\0';
 	errno = error;
-	(void)fail_detail(x, call, argument, size > 0 ? words : "");
+	(void)fail_detail(x, call, argument, words);
 	close(fs);
 	return -1;
 }
@@ -113,12 +123,13 @@ static int fail_filesystem(struct executor *x, int fs, const char *call, const c
 static int set_option(int fs, const char *option)
 {
 	const char *equals = strchr(option, '=');
-	char key[256];
+	char key[OPTION_SIZE];
 
 	if (!equals)
 		return sys_fsconfig(fs, FSCONFIG_SET_FLAG, option, NULL, 0);
-	if ((size_t)(equals - option) >= sizeof(key)) {
-		errno = EINVAL;
+	/* The kernel would call it just as invalid as one that it does not know. */
+	if ((size_t)(equals - option) >= OPTION_SIZE || strlen(equals + 1) >= OPTION_SIZE) {
+		errno = ENAMETOOLONG;
 		return -1;
 	}
 	memcpy(key, option, (size_t)(equals - option));
@@ -179,7 +190,7 @@ int run_mount(struct executor *x, struct op_mount *op)
 	if (tree >= 0)
 		close(tree);
 	close(target);
-	return op->flags & MOUNT_OPTIONAL ? 0 : result;
+	return result;
 }
 
 /* The tree to bind: one that was opened before, or a copy of the source now. */
@@ -231,7 +242,7 @@ int run_bind(struct executor *x, struct op_bind *op)
 			close(target);
 		close(tree);
 	}
-	return op->flags & MOUNT_OPTIONAL ? 0 : result;
+	return result;
 }
 
 int run_set_attributes(struct executor *x, struct op_set_attributes *op)

@@ -28,7 +28,8 @@ int run_open_namespace(struct executor *x, struct op_open_namespace *op)
 
 	if (!fd)
 		return -1;
-	*fd = open(op->source, O_RDONLY | O_CLOEXEC);
+	/* Not blocking: what is no namespace after all may be a FIFO; setns(2) then says so. */
+	*fd = open(op->source, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return *fd < 0 ? fail(x, "open", op->source) : 0;
 }
 
@@ -106,7 +107,8 @@ int run_clone_init(struct executor *x, struct op_clone_init *op)
 		return fail(x, "clone3", "");
 	if (pid > 0)
 		_exit(0);
-	(void)setsid();
+	if (setsid() < 0)
+		return fail(x, "setsid", "");
 	/* The host's procfs knows this process by the pid that the host needs. */
 	length = readlinkat(x->proc_fd, "self", host_pid, sizeof(host_pid) - 1);
 	if (length < 0)

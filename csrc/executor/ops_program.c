@@ -223,6 +223,9 @@ int announce_exec(struct executor *x)
 
 int run_exec(struct executor *x, struct op_exec *op)
 {
+	errno = EINVAL;
+	if (op->args.count == 0)
+		return fail(x, "execve", "");
 	if (announce_exec(x) < 0)
 		return -1;
 	if (x->has_home)

@@ -52,6 +52,19 @@ int open_real_directory(struct executor *x, const char *path)
 	return open_how(x, path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
 }
 
+int open_no_link(int parent, const char *name)
+{
+	int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat node;
+
+	if (fd >= 0 && (fstat(fd, &node) < 0 || S_ISLNK(node.st_mode))) {
+		close(fd);
+		errno = ELOOP;
+		return -1;
+	}
+	return fd;
+}
+
 /* A path on its way: `done` is free of links, `rest` is still to be walked. */
 struct walk {
 	char done[PATH_MAX];
@@ -71,8 +84,8 @@ static int walk_start(struct walk *w, const char *path)
 	return 0;
 }
 
-/* Take the next component off `rest`; false at the end. */
-static bool walk_next(struct walk *w, char name[NAME_MAX + 1])
+/* 1: the next component was taken off `rest`; 0: there is none; -1: it is too long. */
+static int walk_next(struct walk *w, char name[NAME_MAX + 1])
 {
 	char *at = w->rest;
 	size_t length;
@@ -80,8 +93,12 @@ static bool walk_next(struct walk *w, char name[NAME_MAX + 1])
 	for (;;) {
 		at += strspn(at, "/");
 		length = strcspn(at, "/");
-		if (length == 0 || length > NAME_MAX)
-			return false;
+		if (length == 0)
+			return 0;
+		if (length > NAME_MAX) {
+			errno = ENAMETOOLONG;
+			return -1;
+		}
 		memcpy(name, at, length);
 		name[length] = '\0';
 		at += length;
@@ -96,7 +113,7 @@ static bool walk_next(struct walk *w, char name[NAME_MAX + 1])
 			*slash = '\0';
 	}
 	memmove(w->rest, at, strlen(at) + 1);
-	return true;
+	return 1;
 }
 
 static int walk_parent(struct executor *x, const struct walk *w)
@@ -154,27 +171,37 @@ static int walk_follow(struct walk *w, int parent, const char *name)
 	return walk_link(w, parent, name) < 0 ? -1 : 1;
 }
 
+/* Follow `name` or make it a directory, and stand behind it. */
+static int walk_through(struct walk *w, int parent, const char *name, mode_t mode)
+{
+	int followed = walk_follow(w, parent, name);
+
+	if (followed != 0)
+		return followed < 0 ? -1 : 0;
+	if (mkdirat(parent, name, mode) < 0 && errno != EEXIST)
+		return -1;
+	return walk_enter(w, name);
+}
+
 int open_directory(struct executor *x, const char *path, mode_t mode)
 {
-	int fd = open_inside(x, path, O_PATH | O_DIRECTORY);
+	int fd = open_inside(x, path, O_PATH | O_DIRECTORY), more;
 	char name[NAME_MAX + 1];
 	struct walk w;
 
 	if (fd >= 0 || errno != ENOENT || walk_start(&w, path) < 0)
 		return fd;
-	while (walk_next(&w, name)) {
-		int parent = walk_parent(x, &w), followed;
+	while ((more = walk_next(&w, name)) > 0) {
+		int parent = walk_parent(x, &w), entered;
 
 		if (parent < 0)
 			return -1;
-		followed = walk_follow(&w, parent, name);
-		if (followed == 0 && (mkdirat(parent, name, mode) < 0 && errno != EEXIST))
-			followed = -1;
+		entered = walk_through(&w, parent, name, mode);
 		close(parent);
-		if (followed < 0 || (followed == 0 && walk_enter(&w, name) < 0))
+		if (entered < 0)
 			return -1;
 	}
-	return walk_parent(x, &w);
+	return more < 0 ? -1 : walk_parent(x, &w);
 }
 
 int open_parent(struct executor *x, const char *path, const char **name)
@@ -194,31 +221,46 @@ int open_parent(struct executor *x, const char *path, const char **name)
 	return open_directory(x, directory, 0755);
 }
 
+/*
+ * Make the last component a file.  1: done, in `made`; 0: it was a link and was followed;
+ * -1: error.
+ */
+static int walk_make_file(struct walk *w, int parent, const char *name, int *made)
+{
+	int followed = walk_follow(w, parent, name);
+
+	if (followed != 0)
+		return followed < 0 ? -1 : 0;
+	*made = openat(parent, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	/* Another container with the same root was faster. */
+	if (*made < 0 && errno == EEXIST)
+		*made = open_no_link(parent, name);
+	return *made < 0 ? -1 : 1;
+}
+
 int open_file(struct executor *x, const char *path)
 {
-	int fd = open_inside(x, path, O_PATH);
+	int fd = open_inside(x, path, O_PATH), more;
 	char name[NAME_MAX + 1];
 	struct walk w;
 
 	if (fd >= 0 || errno != ENOENT || walk_start(&w, path) < 0)
 		return fd;
-	while (walk_next(&w, name)) {
+	while ((more = walk_next(&w, name)) > 0) {
 		bool last = w.rest[strspn(w.rest, "/")] == '\0';
-		int parent = walk_parent(x, &w), followed, made = -1;
+		int parent = walk_parent(x, &w), done;
 
 		if (parent < 0)
 			return -1;
-		followed = walk_follow(&w, parent, name);
-		if (followed == 0 && last)
-			made = openat(parent, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-		else if (followed == 0 && (mkdirat(parent, name, 0755) < 0 && errno != EEXIST))
-			followed = -1;
+		done = last ? walk_make_file(&w, parent, name, &fd)
+			    : walk_through(&w, parent, name, 0755);
 		close(parent);
-		if (followed < 0 || (followed == 0 && last))
-			return made;
-		if (followed == 0 && walk_enter(&w, name) < 0)
+		if (done < 0)
 			return -1;
+		if (done > 0)
+			return fd;
 	}
-	errno = ENOENT;
+	if (more == 0)
+		errno = EISDIR; /* a link to a directory that was missing a moment ago */
 	return -1;
 }

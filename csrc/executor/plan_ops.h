@@ -18,7 +18,6 @@
 #define NO_SLOT 0xffffffffu /* no slot */
 #define MOUNT_REAL_DIRECTORY 0x1u /* the target must be a real directory */
 #define MOUNT_INHERIT_MODE 0x2u /* a tmpfs takes the mode of what it covers */
-#define MOUNT_OPTIONAL 0x4u /* a refusal by the kernel is passed over */
 
 enum plan_op {
 	OP_OPEN_NAMESPACE = 1,

@@ -125,6 +125,9 @@ bool plan_operation(struct plan_reader *r, struct plan_operation *operation)
 
 bool plan_inner(struct plan_reader *r, uint32_t size, struct plan_reader *inner)
 {
+	/* Numbers are read in place: what follows must stay aligned. */
+	if (size % sizeof(uint32_t) != 0)
+		r->ok = false;
 	*inner = *r;
 	inner->data = take(r, size);
 	inner->size = size;

@@ -13,7 +13,6 @@ from ociruntime.plan.flag_names import (
 )
 from ociruntime.plan.ops import (
     MOUNT_INHERIT_MODE,
-    MOUNT_OPTIONAL,
     MOUNT_REAL_DIRECTORY,
     NO_SLOT,
     OPERATIONS,
@@ -145,8 +144,6 @@ def _mount_words(f: Fields) -> list[str]:
         words.append("real directory")
     if f["flags"] & MOUNT_INHERIT_MODE:
         words.append("mode of the directory")
-    if f["flags"] & MOUNT_OPTIONAL:
-        words.append("may fail")
     return words
 
 

@@ -1,0 +1,82 @@
+/*
+ * Which descriptors stay open.  Whatever the executor opens itself is closed by the next
+ * exec; what it was started with is somebody else's.
+ */
+#include "executor.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/vfs.h>
+
+#include "kernel.h"
+
+struct directory_entry {
+	uint64_t inode;
+	int64_t offset;
+	unsigned short size;
+	unsigned char type;
+	char name[];
+};
+
+static int close_ranges(unsigned int first, unsigned int low, unsigned int high)
+{
+	if ((low > first && sys_close_range(first, low - 1, 0) < 0) ||
+	    (high > low + 1 && sys_close_range(low + 1, high - 1, 0) < 0) ||
+	    sys_close_range(high + 1, ~0U, 0) < 0)
+		return -1;
+	return sys_close_range(low, high, CLOSE_RANGE_CLOEXEC);
+}
+
+static void close_or_hide(int fd, int first, int low, int high, int list)
+{
+	if (fd == low || fd == high)
+		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	else if (fd >= first && fd != list)
+		close(fd);
+}
+
+/* For an outer container whose filter is older than close_range(2). */
+static int close_listed(int first, int low, int high)
+{
+	char entries[1024] __attribute__((aligned(8)));
+	int list = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct statfs filesystem;
+	long size;
+
+	if (list < 0 || fstatfs(list, &filesystem) < 0 || filesystem.f_type != PROC_SUPER_MAGIC)
+		return -1;
+	/* The list is sorted, so that closing does not disturb reading on. */
+	while ((size = syscall(SYS_getdents64, list, entries, sizeof(entries))) > 0) {
+		for (long at = 0; at < size;) {
+			const struct directory_entry *entry = (const void *)(entries + at);
+
+			if (entry->name[0] != '.')
+				close_or_hide(atoi(entry->name), first, low, high, list);
+			at += entry->size;
+		}
+	}
+	close(list);
+	return size < 0 ? -1 : 0;
+}
+
+int close_others(struct executor *x, int preserve_fds)
+{
+	int low = x->sync_fd < x->gate_fd ? x->sync_fd : x->gate_fd;
+	int high = x->sync_fd < x->gate_fd ? x->gate_fd : x->sync_fd;
+	int first = 3 + preserve_fds;
+
+	errno = EBADF;
+	if (low < 3 || low - 3 < preserve_fds || low == high)
+		return fail(x, "verify", "descriptors");
+	x->preserve_fds = preserve_fds;
+	if (close_ranges((unsigned int)first, (unsigned int)low, (unsigned int)high) < 0 &&
+	    close_listed(first, low, high) < 0)
+		return fail(x, "close_range", "");
+	return 0;
+}
+
+void hide_preserved(struct executor *x)
+{
+	for (int fd = 3; fd < 3 + x->preserve_fds; fd++)
+		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+}

@@ -1,0 +1,29 @@
+/* A whole plan, read once from end to end before anything of it is carried out. */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plan_ops.h"
+
+struct plan {
+	struct plan_reader operations; /* behind the header */
+	uint32_t count;
+	uint32_t preserve_fds; /* descriptors from 3 upwards that the program keeps */
+};
+
+/*
+ * Room for the pointers of one operation's lists: a string takes 8 bytes of the plan at
+ * least, its pointer as much; and two more a list.
+ */
+static inline size_t plan_arena_size(size_t plan_size)
+{
+	return 2 * plan_size + 4096;
+}
+
+/* False unless `data` (at a multiple of 4) is one plan from its first byte to its last. */
+bool plan_open(struct plan *plan, const void *data, size_t size, char **arena, size_t arena_size);
+
+#endif
