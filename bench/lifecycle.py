@@ -27,7 +27,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -130,7 +129,7 @@ def open_runtime(path: Path, root: Path) -> Runtime:
     return Runtime(path, root, done.stdout.splitlines()[0])
 
 
-def timed(command: Sequence[str], output: Path) -> float:
+def timed(command: list[str], output: Path) -> float:
     """Milliseconds from spawn to exit; a failure ends the program with what was said."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     actions = [

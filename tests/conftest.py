@@ -2,7 +2,7 @@
 
 The runtime is a parameter, so that the same tests can judge ociruntime and its peers:
 
-    pytest tests/integration --runtime /usr/sbin/runc
+    pytest tests/integration --runtime=/usr/sbin/runc
 """
 
 from __future__ import annotations

@@ -148,12 +148,22 @@ def test_allowed_by_a_rule(container: MakeContainer, bundle: MakeBundle) -> None
     assert "not permitted" not in result.err
 
 
+def harmless_minor() -> int:
+    """A misc device of this kernel, in no default list, that may be opened for nothing."""
+    for line in Path("/proc/misc").read_text().splitlines():
+        minor, name = line.split()
+        if name in {"fuse", "btrfs-control", "autofs"}:
+            return int(minor)
+    pytest.skip("no such device")
+
+
 def test_read_is_not_write(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Access letters count: /dev/fuse, which anybody may open, for reading alone."""
+    """Access letters count."""
+    minor = harmless_minor()
     one = bundle().shell("dd if=/node of=/x count=0 2>/dev/null && echo read; echo w > /node")
-    one.linux["devices"] = [device("/node", "c", 10, 229, fileMode=0o666)]
+    one.linux["devices"] = [device("/node", "c", 10, minor, fileMode=0o666)]
     one.resources["devices"].append(
-        {"allow": True, "type": "c", "major": 10, "minor": 229, "access": "r"}
+        {"allow": True, "type": "c", "major": 10, "minor": minor, "access": "r"}
     )
     result = container(one).run()
     assert result.out == "read\n"
