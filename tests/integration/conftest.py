@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+from tests.support.entry import Alone, by_python
+from tests.support.runtime import Runtime
 
 
 @pytest.fixture(autouse=True)
 def _watch(nothing_left: None) -> None:
     """Have the watch in each test, asked for or not."""
+
+
+@pytest.fixture
+def alone(runtime: Runtime, work: Path) -> Alone:
+    """The program without Python."""
+    return Alone(runtime, work)
+
+
+@pytest.fixture
+def python(runtime: Runtime) -> Runtime:
+    """The program that leaves everything to Python."""
+    return by_python(runtime)

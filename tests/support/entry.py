@@ -1,0 +1,51 @@
+"""The program with and without the interpreter: what both say of one container."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from tests.support import processes
+from tests.support.container import Container
+from tests.support.runtime import Result, Runtime, execute
+
+LEFT_TO_PYTHON = "not where it was installed"
+# Understood by Python alone, and without effect.
+BY_PYTHON = "--log-level=error"
+
+
+class Alone:
+    """The program without its package.
+
+    Whatever it does, it does without Python; what it leaves to Python fails with a message of
+    its own.
+    """
+
+    def __init__(self, runtime: Runtime, place: Path) -> None:
+        self.program = place / "bin" / "ociruntime"
+        self.root = runtime.root
+        self.program.parent.mkdir()
+        shutil.copy(runtime.path, self.program)
+
+    def __call__(self, *arguments: str) -> Result:
+        return execute([str(self.program), "--root", str(self.root), *arguments])
+
+
+def by_python(runtime: Runtime) -> Runtime:
+    """The runtime, called so that the program leaves everything to Python."""
+    return Runtime(runtime.path, runtime.root, BY_PYTHON)
+
+
+def plain(result: Result, name: str) -> tuple[int, str, str]:
+    """Status and output without what differs from one container or call to the next."""
+    out, err = result.out.replace(name, "ID"), result.err.replace(name, "ID")
+    return result.status, out, re.sub(r'time="[^"]*"', "", err)
+
+
+def after(one: Container, python: Runtime) -> tuple[str, bool]:
+    """What has become of the container: its status, and whether its process lives."""
+    done = python("state", one.id)
+    found = re.search(r'"status": "(\w+)"', done.out)
+    gone = f"status {done.status}: {'does not exist' in done.err}"
+    return found[1] if found else gone, processes.alive(one.pid)
