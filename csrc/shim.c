@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifndef AT_EMPTY_PATH
@@ -105,6 +106,9 @@ int oci_spawn(struct oci_spawn *spawn)
 		return (int)pid;
 	spawn->pid = (int)pid;
 	if (child_error) {
+		close(spawn->pidfd);
+		while (waitpid(spawn->pid, NULL, 0) < 0 && errno == EINTR)
+			;
 		spawn->failed = "execveat";
 		return -child_error;
 	}

@@ -50,6 +50,10 @@ int run_bounding(struct executor *x, struct op_bounding *op)
 
 int run_user(struct executor *x, struct op_user *op)
 {
+	/* To the kernel this number means "leave it as it is": root would stay root. */
+	errno = EINVAL;
+	if (op->uid == (uid_t)-1 || op->gid == (gid_t)-1)
+		return fail(x, "verify", "");
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
 		return fail(x, "prctl", "PR_SET_KEEPCAPS");
 	if (op->set_groups && setgroups(op->groups.count, op->groups.items) < 0)

@@ -238,14 +238,28 @@ static int walk_make_file(struct walk *w, int parent, const char *name, int *mad
 	return *made < 0 ? -1 : 1;
 }
 
+/* Mounting a file on a directory would only be called invalid. */
+static int no_directory(int fd)
+{
+	struct stat node;
+
+	if (fstat(fd, &node) == 0 && !S_ISDIR(node.st_mode))
+		return fd;
+	close(fd);
+	errno = EISDIR;
+	return -1;
+}
+
 int open_file(struct executor *x, const char *path)
 {
 	int fd = open_inside(x, path, O_PATH), more;
 	char name[NAME_MAX + 1];
 	struct walk w;
 
-	if (fd >= 0 || errno != ENOENT || walk_start(&w, path) < 0)
-		return fd;
+	if (fd >= 0)
+		return no_directory(fd);
+	if (errno != ENOENT || walk_start(&w, path) < 0)
+		return -1;
 	while ((more = walk_next(&w, name)) > 0) {
 		bool last = w.rest[strspn(w.rest, "/")] == '\0';
 		int parent = walk_parent(x, &w), done;

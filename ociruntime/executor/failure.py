@@ -33,6 +33,7 @@ ENOTDIR = 20
 EISDIR = 21
 EINVAL = 22
 ENOSPC = 28
+ENAMETOOLONG = 36
 ENOSYS = 38
 ELOOP = 40
 EDQUOT = 122
@@ -41,9 +42,11 @@ EDQUOT = 122
 HINTS: dict[tuple[str, int], str] = {
     ("fsopen", ENODEV): "the kernel knows no filesystem of this type",
     ("fsopen", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids its mount API",
+    ("fsconfig", ENAMETOOLONG): "the kernel takes at most 255 bytes as an option's value",
     ("mount", EBUSY): "the filesystem is mounted already in a way that cannot be shared",
     ("mount", ENOTDIR): "a part of the destination is not a directory",
     ("mount", ELOOP): "the destination is, or leads over, a symbolic link that is not followed",
+    ("bind", EISDIR): "source and destination must both be directories or both be files",
     ("bind", ENOTDIR): "source and destination must both be directories or both be files",
     ("bind", ELOOP): "the destination leads over a symbolic link that is not followed",
     ("root", EINVAL): "the root filesystem holds mounts that a user namespace may not copy",

@@ -1,0 +1,323 @@
+"""Every operation that can fail says so: which one, which call, which errno, on what."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ociruntime.linux import (
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    CLONE_NEWUSER,
+    S_IFCHR,
+    S_IFIFO,
+)
+from ociruntime.plan import operations as o
+from ociruntime.plan.ops import MOUNT_REAL_DIRECTORY, NO_SLOT, OPERATIONS
+from ociruntime.plan.plan import Operation
+from tests.support import rootfs
+from tests.support.executor import before, entered, plan_of, run
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
+Steps = Callable[[Path], list[Operation]]
+LONG = "n" * 256
+NOBODY = 0xFFFFFFFF
+
+
+def mount(fstype: str, target: str, *options: str, flags: int = 0, propagation: int = 0) -> Steps:
+    """A new filesystem in the root."""
+    return lambda root: [
+        *before(root),
+        o.mount(
+            fstype=fstype, source="x", target=target, options=list(options),
+            attributes=0, propagation=propagation, flags=flags,
+        ),
+    ]  # fmt: skip
+
+
+def bind(source: str, target: str, slot: int = NO_SLOT, flags: int = 0) -> Steps:
+    """A path of the host in the root; {root} stands for it."""
+    return lambda root: [
+        *before(root),
+        o.bind(
+            slot=slot, source=source.format(root=root), target=target, recursive=1,
+            set_attributes=0, clear_attributes=0, set_recursive=0, clear_recursive=0,
+            propagation=0, flags=flags,
+        ),
+    ]  # fmt: skip
+
+
+def inside(*steps: Operation) -> Steps:
+    """Before the root is entered."""
+    return lambda root: [*before(root), *steps]
+
+
+def after(*steps: Operation) -> Steps:
+    """In the root."""
+    return lambda root: [*entered(root), *steps]
+
+
+def alone(*steps: Operation) -> Steps:
+    """Without a root."""
+    return lambda root: list(steps)
+
+
+def attributes(target: str, propagation: int = 0) -> Operation:
+    return o.set_attributes(
+        target=target, set_attributes=1, clear_attributes=0, recursive=0, propagation=propagation
+    )
+
+
+def device(target: str, kind: int = S_IFCHR, major: int = 1, minor: int = 3) -> Operation:
+    return o.device(
+        target=target, mode=kind | 0o666, major=major, minor=minor, uid=0, gid=0, source=""
+    )
+
+
+def link(target: str, replace: int = 0) -> Operation:
+    return o.symlink(target=target, text="x", requires="", replace=replace)
+
+
+def hook(source: str, *args: str, timeout: int = 0) -> Operation:
+    return o.hook(
+        source=source, args=[source, *args], env=[], timeout=timeout,
+        state_before="", state_after="",
+    )  # fmt: skip
+
+
+def capabilities(effective: int = 0, permitted: int = 0, ambient: int = 0) -> Operation:
+    return o.capabilities(effective=effective, permitted=permitted, inheritable=0, ambient=ambient)
+
+
+def user(uid: int, gid: int, *groups: int, set_groups: int = 0) -> Operation:
+    return o.user(uid=uid, gid=gid, groups=list(groups), set_groups=set_groups)
+
+
+def scheduler(policy: int) -> Operation:
+    return o.scheduler(policy=policy, flags=0, nice=0, priority=0, runtime=0, deadline=0, period=0)
+
+
+def find(file: str, path: str = "/etc:/bin") -> Operation:
+    return o.find_executable(file=file, path=path)
+
+
+def namespace(source: str, kind: int) -> list[Operation]:
+    return [o.open_namespace(slot=0, source=source), o.join_namespace(slot=0, kind=kind)]
+
+
+def filter_of(*instructions: tuple[int, int, int, int]) -> bytes:
+    return b"".join(struct.pack("=HBBI", *one) for one in instructions)
+
+
+ALLOW = filter_of((0x06, 0, 0, 0x7FFF0000))
+
+# name: (steps, of which the last one fails; call, errno, argument)
+CASES: dict[str, tuple[Steps, str, int, str]] = {
+    "namespace-missing": (
+        alone(o.open_namespace(slot=0, source="/no/such")), "open", errno.ENOENT, "/no/such"),
+    "namespace-slot": (
+        alone(o.open_namespace(slot=64, source="/proc/self/ns/uts")),
+        "read", errno.EBADSLT, "slot"),
+    "namespace-of-another-type": (
+        alone(*namespace("/proc/self/ns/uts", CLONE_NEWNET)), "setns", errno.EINVAL, ""),
+    "namespace-is-a-file": (
+        alone(*namespace("/etc/passwd", CLONE_NEWNET)), "setns", errno.EINVAL, ""),
+    "namespace-is-a-fifo": (
+        lambda root: namespace(f"{root}/fifo", CLONE_NEWNET), "setns", errno.EINVAL, ""),
+    "namespace-not-opened": (
+        alone(o.join_namespace(slot=3, kind=0)), "setns", errno.EBADF, ""),
+    "unshare-nonsense": (alone(o.unshare(flags=1)), "unshare", errno.EINVAL, ""),
+    "become-root-unmapped": (
+        alone(o.unshare(flags=CLONE_NEWUSER), o.become_root()), "setresgid", errno.EINVAL, "0"),
+    "clone-init-nonsense": (
+        alone(o.clone_init(flags=0x200 | CLONE_NEWNS)), "clone3", errno.EINVAL, ""),
+    "proc-missing": (
+        alone(o.write_proc(path="sys/no/such", data="x")), "open", errno.ENOENT, "sys/no/such"),
+    "proc-refuses-value": (
+        alone(o.write_proc(path="self/oom_score_adj", data="5000")),
+        "write", errno.EINVAL, "self/oom_score_adj"),
+    "proc-way-out": (
+        alone(o.write_proc(path="self/root/etc/hostname", data="x")),
+        "open", errno.ELOOP, "self/root/etc/hostname"),
+    "proc-dots": (
+        alone(o.write_proc(path="../etc/hostname", data="x")),
+        "open", errno.EXDEV, "../etc/hostname"),
+    "keyring-name": (alone(o.keyring(name="k" * 5000)), "keyctl", errno.EINVAL, "k" * 511),
+    "propagation-nonsense": (
+        inside(o.propagation(flags=(1 << 18) | (1 << 19))), "mount", errno.EINVAL, "/"),
+    "tree-missing": (
+        alone(o.open_tree(slot=0, source="/no/such", recursive=1)),
+        "open_tree", errno.ENOENT, "/no/such"),
+    "tree-slot": (
+        alone(o.open_tree(slot=64, source="/", recursive=0)), "read", errno.EBADSLT, "slot"),
+    "root-missing": (alone(o.root(source="/no/such")), "open", errno.ENOENT, "/no/such"),
+    "root-is-a-file": (
+        alone(o.root(source="/etc/passwd")), "open", errno.ENOTDIR, "/etc/passwd"),
+    "mount-type": (mount("nosuchfs", "/tmp"), "fsopen", errno.ENODEV, "nosuchfs"),
+    "mount-option": (mount("tmpfs", "/tmp", "sise=4k"), "fsconfig", errno.EINVAL, "sise=4k"),
+    "mount-value": (mount("tmpfs", "/tmp", "size=much"), "fsconfig", errno.EINVAL, "size=much"),
+    "mount-value-length": (
+        mount("tmpfs", "/tmp", f"size={LONG}"), "fsconfig", errno.ENAMETOOLONG, f"size={LONG}"),
+    "mount-option-length": (
+        mount("tmpfs", "/tmp", f"{LONG}=1"), "fsconfig", errno.ENAMETOOLONG, f"{LONG}=1"),
+    "mount-create": (mount("ext4", "/tmp"), "fsconfig", errno.ENOENT, "create"),
+    "mount-on-a-file": (mount("tmpfs", "/etc/passwd"), "open", errno.ENOTDIR, "/etc/passwd"),
+    "mount-on-a-link": (
+        mount("tmpfs", "/link", flags=MOUNT_REAL_DIRECTORY), "open", errno.ELOOP, "/link"),
+    "mount-propagation": (
+        mount("tmpfs", "/tmp", propagation=3 << 18), "mount_setattr", errno.EINVAL, "/tmp"),
+    "bind-missing": (bind("/no/such", "/tmp"), "open_tree", errno.ENOENT, "/no/such"),
+    "bind-file-on-directory": (
+        bind("/etc/passwd", "/tmp"), "open", errno.EISDIR, "/tmp"),
+    "bind-directory-on-file": (
+        bind("/etc", "/etc/passwd"), "open", errno.ENOTDIR, "/etc/passwd"),
+    "bind-slot": (bind("", "/tmp", slot=64), "read", errno.EBADSLT, "slot"),
+    "bind-empty-slot": (bind("", "/tmp", slot=5), "read", errno.EBADSLT, "slot"),
+    "attributes-missing": (inside(attributes("/no/such")), "open", errno.ENOENT, "/no/such"),
+    "attributes-no-mount": (inside(attributes("/tmp")), "mount_setattr", errno.EINVAL, "/tmp"),
+    "mkdir-below-a-file": (
+        inside(o.mkdir(target="/etc/passwd/x", mode=0o755)),
+        "mkdir", errno.ENOTDIR, "/etc/passwd/x"),
+    "device-on-a-file": (inside(device("/etc/passwd")), "mknod", errno.EEXIST, "/etc/passwd"),
+    "device-on-another": (
+        inside(device("/dev/x"), device("/dev/x", minor=5)), "mknod", errno.EEXIST, "/dev/x"),
+    "device-of-another-type": (
+        inside(device("/dev/x"), device("/dev/x", S_IFIFO)), "mknod", errno.EEXIST, "/dev/x"),
+    "device-on-a-link": (inside(device("/link")), "mknod", errno.EEXIST, "/link"),
+    "symlink-on-a-directory": (
+        inside(link("/tmp", replace=1)), "symlink", errno.EISDIR, "/tmp"),
+    "console-without-devpts": (
+        inside(o.console(rows=0, columns=0, uid=0)), "open", errno.ENOENT, "/dev/pts/ptmx"),
+    "mask-loop": (inside(o.mask(target="/loop")), "open", errno.ELOOP, "/loop"),
+    "readonly-loop": (inside(o.readonly(target="/loop")), "open", errno.ELOOP, "/loop"),
+    "hook-missing": (inside(hook("/no/hook")), "execve", errno.ENOENT, "/no/hook"),
+    "hook-status": (inside(hook("/bin/sh", "-c", "exit 3")), "hook", 3 << 8, "/bin/sh"),
+    "hook-signal": (inside(hook("/bin/sh", "-c", "kill -9 $$")), "hook", 9, "/bin/sh"),
+    "hook-timeout": (
+        inside(hook("/bin/sh", "-c", "sleep 60 & sleep 60", timeout=1)),
+        "hook timeout", 1, "/bin/sh"),
+    "pivot-without-root": (alone(o.pivot_root()), "fchdir", errno.EBADF, "root"),
+    "move-without-root": (alone(o.move_root()), "fchdir", errno.EBADF, "root"),
+    "hostname-length": (
+        inside(o.hostname(name="h" * 65)), "sethostname", errno.EINVAL, "h" * 65),
+    "domainname-length": (
+        inside(o.domainname(name="d" * 65)), "setdomainname", errno.EINVAL, "d" * 65),
+    "rlimit-order": (alone(o.rlimit(resource=7, soft=9, hard=8)), "prlimit", errno.EINVAL, ""),
+    "rlimit-unknown": (alone(o.rlimit(resource=99, soft=1, hard=1)), "prlimit", errno.EINVAL, ""),
+    "rlimit-raised": (
+        alone(
+            o.rlimit(resource=7, soft=64, hard=64),
+            capabilities(),
+            o.rlimit(resource=7, soft=64, hard=65),
+        ),
+        "prlimit", errno.EPERM, ""),
+    "io-priority-class": (alone(o.io_priority(value=7 << 13)), "ioprio_set", errno.EINVAL, ""),
+    "scheduler-policy": (alone(scheduler(99)), "sched_setattr", errno.EINVAL, ""),
+    "memory-policy-mode": (
+        alone(o.memory_policy(mode=99, nodes=0)), "set_mempolicy", errno.EINVAL, ""),
+    "chdir-missing": (after(o.chdir(path="/no/such", optional=1)),
+        "chdir", errno.ENOENT, "/no/such"),
+    "chdir-on-a-file": (after(o.chdir(path="/etc/passwd", optional=0)),
+        "chdir", errno.ENOTDIR, "/etc/passwd"),
+    "bounding-without-privilege": (
+        alone(capabilities(), o.bounding(keep=0)), "prctl", errno.EPERM, "PR_CAPBSET_DROP"),
+    "user-unmapped": (
+        alone(o.unshare(flags=CLONE_NEWUSER), user(0, 5)), "setresgid", errno.EINVAL, ""),
+    "user-groups-denied": (
+        alone(o.unshare(flags=CLONE_NEWUSER), user(0, 0, 5, set_groups=1)),
+        "setgroups", errno.EPERM, ""),
+    "user-without-privilege": (
+        alone(capabilities(), user(5, 0)), "setresuid", errno.EPERM, ""),
+    "user-that-changes-nothing": (alone(user(NOBODY, 5)), "verify", errno.EINVAL, ""),
+    "group-that-changes-nothing": (alone(user(5, NOBODY)), "verify", errno.EINVAL, ""),
+    "capabilities-not-permitted": (
+        alone(capabilities(effective=1)), "capset", errno.EPERM, ""),
+    "capabilities-ambient": (
+        alone(capabilities(1, 1, ambient=1)), "prctl", errno.EPERM, "PR_CAP_AMBIENT_RAISE"),
+    "find-missing": (after(find("nosuch")), "search", errno.ENOENT, "nosuch"),
+    "find-not-executable": (after(find("passwd")), "search", errno.EACCES, "passwd"),
+    "find-path-missing": (after(find("/bin/nosuch")), "find", errno.ENOENT, "/bin/nosuch"),
+    "find-path-not-executable": (
+        after(find("/etc/passwd")), "find", errno.EACCES, "/etc/passwd"),
+    "find-path-directory": (after(find("/bin")), "find", errno.EISDIR, "/bin"),
+    "find-path-fifo": (after(find("/fifo")), "find", errno.EACCES, "/fifo"),
+    "find-path-below-a-file": (
+        after(find("/bin/busybox/x")), "find", errno.ENOTDIR, "/bin/busybox/x"),
+    "find-path-length": (
+        after(find("/" + "n/" * 2100)), "find", errno.ENAMETOOLONG, "/" + "n/" * 255),
+    "seccomp-nonsense": (
+        alone(o.seccomp(flags=0, filter=filter_of((0xFFFF, 0, 0, 0)))),
+        "seccomp", errno.EINVAL, ""),
+    "seccomp-cut": (
+        alone(o.seccomp(flags=0, filter=ALLOW + b"1234")), "seccomp", errno.EINVAL, ""),
+    "seccomp-length": (
+        alone(o.seccomp(flags=0, filter=ALLOW * 4097)), "seccomp", errno.EINVAL, ""),
+    "seccomp-without-privilege": (
+        alone(capabilities(), o.seccomp(flags=0, filter=ALLOW)), "seccomp", errno.EACCES, ""),
+    "exec-nothing": (after(o.exec(args=[], env=[])), "execve", errno.EINVAL, ""),
+    "exec-missing": (
+        after(o.exec(args=["/no/such"], env=[])), "execve", errno.ENOENT, "/no/such"),
+    "exec-script-without-interpreter": (
+        after(o.exec(args=["/script"], env=[])), "execve", errno.ENOENT, "/script"),
+    "exec-text": (after(o.exec(args=["/text"], env=[])), "execve", errno.ENOEXEC, "/text"),
+    "exec-arguments": (
+        after(o.exec(args=["/bin/true", "a" * (1 << 18)], env=[])),
+        "execve", errno.E2BIG, "/bin/true"),
+}  # fmt: skip
+
+# These have nothing that could go wrong, or nothing that a test could make go wrong.
+CANNOT_FAIL = {
+    "sync", "loopback", "personality", "stdio_owner", "no_new_privs", "umask", "close_host",
+    "home", "wait_start",
+}  # fmt: skip
+
+
+@pytest.fixture
+def root(work: Path, programs: dict[str, Path]) -> Path:
+    """A root filesystem with the oddities that the cases are about."""
+    path = work / "root"
+    rootfs.build(path, programs)
+    os.mkfifo(path / "fifo", 0o755)
+    (path / "link").symlink_to("tmp")
+    (path / "loop").symlink_to("loop")
+    for name, text in (("script", "#!/no/interpreter\n"), ("text", "echo\n")):
+        (path / name).write_text(text)
+        (path / name).chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_record(root: Path, name: str) -> None:
+    steps, call, error, argument = CASES[name]
+    plan = plan_of(*steps(root))
+    outcome = run(plan)
+    assert outcome.fact == (len(plan.operations) - 1, call, error, argument)
+    assert outcome.status == 1
+
+
+def test_every_operation_is_covered() -> None:
+    last = {OPERATIONS[steps(Path("/"))[-1].code - 1][0] for steps, *_ in CASES.values()}
+    assert last | CANNOT_FAIL == {name for name, _, _ in OPERATIONS}
+    assert not last & CANNOT_FAIL
+
+
+def test_words_of_the_kernel(root: Path) -> None:
+    """What the filesystem itself said about the option."""
+    said = run(plan_of(*CASES["mount-option"][0](root))).failure
+    assert said is not None
+    assert said.detail == "e tmpfs: Unknown parameter 'sise'\n"
+
+
+def test_words_of_a_hook(root: Path) -> None:
+    """The end of what it printed, if that is too much."""
+    script = "seq 2000; echo the reason >&2; exit 1"
+    said = run(plan_of(*before(root), hook("/bin/sh", "-c", script))).failure
+    assert said is not None
+    assert len(said.detail) == 3071
+    assert said.detail.endswith("1999\n2000\nthe reason\n")

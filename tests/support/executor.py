@@ -1,0 +1,162 @@
+"""Driving the executor with hand-made plans, as its runtime would.
+
+The program is started directly, without new namespaces: a plan that wants some begins with
+``unshare``.  What it says is collected, every stage is answered, its output comes back.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from pathlib import Path
+
+from ociruntime.executor.image import PROGRAM
+from ociruntime.executor.protocol import Message, go, receive
+from ociruntime.linux import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWUTS, MS_REC, MS_SLAVE
+from ociruntime.plan import operations, ops
+from ociruntime.plan.codec import encode
+from ociruntime.plan.plan import Operation, Plan
+
+SECONDS = 30
+READY = operations.sync(stage=ops.STAGE_READY)
+
+
+class Outcome:
+    """``messages`` in order; ``status`` as of subprocess; ``output`` of whatever ran."""
+
+    def __init__(self, messages: list[Message], status: int, output: str) -> None:
+        self.messages = messages
+        self.status = status
+        self.output = output
+
+    @property
+    def failure(self) -> Message | None:
+        """The failure, the last message if there was one."""
+        last = self.messages[-1] if self.messages else None
+        return last if last is not None and last.kind == ops.MESSAGE_FAILURE else None
+
+    @property
+    def fact(self) -> tuple[int, str, int, str] | None:
+        """The failure as (operation's place, call, errno, argument)."""
+        said = self.failure
+        return (said.value, said.call, said.error, said.argument) if said else None
+
+    def ok(self) -> Outcome:
+        """Assert that the program was reached and ended well."""
+        assert self.fact is None, f"{self.fact} {self.failure and self.failure.detail}"
+        assert self.status == 0, self.output
+        return self
+
+
+def plan_of(*steps: Operation, preserve_fds: int = 0) -> Plan:
+    """A plan of these operations."""
+    plan = Plan(preserve_fds=preserve_fds)
+    for step in steps:
+        plan.add(step)
+    return plan
+
+
+def entered(root: Path, *steps: Operation, flags: int = 0) -> list[Operation]:
+    """``steps`` between the beginning of every container and its entry into the root."""
+    return [*before(root, flags), *steps, operations.pivot_root()]
+
+
+def before(root: Path, flags: int = 0) -> list[Operation]:
+    """New namespaces, nothing passed back to the host, the root known."""
+    return [
+        operations.unshare(flags=CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | flags),
+        operations.propagation(flags=MS_SLAVE | MS_REC),
+        operations.root(source=str(root)),
+    ]
+
+
+def shell(script: str) -> Operation:
+    """The program that ends a plan."""
+    return operations.exec(args=["/bin/busybox", "sh", "-c", script], env=["PATH=/bin"])
+
+
+def run(
+    plan: Plan | bytes,
+    *,
+    program: Path | str = PROGRAM,
+    answer: Callable[[Message, socket.socket], None] | None = None,
+    prepare: Callable[[], None] | None = None,
+    pass_fds: Iterable[int] = (),
+    stdin: int = subprocess.DEVNULL,
+) -> Outcome:
+    """Carry a plan out, from the start of the executor to the end of what it became.
+
+    ``answer`` is called with each message but the failure and sends GO itself; ``prepare``
+    runs in the child before the executor.
+    """
+    data = plan if isinstance(plan, bytes) else encode(plan)
+    with ExitStack() as held:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        gate = held.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        gate.bind("")  # an abstract name of the kernel's choice
+        gate.listen(8)
+        channel = held.enter_context(ours)
+        channel.settimeout(SECONDS)
+        output = held.enter_context(os.fdopen(os.memfd_create("output"), "rb"))
+        with theirs, os.fdopen(os.memfd_create("plan"), "wb", buffering=0) as file:
+            file.write(data)
+            fds = [file.fileno(), theirs.fileno(), gate.fileno()]
+            process = subprocess.Popen(
+                [program, *map(str, fds)],
+                pass_fds=[*fds, *pass_fds],
+                stdin=stdin,
+                stdout=output.fileno(),
+                stderr=subprocess.STDOUT,
+                preexec_fn=prepare,  # noqa: PLW1509  # no threads here
+            )
+        try:
+            messages = converse(channel, gate, answer or _go)
+            status = process.wait(SECONDS)
+            for born in (one.pid for one in messages if one.kind == ops.MESSAGE_INIT_PID):
+                status = os.waitstatus_to_exitcode(os.waitpid(born, 0)[1])
+        finally:
+            process.kill()
+            process.wait()
+        output.seek(0)
+        return Outcome(messages, status, output.read().decode(errors="replace"))
+
+
+def converse(
+    channel: socket.socket,
+    gate: socket.socket,
+    answer: Callable[[Message, socket.socket], None],
+) -> list[Message]:
+    """Listen until the end; after the stage "ready" at the start gate."""
+    messages: list[Message] = []
+    ready = False
+    while (message := receive(channel)) is not None:
+        messages.append(message)
+        if message.kind != ops.MESSAGE_FAILURE:
+            answer(message, channel)
+        ready = ready or (message.kind, message.value) == (ops.MESSAGE_STAGE, ops.STAGE_READY)
+    if ready:
+        messages += begin(gate)
+    return messages
+
+
+def begin(gate: socket.socket) -> list[Message]:
+    """What ``start`` does: ask at the gate, and hear the rest."""
+    messages = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as starter:
+        starter.settimeout(SECONDS)
+        starter.connect(gate.getsockname())
+        gate.close()
+        go(starter)
+        while (message := receive(starter)) is not None:
+            messages.append(message)
+    return messages
+
+
+def _go(message: Message, channel: socket.socket) -> None:
+    if message.kind == ops.MESSAGE_STAGE:
+        go(channel)
+    if message.fd >= 0:
+        os.close(message.fd)
