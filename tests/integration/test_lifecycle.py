@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -369,3 +370,51 @@ def test_state_directory_is_private(container: MakeContainer, runtime: Runtime) 
     one = container().created()
     assert (runtime.root / one.id).stat().st_mode & 0o066 == 0
     assert runtime.root.stat().st_mode & 0o077 == 0
+
+
+@deviates(runc="1.1 reaches the init alone")
+def test_kill_without_a_pid_namespace_reaches_all(
+    container: MakeContainer, bundle: MakeBundle
+) -> None:
+    """A-96: SIGKILL for such a container means everything in its cgroup, init dead or not."""
+    script = "setsid sleep 1000 & echo ready; exec sleep 1000"
+    one = container(bundle().shell(script).without_namespace("pid")).started()
+    one.wait_output("ready")
+    assert processes.until(lambda: len(processes.descendants()) == 2)
+    one.kill("KILL").silent()
+    assert processes.until(lambda: not processes.descendants())
+
+
+def test_other_signals_reach_the_init_alone(container: MakeContainer, bundle: MakeBundle) -> None:
+    script = """
+        setsid sleep 1000 & trap 'echo got; exit 3' USR1
+        echo ready; while :; do sleep 0.05; done
+    """
+    one = container(bundle().shell(script).without_namespace("pid")).started()
+    one.wait_output("ready")
+    one.kill("USR1").silent()
+    assert one.wait() == 3
+    assert any("1000" in processes.describe(pid) for pid in processes.descendants())
+    one.delete("--force").ok()
+
+
+def test_reused_pid_is_not_taken_for_the_container(
+    container: MakeContainer, bundle: MakeBundle
+) -> None:
+    """RT-KILL-03: what has the pid now is neither reported nor signalled."""
+    one = container(bundle("true")).started()
+    pid = one.pid
+    one.wait()
+    with open("/proc/sys/kernel/ns_last_pid", "w") as file:
+        file.write(str(pid - 1))
+    other = subprocess.Popen(["sleep", "1000"])
+    try:
+        if other.pid != pid:
+            pytest.skip("the pid was taken by somebody else")
+        assert (one.status, one.state()["pid"]) == ("stopped", 0)
+        one.kill("KILL").failed()
+        one.delete("--force").silent()
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()

@@ -1,0 +1,128 @@
+"""A command that is killed in the middle, at one moment after the other: the next one clears up.
+
+The watch of every test sees what is still there at its end.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+import pytest
+
+from tests.support import cgroupfs, leaks, processes
+from tests.support.container import Container
+from tests.support.peers import judge_by
+from tests.support.plugin import TAG, MakeBundle, MakeContainer
+
+pytestmark = judge_by("ociruntime")
+
+# Up to well beyond a whole create; which step a moment meets differs from run to run.
+MOMENTS = [number * 0.0015 for number in range(28)]
+
+
+def killed(one: Container, *command: str, after: float) -> bool:
+    """Start a command and SIGKILL it; whether it had ended before."""
+    process = one.runtime.popen(*command)
+    try:
+        process.wait(after)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return False
+    return True
+
+
+def nothing_of(one: Container) -> list[str]:
+    """What is there of a container: processes, cgroups, state."""
+    processes.reap_orphans()
+    found = [processes.describe(pid) for pid in processes.descendants()]
+    found += [str(place) for place in cgroupfs.named(one.id)]
+    found += [str(path) for path in one.runtime.root.glob(f"*{one.id}*")]
+    return found
+
+
+def gone(one: Container) -> bool:
+    """Whether all of it vanishes."""
+    return processes.until(lambda: not nothing_of(one), 5)
+
+
+@pytest.mark.parametrize("clearing", ["delete", "create"])
+def test_create(container: MakeContainer, bundle: MakeBundle, clearing: str) -> None:
+    """Cleared by a forced delete, or by the next create of that id."""
+    one = container(bundle().save())
+    create = ("create", "--bundle", str(one.bundle.path), one.id)
+    for moment in MOMENTS:
+        whole = killed(one, *create, after=moment)
+        if clearing == "create" and not whole:
+            again = one.runtime(*create)
+            # The create may have been whole already when it was killed.
+            assert again.status == 0 or "exists" in again.err, again
+        one.runtime("delete", "--force", one.id).silent()
+        assert gone(one), (moment, nothing_of(one))
+
+
+def test_create_with_an_own_parent_cgroup(container: MakeContainer, bundle: MakeBundle) -> None:
+    """Parents on the way are cleared as well, for nobody else will."""
+    one = container(bundle())
+    one.bundle.linux["cgroupsPath"] = f"/{TAG}deep/er/{TAG}leaf"
+    one.bundle.save()
+    for moment in MOMENTS[::3]:
+        killed(one, "create", "--bundle", str(one.bundle.path), one.id, after=moment)
+        one.runtime("delete", "--force", one.id).silent()
+        assert not [place for place in cgroupfs.named(TAG) if place.name == f"{TAG}leaf"], moment
+    cgroupfs.remove(cgroupfs.named(f"{TAG}deep"))
+
+
+def test_start(container: MakeContainer) -> None:
+    """It is created or running then, never in between, and can be looked at and deleted."""
+    for moment in MOMENTS[::4]:
+        one = container().created()
+        killed(one, "start", one.id, after=moment / 4)
+        assert one.status in {"created", "running"}, moment
+        one.delete("--force").silent()
+        assert gone(one), (moment, nothing_of(one))
+
+
+def test_start_can_be_repeated(container: MakeContainer) -> None:
+    for moment in MOMENTS[::4]:
+        one = container().created()
+        if not killed(one, "start", one.id, after=moment / 4):
+            again = one.start()
+            assert again.status == 0 or one.status == "running", (moment, again)
+        assert one.status == "running"
+        one.delete("--force").silent()
+
+
+@pytest.mark.parametrize("flags", [[], ["--force"]])
+def test_delete(container: MakeContainer, flags: list[str]) -> None:
+    for moment in MOMENTS[::4]:
+        one = container().created()
+        if not flags:
+            one.start().silent()
+            one.kill("KILL").silent()
+            one.wait()
+        killed(one, "delete", *flags, one.id, after=moment / 2)
+        one.delete("--force").silent()
+        assert gone(one), (moment, nothing_of(one))
+
+
+def test_run(container: MakeContainer, bundle: MakeBundle) -> None:
+    """The foreground is gone, its container is not lost."""
+    one = container(bundle().save())
+    for moment in MOMENTS[::3]:
+        killed(one, "run", "--bundle", str(one.bundle.path), one.id, after=moment)
+        one.runtime("delete", "--force", one.id).silent()
+        assert gone(one), (moment, nothing_of(one))
+
+
+def test_mounts_do_not_pile_up(container: MakeContainer, bundle: MakeBundle) -> None:
+    """On the host there are none at any time: they are the container's own."""
+    one = container(bundle().save())
+    before = leaks.mount_table()
+    process = one.runtime.popen("create", "--bundle", str(one.bundle.path), one.id)
+    while process.poll() is None:
+        assert leaks.mount_table() == before
+        time.sleep(0.0005)
+    assert process.returncode == 0
+    one.runtime("delete", "--force", one.id).silent()
