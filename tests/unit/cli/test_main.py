@@ -144,7 +144,7 @@ def test_interruption(fake: Callable[..., None], capfd: pytest.CaptureFixture[st
 def test_warnings_are_written_after_success_only(
     fake: Callable[..., None], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def start(context: Context, container_id: str) -> None:
+    def start(context: Context, container_id: str, _: int) -> None:
         context.log.warning("odd")
         if container_id == "dead":
             raise NotRunning(container_id)
@@ -160,7 +160,7 @@ def test_warnings_are_written_after_success_only(
 
 def test_context_is_what_was_asked_for(fake: Callable[..., None], tmp_path: Path) -> None:
     seen: list[Context] = []
-    fake("start", start=lambda context, _: seen.append(context))
+    fake("start", start=lambda context, *_: seen.append(context))
     argv = ["--root", f"{tmp_path}/r/../s", "--systemd-cgroup", "--rootless=true", "--criu", "c"]
     assert main([*argv, "start", "x", "--debug"]) == 0
     context = seen[0]
