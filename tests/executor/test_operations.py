@@ -1,0 +1,387 @@
+"""What each operation does when it succeeds, seen by a program in the finished container."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import struct
+from pathlib import Path
+
+import pytest
+
+from ociruntime.executor.protocol import Message, go
+from ociruntime.linux import (
+    CLONE_NEWNET,
+    CLONE_NEWPID,
+    CLONE_NEWTIME,
+    MOUNT_ATTR_NOEXEC,
+    MOUNT_ATTR_RDONLY,
+    MS_PRIVATE,
+    RLIMITS,
+    S_IFCHR,
+    S_IFIFO,
+)
+from ociruntime.plan import operations as o
+from ociruntime.plan import ops
+from ociruntime.plan.plan import Operation
+from tests.support import rootfs
+from tests.support.executor import READY, Outcome, before, entered, plan_of, run, shell
+from tests.support.terminal import Terminal
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
+PROC = o.mount(
+    fstype="proc", source="proc", target="/proc", options=[], attributes=0, propagation=0,
+    flags=ops.MOUNT_REAL_DIRECTORY,
+)  # fmt: skip
+
+
+@pytest.fixture
+def root(work: Path, programs: dict[str, Path]) -> Path:
+    path = work / "root"
+    rootfs.build(path, programs)
+    return path
+
+
+def tmpfs(target: str, *options: str, attributes: int = 0, flags: int = 0) -> Operation:
+    return o.mount(
+        fstype="tmpfs", source="t", target=target, options=list(options), attributes=attributes,
+        propagation=0, flags=flags,
+    )  # fmt: skip
+
+
+def bind(source: Path, target: str, slot: int = ops.NO_SLOT, set_attributes: int = 0) -> Operation:
+    return o.bind(
+        slot=slot, source=str(source), target=target, recursive=1, set_attributes=set_attributes,
+        clear_attributes=0, set_recursive=0, clear_recursive=0, propagation=0, flags=0,
+    )  # fmt: skip
+
+
+def in_root(root: Path, script: str, *steps: Operation) -> Outcome:
+    """Enter the root with these done before and run the script."""
+    return run(plan_of(*entered(root, *steps), shell(script))).ok()
+
+
+def in_entered(root: Path, script: str, *steps: Operation) -> Outcome:
+    """Enter the root, take these steps and run the script."""
+    return run(plan_of(*entered(root, PROC), *steps, shell(script))).ok()
+
+
+def test_mount(root: Path) -> None:
+    (root / "tmp").chmod(0o1711)
+    steps = (
+        tmpfs("/tmp", "size=8k", attributes=MOUNT_ATTR_NOEXEC, flags=ops.MOUNT_INHERIT_MODE),
+        tmpfs("/made/for/it", "mode=700"),
+    )
+    script = """
+        stat -c %a /tmp /made /made/for/it
+        df -k /tmp | tail -n 1 | awk '{print $2}'
+        cp /bin/busybox /tmp/x 2>&1 | grep -o 'No space'
+    """
+    assert in_root(root, script, *steps, PROC).output == "1711\n755\n700\n8\nNo space\n"
+
+
+def test_bind(root: Path, work: Path) -> None:
+    (work / "tree").mkdir()
+    (work / "tree" / "name").write_text("of the tree\n")
+    (work / "file").write_text("of the file\n")
+    steps = (
+        bind(work / "tree", "/made/tree", set_attributes=MOUNT_ATTR_RDONLY),
+        bind(work / "file", "/made/file"),
+        bind(Path("/dev/null"), "/made/null"),
+    )
+    script = "cat /made/tree/name /made/file; echo x > /made/null; touch /made/tree/x || echo ro"
+    output = in_root(root, script, *steps).output
+    assert output.startswith("of the tree\nof the file\n")
+    assert "Read-only" in output
+    assert output.endswith("ro\n")
+
+
+def test_bind_of_a_tree_opened_before(root: Path, work: Path) -> None:
+    (work / "file").write_text("through the slot\n")
+    opened = o.open_tree(slot=63, source=str(work / "file"), recursive=0)
+    steps = [opened, *entered(root, bind(Path("/unused"), "/file", slot=63))]
+    assert run(plan_of(*steps, shell("cat /file"))).ok().output == "through the slot\n"
+
+
+def test_set_attributes(root: Path) -> None:
+    steps = (
+        tmpfs("/tmp"),
+        o.set_attributes(
+            target="/tmp", set_attributes=MOUNT_ATTR_RDONLY, clear_attributes=0, recursive=0,
+            propagation=MS_PRIVATE,
+        ),
+        o.set_attributes(
+            target="/", set_attributes=MOUNT_ATTR_RDONLY, clear_attributes=0, recursive=0,
+            propagation=0,
+        ),
+    )  # fmt: skip
+    script = "for d in /tmp /; do touch $d/x 2>&1 | grep -o Read-only; done"
+    assert in_root(root, script, *steps).output == "Read-only\nRead-only\n"
+
+
+def test_nodes_and_links(root: Path) -> None:
+    (root / "dev" / "old").symlink_to("elsewhere")
+    (root / "dev" / "kept").symlink_to("elsewhere")
+    steps = (
+        o.mkdir(target="/made/of/several", mode=0o711),
+        _device("/dev/null", S_IFCHR | 0o666, 1000, 50),
+        _device("/dev/null", S_IFCHR | 0o666, 1000, 50),
+        _device("/made/fifo", S_IFIFO | 0o640, 0, 0),
+        _link("/dev/old", "new", "", 1),
+        _link("/dev/old", "new", "", 1),
+        _link("/dev/kept", "new", "", 0),
+        _link("/dev/conditional", "new", "/etc/passwd", 0),
+        _link("/dev/never", "new", "/no/such", 0),
+    )
+    script = """
+        stat -c '%a %u:%g %F %t:%T' /made/of/several /dev/null /made/fifo
+        ls /dev
+        for link in old kept conditional; do readlink /dev/$link; done
+    """
+    assert in_root(root, script, *steps).output.splitlines() == [
+        "711 0:0 directory 0:0",
+        "666 1000:50 character special file 1:3",
+        "640 0:0 fifo 0:0",
+        *("conditional", "kept", "null", "old"),
+        *("new", "elsewhere", "new"),
+    ]
+
+
+def _device(target: str, mode: int, uid: int, gid: int) -> Operation:
+    return o.device(target=target, mode=mode, major=1, minor=3, uid=uid, gid=gid, source="")
+
+
+def _link(target: str, text: str, requires: str, replace: int) -> Operation:
+    return o.symlink(target=target, text=text, requires=requires, replace=replace)
+
+
+def test_mask_and_readonly(root: Path) -> None:
+    (root / "secret").write_text("x")
+    (root / "hidden").mkdir()
+    (root / "hidden" / "name").touch()
+    (root / "frozen").mkdir()
+    masks = [o.mask(target=f"/{name}") for name in ("secret", "hidden", "none", "secret/none")]
+    frozen = [o.readonly(target=f"/{name}") for name in ("frozen", "none", "secret/none")]
+    script = """
+        wc -c < /secret; ls -A /hidden
+        for d in hidden frozen; do touch /$d/x 2>/dev/null || echo $d; done
+    """
+    assert in_root(root, script, *masks, *frozen).output == "0\nhidden\nfrozen\n"
+
+
+def test_names_and_loopback(root: Path) -> None:
+    steps = [
+        *before(root, CLONE_NEWNET),
+        PROC,
+        o.pivot_root(),
+        o.hostname(name="host"),
+        o.domainname(name="domain"),
+        o.loopback(),
+        shell("cat /proc/sys/kernel/hostname /proc/sys/kernel/domainname; ip addr show lo"),
+    ]
+    output = run(plan_of(*steps)).ok().output
+    assert output.startswith("host\ndomain\n")
+    assert "LOOPBACK,UP" in output
+
+
+def test_move_root(root: Path) -> None:
+    plan = plan_of(*before(root), o.move_root(), shell("cat /etc/hostname"))
+    assert run(plan).ok().output == "template\n"
+
+
+def test_limits(root: Path) -> None:
+    steps = (
+        o.rlimit(resource=RLIMITS["RLIMIT_NOFILE"], soft=32, hard=64),
+        o.personality(domain=8),
+        o.io_priority(value=(2 << 13) | 6),
+        o.scheduler(policy=3, flags=0, nice=5, priority=0, runtime=0, deadline=0, period=0),
+        o.memory_policy(mode=0, nodes=0),
+        o.umask(mask=0o027),
+        o.write_proc(path="self/oom_score_adj", data="17"),
+    )
+    script = """
+        ulimit -n; ulimit -Hn; uname -m; umask; cat /proc/self/oom_score_adj
+        cut -d' ' -f19,41 /proc/self/stat
+    """
+    output = in_entered(root, script, *steps[:-1]).output.splitlines()
+    assert output == ["32", "64", "i686", "0027", output[4], "5 3"]
+    adjusted = run(plan_of(steps[-1], *entered(root, PROC), shell(script))).ok().output
+    assert adjusted.splitlines()[4] == "17"
+
+
+def test_identity(root: Path) -> None:
+    kill = 1 << 5
+    steps = (
+        o.chdir(path="/home/user", optional=1),
+        o.bounding(keep=kill),
+        o.user(uid=1000, gid=50, groups=[7, 8], set_groups=1),
+        o.capabilities(effective=kill, permitted=kill, inheritable=kill, ambient=kill),
+        o.chdir(path="/home/user", optional=0),
+        o.no_new_privs(),
+        o.home(uid=1000),
+        o.seccomp(flags=0, filter=struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)),
+    )
+    script = r"""
+        id -u; id -g; id -G; pwd; echo $HOME
+        sed -n 's/^\(Cap.*\|NoNewPrivs\|Seccomp\):\t/\1 /p' /proc/self/status
+    """
+    mask = f"{kill:016x}"
+    (root / "home" / "user").chmod(0o700)
+    os.chown(root / "home" / "user", 1000, 0)
+    assert in_entered(root, script, *steps).output.splitlines() == [
+        *("1000", "50", "50 7 8", "/home/user", "/home/user"),
+        *(f"Cap{name} {mask}" for name in ("Inh", "Prm", "Eff", "Bnd", "Amb")),
+        *("NoNewPrivs 1", "Seccomp 2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("passwd", "home"),
+    [
+        ("a:x:1:1::/a:/bin/sh\nb:x:7:7::/b:/bin/sh\n", "/b"),
+        ("b:x:7:7::/last", "/last"),
+        ("b:x:7:7::relative:/bin/sh\n", "/"),
+        ("b:x:07x:7::/b:/bin/sh\n", "/"),
+        ("b:x:4294967303:7::/b:/bin/sh\n", "/"),
+        ("b:x:7\n", "/"),
+        ("# " + "x" * 9000 + "\nb:x:7:7::/behind:/bin/sh\n", "/behind"),
+        ("\0\0\nb:x:7:7::/b:/bin/sh\n", "/"),
+        ("", "/"),
+        (None, "/"),
+        ("fifo", "/"),
+        ("directory", "/"),
+        ("zero", "/"),
+    ],
+)
+def test_home(root: Path, passwd: str | None, home: str) -> None:
+    """The image's file may be anything; what is none of its lines means the root directory."""
+    file = root / "etc" / "passwd"
+    file.unlink()
+    if passwd == "fifo":
+        os.mkfifo(file)
+    elif passwd == "directory":
+        file.mkdir()
+    elif passwd == "zero":
+        os.mknod(file, stat.S_IFCHR | 0o666, os.makedev(1, 5))
+    elif passwd is not None:
+        file.write_text(passwd)
+    assert in_entered(root, "echo $HOME", o.home(uid=7)).output == f"{home}\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "path", "found"),
+    [
+        ("tool", "/first:/second", "second"),
+        ("tool", "/second:/third", "second"),
+        ("tool", "", "here"),
+        ("tool", "/none:", "here"),
+        ("./tool", "/second", "here"),
+        ("/third/tool", "/second", "third"),
+        ("tool", f"/{'n' * 5000}:/third", "third"),
+    ],
+)
+def test_find_executable(root: Path, file: str, path: str, found: str) -> None:
+    """As execvp(3): what may not be executed is passed over."""
+    for place in ("first", "second", "third", "here"):
+        (root / place).mkdir()
+        (root / place / "tool").write_text(f"#!/bin/busybox sh\necho {place}\n")
+        (root / place / "tool").chmod(0o644 if place == "first" else 0o755)
+    steps = (
+        o.chdir(path="/here", optional=0),
+        o.find_executable(file=file, path=path),
+        o.exec(args=["any name"], env=[]),
+    )
+    assert run(plan_of(*entered(root), *steps)).ok().output == f"{found}\n"
+
+
+def test_hook(root: Path) -> None:
+    """The state around the pid; own group, nothing open, the usual umask, in / once inside."""
+    script = "cat > /seen; umask >> /seen; pwd >> /seen; ls /proc/self/fd | wc -l >> /seen"
+    steps = (
+        o.hook(
+            source="/bin/busybox", args=["sh", "-c", script], env=["PATH=/bin"], timeout=10,
+            state_before="<", state_after=">\n",
+        ),
+        shell("cat /seen"),
+    )  # fmt: skip
+    lines = run(plan_of(*entered(root, PROC), *steps)).ok().output.splitlines()
+    assert lines[0].strip("<>").isdigit()
+    assert lines[1:] == ["0022", "/", "4"]
+
+
+def test_console(root: Path) -> None:
+    """/dev/console is the terminal; the host gets its master."""
+    masters: list[int] = []
+
+    def answer(message: Message, channel: socket.socket) -> None:
+        if message.kind == ops.MESSAGE_CONSOLE:
+            masters.append(message.fd)
+        elif message.kind == ops.MESSAGE_STAGE:
+            go(channel)
+
+    devpts = o.mount(
+        fstype="devpts", source="devpts", target="/dev/pts", options=["newinstance"],
+        attributes=0, propagation=0, flags=0,
+    )  # fmt: skip
+    steps = (
+        *entered(root, devpts, o.console(rows=11, columns=33, uid=1000)),
+        shell("tty; stty size; stat -c %u /dev/pts/0; test -c /dev/console && echo console"),
+    )
+    outcome = run(plan_of(*steps), answer=answer).ok()
+    terminal = Terminal(masters.pop())
+    assert terminal.read_all().split() == ["/dev/pts/0", "11", "33", "1000", "console"]
+    terminal.close()
+    assert outcome.output == ""
+
+
+@pytest.mark.parametrize("kind", ["file", "fifo", "device", "link", "directory"])
+def test_no_terminal_of_the_image(root: Path, kind: str) -> None:
+    """CVE-2025-52565: what lies at the place of devpts's ptmx is not opened as one."""
+    place = root / "dev" / "pts" / "ptmx"
+    place.parent.mkdir()
+    if kind == "file":
+        place.touch()
+    elif kind == "fifo":
+        os.mkfifo(place)
+    elif kind == "device":
+        os.mknod(place, stat.S_IFCHR | 0o666, os.makedev(5, 2))
+    elif kind == "link":
+        place.symlink_to("/dev/ptmx")
+    else:
+        place.mkdir()
+    fact = run(plan_of(*before(root), o.console(rows=0, columns=0, uid=0))).fact
+    assert fact is not None
+    assert fact[0] == 3
+    assert fact[1] in {"open", "verify"}
+    assert fact[3] == "/dev/pts/ptmx"
+
+
+def test_born_by_clone_init(root: Path) -> None:
+    """The container's first process in its own pid namespace, known to the host by its own."""
+    steps = [
+        o.unshare(flags=CLONE_NEWTIME),
+        o.write_proc(path="self/timens_offsets", data="boottime 86400000 0\n"),
+        o.clone_init(flags=CLONE_NEWPID),
+        *entered(root, PROC),
+        READY,
+        o.wait_start(),
+        shell("echo $$; readlink /proc/self; cut -d. -f1 /proc/uptime"),
+    ]
+    outcome = run(plan_of(*steps)).ok()
+    pid, seen, uptime = map(int, outcome.output.split())
+    assert (pid, seen) == (1, 2)
+    assert uptime > 86400000
+    assert outcome.messages[0].kind == ops.MESSAGE_INIT_PID
+
+
+def test_executor_ends_with_its_creator(root: Path) -> None:
+    """Before it is ready nobody knows of the container: it must not stay."""
+
+    def hang_up(message: Message, channel: socket.socket) -> None:
+        channel.shutdown(socket.SHUT_RDWR)
+
+    stage = o.sync(stage=ops.STAGE_HOOKS)
+    outcome = run(plan_of(*before(root), stage, shell("echo ran")), answer=hang_up)
+    assert (outcome.status, outcome.output) == (1, "")
