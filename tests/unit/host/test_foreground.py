@@ -105,18 +105,22 @@ def test_ended_before_it_is_waited_for() -> None:
 
 
 def test_not_a_child() -> None:
-    sleeper = subprocess.Popen(["/bin/sh", "-c", "sleep 100 & echo $!"], stdout=subprocess.PIPE)
-    assert sleeper.stdout is not None
-    pid = int(sleeper.stdout.readline())
-    sleeper.wait()
-    pidfd = os.pidfd_open(pid)
-    os.kill(pid, signal.SIGKILL)
-    try:
-        with pytest.raises(InternalError):
-            wait_foreground(pidfd, pid)
-    finally:
-        os.close(pidfd)
-        sleeper.stdout.close()
+    # The parent lives on: an orphan might come to the test process, if that is a subreaper.
+    parent = subprocess.Popen(
+        ["/bin/sh", "-c", "sleep 100 & echo $!; read -r _"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        pidfd = os.pidfd_open(pid)
+        os.kill(pid, signal.SIGKILL)
+        try:
+            with pytest.raises(InternalError):
+                wait_foreground(pidfd, pid)
+        finally:
+            os.close(pidfd)
 
 
 def test_signals_are_handed_on(start: Start) -> None:
