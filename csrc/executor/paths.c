@@ -9,7 +9,6 @@
 #include "executor.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -135,25 +134,21 @@ static int walk_enter(struct walk *w, const char *name)
 }
 
 /* Put a link's text in front of what is left; an absolute one starts at the root again. */
-static int walk_link(struct walk *w, int parent, const char *name)
+static int walk_link(struct walk *w, const char *text, size_t length)
 {
-	char text[PATH_MAX], rest[PATH_MAX];
-	ssize_t length = readlinkat(parent, name, text, sizeof(text) - 1);
-	int size;
+	size_t left = strlen(w->rest);
 
-	if (length < 0)
-		return -1;
 	if (++w->links > LINK_LIMIT) {
 		errno = ELOOP;
 		return -1;
 	}
-	text[length] = '\0';
-	size = snprintf(rest, sizeof(rest), "%s/%s", text, w->rest);
-	if (size < 0 || (size_t)size >= sizeof(rest)) {
+	if (length + 1 + left >= sizeof(w->rest)) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	memcpy(w->rest, rest, (size_t)size + 1);
+	memmove(w->rest + length + 1, w->rest, left + 1);
+	memcpy(w->rest, text, length);
+	w->rest[length] = '/';
 	if (text[0] == '/')
 		w->done[0] = '\0';
 	return 0;
@@ -162,13 +157,12 @@ static int walk_link(struct walk *w, int parent, const char *name)
 /* 1: `name` is a link and was followed; 0: it is something else or nothing; -1: error. */
 static int walk_follow(struct walk *w, int parent, const char *name)
 {
-	struct stat node;
+	char text[PATH_MAX];
+	ssize_t length = readlinkat(parent, name, text, sizeof(text));
 
-	if (fstatat(parent, name, &node, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -1;
-	if (!S_ISLNK(node.st_mode))
-		return 0;
-	return walk_link(w, parent, name) < 0 ? -1 : 1;
+	if (length < 0) /* the kernel calls everything invalid that is no link */
+		return errno == ENOENT || errno == EINVAL ? 0 : -1;
+	return walk_link(w, text, (size_t)length) < 0 ? -1 : 1;
 }
 
 /* Follow `name` or make it a directory, and stand behind it. */

@@ -27,6 +27,7 @@ PROC = o.mount(
 )  # fmt: skip
 LIST_DESCRIPTORS = shell("cd /proc/self/fd; for fd in *; do test ! -e $fd || echo $fd; done")
 CLOSE_RANGE = 436
+RT_SIGACTION = 13 if os.uname().machine == "x86_64" else 134
 SECCOMP_MODE_FILTER = 2
 PR_SET_SECCOMP = 22
 PR_SET_NO_NEW_PRIVS = 38
@@ -165,7 +166,7 @@ def test_signals(root: Path) -> None:
         # sigaction(2), as the C library withholds 32 and 33
         ignored = struct.pack("@PLPQ", 1, 0, 0, 0)
         for number in (32, 33):
-            libc.syscall(13, number, ignored, None, 8)
+            libc.syscall(RT_SIGACTION, number, ignored, None, 8)
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 
     plan = plan_of(*entered(root, PROC), o.exec(
