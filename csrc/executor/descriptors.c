@@ -10,14 +10,6 @@
 
 #include "kernel.h"
 
-struct directory_entry {
-	uint64_t inode;
-	int64_t offset;
-	unsigned short size;
-	unsigned char type;
-	char name[];
-};
-
 static int close_ranges(unsigned int first, unsigned int low, unsigned int high)
 {
 	if ((low > first && sys_close_range(first, low - 1, 0) < 0) ||

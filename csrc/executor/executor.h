@@ -63,6 +63,9 @@ int open_no_link(int parent, const char *name);
 /* ops_program.c */
 int announce_exec(struct executor *x);
 
+/* copy_up.c */
+int copy_up(struct executor *x, int source, int target, const char *path);
+
 /* ops_mount.c */
 int attach_tree(struct executor *x, int tree, int target, const char *name);
 

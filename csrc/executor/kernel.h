@@ -37,6 +37,15 @@
 #define PROC_SUPER_MAGIC 0x9fa0
 #endif
 
+/* What getdents64(2) fills a buffer with. */
+struct directory_entry {
+	uint64_t inode;
+	int64_t offset;
+	unsigned short size;
+	unsigned char type;
+	char name[];
+};
+
 static inline int sys_open_tree(int dir, const char *path, unsigned int flags)
 {
 	return (int)syscall(SYS_open_tree, dir, path, flags);

@@ -185,7 +185,8 @@ int run_mount(struct executor *x, struct op_mount *op)
 	if (target < 0)
 		return fail(x, "open", op->target);
 	tree = make_filesystem(x, op, target);
-	if (tree >= 0 && propagate(x, tree, op->propagation, op->target) == 0)
+	if (tree >= 0 && propagate(x, tree, op->propagation, op->target) == 0 &&
+	    (!(op->flags & MOUNT_COPY_UP) || copy_up(x, target, tree, op->target) == 0))
 		result = attach_tree(x, tree, target, op->target);
 	if (tree >= 0)
 		close(tree);

@@ -18,6 +18,7 @@
 #define NO_SLOT 0xffffffffu /* no slot */
 #define MOUNT_REAL_DIRECTORY 0x1u /* the target must be a real directory */
 #define MOUNT_INHERIT_MODE 0x2u /* a tmpfs takes the mode of what it covers */
+#define MOUNT_COPY_UP 0x4u /* a tmpfs takes a copy of what it covers */
 
 enum plan_op {
 	OP_OPEN_NAMESPACE = 1,

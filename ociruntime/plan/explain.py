@@ -12,6 +12,7 @@ from ociruntime.plan.flag_names import (
     scheduler_word,
 )
 from ociruntime.plan.ops import (
+    MOUNT_COPY_UP,
     MOUNT_INHERIT_MODE,
     MOUNT_REAL_DIRECTORY,
     NO_SLOT,
@@ -144,6 +145,8 @@ def _mount_words(f: Fields) -> list[str]:
         words.append("real directory")
     if f["flags"] & MOUNT_INHERIT_MODE:
         words.append("mode of the directory")
+    if f["flags"] & MOUNT_COPY_UP:
+        words.append("content of the directory")
     return words
 
 

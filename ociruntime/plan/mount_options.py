@@ -90,12 +90,12 @@ PROPAGATION: dict[str, int] = {
 }
 
 # Words about what to do, not how the mount is to be.
-ACTIONS = ("bind", "rbind", "remount")
+ACTIONS = ("bind", "rbind", "remount", "tmpcopyup")
 
 # mount(8) keeps these to itself: they say when /etc/fstab is mounted, and by whom.
 FSTAB_WORDS = ("_netdev", "auto", "noauto", "nofail")
 
-NOT_SUPPORTED_YET = ("idmap", "ridmap", "tmpcopyup")
+NOT_SUPPORTED_YET = ("idmap", "ridmap")
 
 
 class MountOptions:
@@ -110,6 +110,7 @@ class MountOptions:
         "bind",
         "clear",
         "clear_recursive",
+        "copy_up",
         "data",
         "propagation",
         "recursive",
@@ -123,6 +124,7 @@ class MountOptions:
         self.bind = False
         self.recursive = False
         self.remount = False
+        self.copy_up = False
         self.set = 0
         self.clear = 0
         self.set_recursive = 0
@@ -171,6 +173,8 @@ def parse_mount_options(options: Sequence[str], where: str) -> MountOptions:
 def _take_action(found: MountOptions, word: str) -> None:
     if word == "remount":
         found.remount = True
+    elif word == "tmpcopyup":
+        found.copy_up = True
     else:
         found.bind = True
         found.recursive = word == "rbind"

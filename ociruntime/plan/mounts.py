@@ -8,7 +8,12 @@ from ociruntime.plan import operations
 from ociruntime.plan.cgroup_mounts import compile_cgroup_mount
 from ociruntime.plan.filesystem_options import check_data
 from ociruntime.plan.mount_options import parse_mount_options, suggestion
-from ociruntime.plan.ops import MOUNT_INHERIT_MODE, MOUNT_REAL_DIRECTORY, NO_SLOT
+from ociruntime.plan.ops import (
+    MOUNT_COPY_UP,
+    MOUNT_INHERIT_MODE,
+    MOUNT_REAL_DIRECTORY,
+    NO_SLOT,
+)
 from ociruntime.plan.paths import clean, is_below
 
 TYPE_CHECKING = False
@@ -71,6 +76,7 @@ def compile_mounts(job: Compilation) -> None:
         options = parse_mount_options(mount.get("options") or (), where)
         fstype: str = mount.get("type") or ""
         _check_target(mount, target, options, where)
+        _check_copy_up(mount, fstype, options, where)
         if options.remount:
             _remount(job, target, options, where)
             continue
@@ -82,7 +88,9 @@ def compile_mounts(job: Compilation) -> None:
         else:
             # A new filesystem has no mounts below it.
             options.set = (options.set & ~options.clear_recursive) | options.set_recursive
-            if options.set & MOUNT_ATTR_RDONLY and _written_later(mounts, index, fstype, target):
+            if options.set & MOUNT_ATTR_RDONLY and (
+                options.copy_up or _written_later(mounts, index, fstype, target)
+            ):
                 options.set &= ~MOUNT_ATTR_RDONLY
                 job.read_only_later.append((target, index))
             _mount(job, fstype, mount.get("source") or fstype, target, options, where)
@@ -137,6 +145,13 @@ def _check_target(mount: Mount, target: str, options: MountOptions, where: str) 
         )
 
 
+def _check_copy_up(mount: Mount, fstype: str, options: MountOptions, where: str) -> None:
+    """Refuse ``tmpcopyup`` where nothing new and empty is mounted."""
+    if options.copy_up and (fstype != "tmpfs" or options.bind or options.remount):
+        index = list(mount["options"]).index("tmpcopyup")
+        raise ConfigError(f"{where}.options[{index}]", '"tmpcopyup" is only for tmpfs')
+
+
 def _mount(
     job: Compilation,
     fstype: str,
@@ -154,6 +169,8 @@ def _mount(
     elif fstype == "tmpfs":
         if not any(text.startswith("mode=") for text in data):
             flags |= MOUNT_INHERIT_MODE
+        if options.copy_up:
+            flags |= MOUNT_COPY_UP
     elif fstype == "devpts":
         data = _without_unmapped_group(job, data, where)
     superblock = options.superblock

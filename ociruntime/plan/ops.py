@@ -71,7 +71,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("options", "strs", "superblock options, key or key=value"),
             ("attributes", "u64", "MOUNT_ATTR_* bits"),
             ("propagation", "u32", "MS_* propagation, 0: none"),
-            ("flags", "u32", "MOUNT_REAL_DIRECTORY, MOUNT_INHERIT_MODE"),
+            ("flags", "u32", "MOUNT_REAL_DIRECTORY, MOUNT_INHERIT_MODE, MOUNT_COPY_UP"),
         ),
     ),
     (
@@ -275,6 +275,7 @@ NO_SLOT = 0xFFFFFFFF
 
 MOUNT_REAL_DIRECTORY = 1  # the target itself must be a directory, not a symbolic link
 MOUNT_INHERIT_MODE = 2  # a tmpfs takes the mode of the directory it covers
+MOUNT_COPY_UP = 4  # a tmpfs takes a copy of what it covers
 
 CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("STAGE_MAPS", STAGE_MAPS, "the user namespace exists; the host writes its maps"),
@@ -290,6 +291,7 @@ CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("NO_SLOT", NO_SLOT, "no slot"),
     ("MOUNT_REAL_DIRECTORY", MOUNT_REAL_DIRECTORY, "the target must be a real directory"),
     ("MOUNT_INHERIT_MODE", MOUNT_INHERIT_MODE, "a tmpfs takes the mode of what it covers"),
+    ("MOUNT_COPY_UP", MOUNT_COPY_UP, "a tmpfs takes a copy of what it covers"),
 )
 
 WIRE_MAGIC = 0x314E4C50  # "PLN1"

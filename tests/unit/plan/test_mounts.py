@@ -150,6 +150,8 @@ def test_unmapped_tty_group_is_left_out(gid: int, kept: bool) -> None:
         (tmpfs("/proc"), "mounts[0]"),
         ({**PROC, "options": ["bind"], "source": "/etc"}, "mounts[0]"),
         ({"destination": "/a", "options": ["remount", "size=1"]}, "mounts[0].options[1]"),
+        ({**PROC, "options": ["nodev", "tmpcopyup"]}, "mounts[0].options[1]"),
+        (bind("/a", "tmpcopyup"), "mounts[0].options[1]"),
     ],
 )
 def test_refused(mount: dict[str, Any], where: str) -> None:

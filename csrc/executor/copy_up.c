@@ -1,0 +1,181 @@
+/*
+ * The content of a directory, copied into the tmpfs that is about to cover it.
+ *
+ * Both sides are walked by descriptors.  On the image's side no link is followed and no
+ * other mount entered, so that nothing but the directory's own files gets in; the new
+ * filesystem is attached nowhere yet, and nobody else can write there.
+ */
+#include "executor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernel.h"
+
+#define DEPTH_LIMIT 128 /* each level takes two descriptors and a piece of the stack */
+#define SEND_SIZE 0x40000000u
+
+struct copy {
+	struct executor *x;
+	const char *path; /* the directory, for messages */
+	int depth;
+};
+
+static int failed(struct copy *c, const char *call, const char *name)
+{
+	char words[NAME_MAX + 16];
+	int error = errno;
+
+	/* As the kernel explains its refusals: the severity's first letter, then words. */
+	snprintf(words, sizeof(words), "e copying \"%s\"", name);
+	errno = error;
+	return fail_detail(c->x, call, c->path, words);
+}
+
+static int open_entry(int directory, const char *name, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(uint32_t)(flags | O_RDONLY | O_NONBLOCK | O_CLOEXEC),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+	};
+
+	return sys_openat2(directory, name, &how);
+}
+
+/* Owner before mode, because a change of the owner clears the setuid bit. */
+static int settle(struct copy *c, int to, const char *name, const struct stat *node)
+{
+	struct timespec times[2] = { node->st_atim, node->st_mtim };
+
+	if (fchownat(to, name, node->st_uid, node->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return failed(c, "chown", name);
+	if (!S_ISLNK(node->st_mode) && fchmodat(to, name, node->st_mode & 07777, 0) < 0)
+		return failed(c, "chmod", name);
+	if (utimensat(to, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+		return failed(c, "utimensat", name);
+	return 0;
+}
+
+static int copy_file(struct copy *c, int file, int to, const char *name)
+{
+	int out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	ssize_t sent;
+
+	if (out < 0)
+		return failed(c, "open", name);
+	do {
+		sent = sendfile(out, file, NULL, SEND_SIZE);
+	} while (sent > 0 || (sent < 0 && errno == EINTR));
+	if (sent < 0)
+		(void)failed(c, "sendfile", name);
+	close(out);
+	return sent < 0 ? -1 : 0;
+}
+
+static int copy_content(struct copy *c, int from, int to);
+
+static int copy_directory(struct copy *c, int from, int to, const char *name)
+{
+	int inner, result;
+
+	if (mkdirat(to, name, 0700) < 0)
+		return failed(c, "mkdir", name);
+	inner = openat(to, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (inner < 0)
+		return failed(c, "open", name);
+	c->depth++;
+	result = copy_content(c, from, inner);
+	c->depth--;
+	close(inner);
+	return result;
+}
+
+static int copy_opened(struct copy *c, int from, int to, const char *name, struct stat *node)
+{
+	int result;
+
+	if (fstat(from, node) < 0)
+		return failed(c, "stat", name);
+	if (S_ISDIR(node->st_mode)) {
+		result = copy_directory(c, from, to, name);
+	} else if (S_ISREG(node->st_mode)) {
+		result = copy_file(c, from, to, name);
+	} else {
+		errno = ESTALE; /* exchanged since its type was looked at */
+		return failed(c, "verify", name);
+	}
+	return result < 0 ? -1 : settle(c, to, name, node);
+}
+
+static int copy_link(struct copy *c, int from, int to, const char *name, const struct stat *node)
+{
+	char text[PATH_MAX];
+	ssize_t length = readlinkat(from, name, text, sizeof(text));
+
+	if (length < 0 || length == (ssize_t)sizeof(text))
+		return failed(c, "readlink", name);
+	text[length] = '\0';
+	if (symlinkat(text, to, name) < 0)
+		return failed(c, "symlink", name);
+	return settle(c, to, name, node);
+}
+
+static int copy_entry(struct copy *c, int from, int to, const char *name)
+{
+	struct stat node;
+	int fd, result;
+
+	if (fstatat(from, name, &node, AT_SYMLINK_NOFOLLOW) < 0)
+		return failed(c, "stat", name);
+	if (S_ISLNK(node.st_mode))
+		return copy_link(c, from, to, name, &node);
+	if (!S_ISDIR(node.st_mode) && !S_ISREG(node.st_mode)) {
+		if (mknodat(to, name, node.st_mode, node.st_rdev) < 0)
+			return failed(c, "mknod", name);
+		return settle(c, to, name, &node);
+	}
+	fd = open_entry(from, name, S_ISDIR(node.st_mode) ? O_DIRECTORY : 0);
+	if (fd < 0)
+		return errno == EXDEV ? 0 : failed(c, "open", name);
+	result = copy_opened(c, fd, to, name, &node);
+	close(fd);
+	return result;
+}
+
+static int copy_content(struct copy *c, int from, int to)
+{
+	char entries[1024] __attribute__((aligned(8)));
+	long size;
+
+	if (c->depth > DEPTH_LIMIT) {
+		errno = ENAMETOOLONG;
+		return failed(c, "open", "deeper directories");
+	}
+	while ((size = syscall(SYS_getdents64, from, entries, sizeof(entries))) > 0) {
+		for (long at = 0; at < size;) {
+			const struct directory_entry *entry = (const void *)(entries + at);
+
+			if (strcmp(entry->name, ".") != 0 && strcmp(entry->name, "..") != 0 &&
+			    copy_entry(c, from, to, entry->name) < 0)
+				return -1;
+			at += entry->size;
+		}
+	}
+	return size < 0 ? failed(c, "getdents64", "") : 0;
+}
+
+int copy_up(struct executor *x, int source, int target, const char *path)
+{
+	struct copy c = { .x = x, .path = path };
+	int from = openat(source, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result;
+
+	if (from < 0)
+		return fail(x, "open", path);
+	result = copy_content(&c, from, target);
+	close(from);
+	return result;
+}
