@@ -1,0 +1,132 @@
+"""``kill``: which signal reaches whom, in each state."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from tests.support import processes
+from tests.support.peers import deviates
+from tests.support.plugin import MakeBundle, MakeContainer
+
+TRAP = "trap 'echo got USR1; exit 7' USR1; echo ready; while :; do sleep 0.05; done"
+
+
+@pytest.mark.parametrize("word", ["USR1", "SIGUSR1", "usr1", "sigusr1", "10"])
+def test_kill_by_name_and_number(container: MakeContainer, bundle: MakeBundle, word: str) -> None:
+    one = container(bundle().shell(TRAP)).started()
+    one.wait_output("ready")
+    one.kill(word).silent()
+    assert one.wait() == 7
+    assert "got USR1" in one.output
+
+
+def test_kill_sends_term_by_default(container: MakeContainer, bundle: MakeBundle) -> None:
+    script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done"
+    one = container(bundle().shell(script)).started()
+    one.wait_output("ready")
+    one.kill().silent()
+    assert one.wait() == 9
+
+
+def test_kill_with_a_real_time_signal(container: MakeContainer, bundle: MakeBundle) -> None:
+    script = "trap 'exit 11' 37; echo ready; while :; do sleep 0.05; done"
+    one = container(bundle().shell(script)).started()
+    one.wait_output("ready")
+    one.kill("37").silent()
+    assert one.wait() == 11
+
+
+def test_kill_with_signal_zero_tests_for_life(container: MakeContainer) -> None:
+    one = container().started()
+    one.kill("0").silent()
+    assert one.status == "running"
+
+
+@pytest.mark.parametrize("word", ["FOO", "SIGFOO", "-1", "999", ""])
+@deviates(runc="takes an empty word as 0")
+def test_kill_with_an_unknown_signal(container: MakeContainer, word: str) -> None:
+    one = container().started()
+    one.runtime("kill", one.id, "--", word).failed()
+    assert one.status == "running"
+
+
+def test_kill_of_a_created_container(container: MakeContainer) -> None:
+    """RT-KILL-04 in the created phase, RT-STATE-05: it then reads stopped."""
+    one = container().created()
+    one.kill("KILL").silent()
+    one.wait()
+    assert one.status == "stopped"
+    one.start().failed()
+    one.delete().silent()
+
+
+def test_kill_of_a_stopped_container(container: MakeContainer, bundle: MakeBundle) -> None:
+    """RT-KILL-02; the words are what containerd and CRI-O look for."""
+    one = container(bundle("true")).started()
+    one.wait()
+    result = one.kill("KILL")
+    assert result.status == 1
+    if one.runtime.kind != "crun":
+        assert "container not running" in result.err
+    one.kill("KILL", everything=True).silent()
+    one.kill("9", everything=True).silent()
+
+
+def test_killed_init_is_stopped_before_it_is_reaped(container: MakeContainer) -> None:
+    one = container().started()
+    os.kill(one.pid, signal.SIGKILL)
+    assert processes.until(lambda: not processes.alive(one.pid))
+    assert one.status == "stopped"
+    one.delete().silent()
+
+
+@deviates(runc="1.1 reaches the init alone")
+def test_kill_without_a_pid_namespace_reaches_all(
+    container: MakeContainer, bundle: MakeBundle
+) -> None:
+    """A-96: SIGKILL for such a container means everything in its cgroup, init dead or not."""
+    script = "setsid sleep 1000 & echo ready; exec sleep 1000"
+    one = container(bundle().shell(script).without_namespace("pid")).started()
+    one.wait_output("ready")
+    assert processes.until(lambda: len(processes.descendants()) == 2)
+    one.kill("KILL").silent()
+    assert processes.until(lambda: not processes.descendants())
+
+
+def test_other_signals_reach_the_init_alone(container: MakeContainer, bundle: MakeBundle) -> None:
+    script = """
+        setsid sleep 1000 & trap 'echo got; exit 3' USR1
+        echo ready; while :; do sleep 0.05; done
+    """
+    one = container(bundle().shell(script).without_namespace("pid")).started()
+    one.wait_output("ready")
+    one.kill("USR1").silent()
+    assert one.wait() == 3
+    assert any("1000" in processes.describe(pid) for pid in processes.descendants())
+    one.delete("--force").ok()
+
+
+def test_reused_pid_is_not_taken_for_the_container(
+    container: MakeContainer, bundle: MakeBundle
+) -> None:
+    """RT-KILL-03: what has the pid now is neither reported nor signalled."""
+    one = container(bundle("true")).started()
+    pid = one.pid
+    one.wait()
+    with open("/proc/sys/kernel/ns_last_pid", "w") as file:
+        file.write(str(pid - 1))
+    other = subprocess.Popen(["sleep", "1000"])
+    try:
+        if other.pid != pid:
+            pytest.skip("the pid was taken by somebody else")
+        assert (one.status, one.state()["pid"]) == ("stopped", 0)
+        one.kill("KILL").failed()
+        one.delete("--force").silent()
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
