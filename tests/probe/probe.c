@@ -260,6 +260,8 @@ static void surroundings(char *const *argv)
 	number("seccomp", prctl(PR_GET_SECCOMP, 0, 0, 0, 0));
 	number("scheduler", sched_getscheduler(0));
 	number("keyring", syscall(SYS_keyctl, 0, -3, 0));
+	/* Takes no capability, and the default filters of the engines refuse it. */
+	number("fixed_addresses", personality(ADDR_NO_RANDOMIZE) == -1 ? errno : 0);
 	char exe[4096];
 	ssize_t length = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	exe[length > 0 ? length : 0] = '\0';

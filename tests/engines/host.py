@@ -1,0 +1,56 @@
+"""What the engines need of the machine: programs, a cgroup to work below, a file system."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.engines.daemon import PATH
+from tests.support import cgroupfs, isolation
+
+
+def program(name: str, package: str = "") -> str:
+    """Absolute path of a program of the distribution; skips the test if it is not there."""
+    # The distribution's place first: what it packs together was made for each other.
+    found = shutil.which(name, path=f"/usr/bin:/usr/sbin:{PATH}")
+    if found is None:
+        pytest.skip(f"{package or name} is not installed (./dev test installs it)")
+    return found
+
+
+@contextmanager
+def parent_cgroup(name: str) -> Iterator[str]:
+    """A cgroup of that name in every hierarchy, for the engines' own below it; its path."""
+    mountpoints = set(cgroupfs.hierarchies().values())
+    # podman has one for all its conmons and keeps it.
+    for place in [place / part for place in mountpoints for part in (name, f"{name}/conmon")]:
+        place.mkdir()
+        for setting in ("cpuset.cpus", "cpuset.mems"):
+            # On v1 a new cpuset is empty, and no process may enter it.
+            if (place / setting).exists() and not cgroupfs.is_v2():
+                (place / setting).write_text((place.parent / setting).read_text())
+    try:
+        yield f"/{name}"
+    finally:
+        cgroupfs.remove(cgroupfs.named(name))
+
+
+def has_overlay(scratch: Path) -> bool:
+    """Whether overlayfs takes ``scratch`` for its layers (it may be an overlay itself)."""
+    parts = {name: scratch / name for name in ("lower", "upper", "work", "merged")}
+    for path in parts.values():
+        path.mkdir(parents=True)
+    data = f"lowerdir={parts['lower']},upperdir={parts['upper']},workdir={parts['work']}"
+    try:
+        isolation.mount("overlay", str(parts["merged"]), "overlay", data=data)
+    except OSError:
+        return False
+    else:
+        isolation.unmount(str(parts["merged"]))
+        return True
+    finally:
+        shutil.rmtree(scratch)

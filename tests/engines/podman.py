@@ -1,0 +1,122 @@
+"""podman with storage, state, locks and configuration of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from subprocess import DEVNULL
+from typing import IO, Any
+
+from tests.engines import image
+from tests.engines.command import execute, in_terminal
+from tests.engines.daemon import PATH
+from tests.support import isolation, leaks, processes
+from tests.support.runtime import Result
+from tests.support.terminal import PtyCommand
+
+# Podman's defaults are the highest that the kernel knows, which takes CAP_SYS_RESOURCE.
+LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
+
+CONTAINERS_CONF = """
+[containers]
+log_driver = "k8s-file"
+
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+lock_type = "file"
+runtime = "{name}"
+runtime_supports_json = ["{name}"]
+tmp_dir = "{home}/tmp"
+static_dir = "{home}/storage/libpod"
+volume_path = "{home}/storage/volumes"
+
+[engine.runtimes]
+{name} = ["{runtime}"]
+
+[network]
+network_config_dir = "{home}/networks"
+"""
+
+STORAGE_CONF = """
+[storage]
+driver = "{driver}"
+graphroot = "{home}/storage"
+runroot = "{home}/run"
+"""
+
+POLICY = '{"default": [{"type": "insecureAcceptAnything"}]}'
+
+
+class Podman:
+    """``podman(...)`` runs one command; ``run`` is ``podman run`` in the tests' own cgroup."""
+
+    def __init__(self, program: str, runtime: Path, home: Path, driver: str, cgroup: str) -> None:
+        self.program = program
+        self.cgroup = cgroup
+        self.home = home
+        self.env = {
+            "PATH": PATH,
+            "HOME": str(home),
+            "TMPDIR": str(home),
+            "CONTAINERS_CONF": str(home / "containers.conf"),
+            "CONTAINERS_STORAGE_CONF": str(home / "storage.conf"),
+        }
+        # Past that length, podman's own clean-up command refuses to run.
+        assert len(f"{home}/run") <= 50, home
+        names = {"home": home, "runtime": runtime, "name": runtime.name, "driver": driver}
+        (home / ".config/containers").mkdir(parents=True)
+        (home / ".config/containers/policy.json").write_text(POLICY)
+        (home / "containers.conf").write_text(CONTAINERS_CONF.format(**names))
+        (home / "storage.conf").write_text(STORAGE_CONF.format(**names))
+
+    def __call__(self, *args: str, stdin: int | IO[bytes] = DEVNULL) -> Result:
+        return execute([self.program, *args], self.env, self.home, stdin)
+
+    def new(self, verb: str, *args: str) -> list[str]:
+        """Arguments of ``run`` or ``create``: flags, the image's name, a command."""
+        network = () if any(word.startswith("--network") for word in args) else ("--network=none",)
+        return [verb, *LIMITS, *network, f"--cgroup-parent={self.cgroup}", *args]
+
+    def run(self, *args: str, stdin: int | IO[bytes] = DEVNULL) -> Result:
+        """``podman run``."""
+        return self(*self.new("run", *args), stdin=stdin)
+
+    def background(self, name: str, *args: str) -> None:
+        """``podman run -d``."""
+        self.run("-d", "--name", name, *args).ok()
+
+    def probe(self, *flags: str) -> dict[str, Any]:
+        """What a process in a container sees of itself."""
+        facts: dict[str, Any] = json.loads(self.run("--rm", *flags, image.NAME, "probe").ok().out)
+        return facts
+
+    def inspect(self, name: str, what: str) -> str:
+        """One field of ``podman inspect``, as a Go template names it."""
+        return self("inspect", "--format", f"{{{{{what}}}}}", name).ok().out.strip()
+
+    def pid(self, name: str) -> int:
+        return int(self.inspect(name, ".State.Pid"))
+
+    def terminal(self, *args: str) -> PtyCommand:
+        """``podman run`` in a pty of 33 rows and 101 columns."""
+        return in_terminal([self.program, *self.new("run", *args)], self.env)
+
+    def tidy(self) -> None:
+        """Remove all containers, and the mount that podman keeps after some errors."""
+        if left := self.containers():
+            self("rm", "--force", "--time", "0", *left).ok()
+        # conmon's clean-up command may still be at work, and mount it once more.
+        assert processes.until(lambda: not self._at_work()), self._at_work()
+        for target in leaks.mount_table().values():
+            if target == f"{self.home}/storage/overlay":
+                isolation.unmount(target)
+
+    def _at_work(self) -> list[str]:
+        """Those of podman and conmon below this one."""
+        lines = [processes.describe(pid) for pid in processes.descendants()]
+        return [line for line in lines if f"({self.program} " in line or "/conmon " in line]
+
+    def containers(self) -> Sequence[str]:
+        return self("ps", "--all", "--quiet", "--no-trunc").ok().out.split()
