@@ -259,8 +259,8 @@ class Cgroup:
         """
         remove_all(self.placements, self.kill if kill else None)
 
-    def hand_over(self, uid: int, gid: int) -> None:
-        """Make the container's root the owner of its v2 cgroup; nothing where v1 is in use.
+    def hand_over(self, uid: int, gid: int = -1) -> None:
+        """Change the owner of the v2 cgroup, -1: not the group; nothing where v1 is in use.
 
         Raises HostError.
         """

@@ -1,8 +1,7 @@
-"""Handing a v2 cgroup over to the container's root user (config-linux.md, cgroup ownership).
+"""Handing a v2 cgroup over to the container's user (config-linux.md, cgroup ownership).
 
-Whether to do it is the caller's decision: the container has its own cgroup namespace and
-mounts the cgroup file system writable.  Never on v1, where the owner of a directory could
-undo the limits set in it.
+Whether to do it is decided in plan/cgroup_owner.py.  Never on v1, where the owner of a
+directory could undo the limits set in it.
 """
 
 from __future__ import annotations

@@ -128,8 +128,15 @@ class Creation:
             self._make_cgroup()
 
     def _make_cgroup(self) -> None:
-        cgroup = self._prepared.cgroup
-        cgroup.create(self._prepared.resources, rootless=self._context.rootless == "true")
+        prepared = self._prepared
+        cgroup = prepared.cgroup
+        cgroup.create(prepared.resources, rootless=self._context.rootless == "true")
+        if prepared.layout.mode == "v2":
+            from ociruntime.plan.cgroup_owner import NOBODY_ELSE, cgroup_owner
+
+            owner = cgroup_owner(prepared.config)
+            if owner != NOBODY_ELSE:
+                cgroup.hand_over(owner)
         if cgroup.adopted:
             # It was there, empty: from here on its members are this container's.
             write_cgroup(self.directory, cgroup)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ociruntime.plan.cgroup_owner import NOBODY_ELSE, cgroup_owner
 from ociruntime.runtime.preparation import prepare
 
 TYPE_CHECKING = False
@@ -27,6 +28,9 @@ def host_part(
     steps = [("", f"make {context.root}/.creating-{options.id}, locked")]
     for directory in prepared.cgroup.paths.values():
         steps.append(("linux.cgroupsPath", f"make cgroup {directory}"))
+    owner = cgroup_owner(prepared.config)
+    if owner != NOBODY_ELSE and prepared.layout.mode == "v2":
+        steps.append(("", f"make user {owner} the owner of what may be delegated in it"))
     for setting in prepared.cgroup.settings(prepared.resources):
         file, value = setting.files[0]
         steps.append((setting.where, f"write {value} to {file}"))

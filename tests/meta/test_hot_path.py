@@ -63,7 +63,12 @@ OWN = {
     """,
 }
 # Depends on the version of the host's control groups.
-BY_HOST = {"cgroups.settings_v1", "cgroups.settings_v2", "cgroups.device_program"}
+BY_HOST = {
+    "cgroups.device_program",
+    "cgroups.settings_v1",
+    "cgroups.settings_v2",
+    "plan.cgroup_owner",
+}
 
 
 def loaded(arguments: list[str], log: Path) -> set[str]:
