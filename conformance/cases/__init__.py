@@ -1,0 +1,1 @@
+"""The test cases, one file for each section of the specification."""

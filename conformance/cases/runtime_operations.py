@@ -1,0 +1,252 @@
+"""runtime.md: operations."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from conformance.case import case, table
+from conformance.context import Context
+
+LONG = "a" * 1024
+
+
+@case("RT-OP-01")
+def all_operations(c: Context) -> None:
+    """create, state, start, kill and delete take a container through its life."""
+    box = c.create()
+    box.state()
+    box.start()
+    box.kill()
+    box.wait()
+    box.delete()
+
+
+@table(
+    (("RT-CREATE-01",), "create"),
+    (("RT-START-01",), "start"),
+    (("RT-KILL-01",), "kill"),
+    (("RT-DELETE-01",), "delete"),
+)
+def without_id(c: Context, verb: str) -> None:
+    """{0} without an id is an error."""
+    bundle = c.bundle().save()
+    c.failed(c.call(verb, cwd=bundle.path), "no id")
+
+
+@case("RT-CREATE-01", "BUNDLE-01")
+def without_bundle(c: Context) -> None:
+    """Create with a bundle that does not exist, or that is no bundle, is an error."""
+    empty = c.directory / "empty"
+    empty.mkdir()
+    for path in (empty, c.directory / "nowhere"):
+        result = c.call("create", "--bundle", str(path), c.id())
+        c.failed(result, "no bundle")
+
+
+@table(
+    ("empty", ""),
+    ("dots", ".."),
+    ("slash", "{0}/a"),
+    ("blank", "{0} a"),
+    ("long", LONG),
+    ids=("RT-CREATE-02", "RT-CREATE-03"),
+)
+def bad_id(c: Context, _name: str, id: str) -> None:
+    """An id that cannot be one ({0}) is refused and makes no container."""
+    box, result = c.attempt_create(c.bundle(), id=id.format(c.token))
+    c.failed(result, f"the id {box.id[:40]!r}")
+    c.containers.clear()
+    if c.root.exists():
+        entries = [path.name for path in c.root.iterdir() if not path.name.startswith(".")]
+        c.equal(entries, [], "entries in the state directory")
+
+
+@case("RT-CREATE-02", "RT-CREATE-03")
+def taken_id(c: Context) -> None:
+    """A created container whose id is asked for again can still be started."""
+    box = c.create(c.bundle("touch /out/ran", "sleep"))
+    c.failed(c.attempt_create(c.bundle(), id=box.id)[1], "an id that was taken")
+    c.containers.pop()
+    c.equal(box.status, "created", "status of the first container")
+    box.start()
+    c.until(box.file("/out/ran").exists, "the first container's program did not run")
+
+
+@case("RT-CREATE-04")
+def create_makes_container(c: Context) -> None:
+    """Create makes a container that was not there."""
+    name = c.id()
+    c.failed(c.call("state", name), "not created yet")
+    c.equal(c.create(id=name).status, "created", "status")
+
+
+@case("RT-CREATE-05")
+def properties_after_create(c: Context) -> None:
+    """Mounts, host name and kernel parameters are applied before start."""
+    bundle = c.bundle(hostname="applied", linux={"sysctl": {"kernel.msgmax": "4321"}})
+    bundle.mount("/tmp", "tmpfs", "tmpfs", "size=64k")
+    box = c.create(bundle)
+    points = [one.point for one in box.mountinfo()]
+    c.expect("/tmp" in points, "no mount on /tmp")
+    c.need_root("needs to enter the container's namespaces")
+    words = ["-t", str(box.pid), "-u", "-i", "cat"]
+    files = ["/proc/sys/kernel/hostname", "/proc/sys/kernel/msgmax"]
+    shown = c.tool("nsenter", *words, *files).out.split()
+    c.equal(shown, ["applied", "4321"], "hostname and msgmax")
+
+
+@table(
+    ("hostname", {"hostname": 5}),
+    ("args", {"process": {"args": "sleep"}}),
+    ("namespace type", {"linux": {"namespaces": [{"type": "nonsense"}]}}),
+    ("limit type", {"process": {"rlimits": [{"type": "RLIMIT_X", "soft": 1, "hard": 1}]}}),
+    ids=("RT-CREATE-07", "RT-CREATE-08"),
+)
+def unusable_property(c: Context, name: str, changes: dict[str, object]) -> None:
+    """A {0} that means nothing is an error, and there is no container."""
+    c.refused(c.bundle(**changes), f"{name} {changes}")
+
+
+@case("RT-START-02", "RT-START-03")
+def start_twice(c: Context) -> None:
+    """A second start is an error and does nothing."""
+    bundle = c.bundle("append /out/runs once", "sleep").hook("poststart")
+    box = c.started(bundle)
+    c.until(box.file("/out/runs").exists, "the program did not run")
+    hooks = bundle.words()
+    c.failed(box.attempt("start"), "the container was running")
+    c.equal(box.file("/out/runs").read_text(), "once\n", "what the program left")
+    c.equal(bundle.words(), hooks, "hooks that ran")
+    c.equal(box.state().get("pid"), box.pid, "pid")
+
+
+@case("RT-START-02", "RT-START-03")
+def start_stopped(c: Context) -> None:
+    """Start of a stopped container is an error and it stays stopped."""
+    box = c.run(c.bundle("append /out/runs once"))
+    c.failed(box.attempt("start"), "the container was stopped")
+    c.equal(box.status, "stopped", "status")
+    c.equal(box.file("/out/runs").read_text(), "once\n", "what the program left")
+
+
+@case("RT-START-02")
+def start_unknown(c: Context) -> None:
+    """Start of an unknown container is an error."""
+    c.failed(c.call("start", c.id()), "an unknown id")
+
+
+@case("RT-START-05", "CFG-PROC-01")
+def start_without_process(c: Context) -> None:
+    """Without process in the config start fails, if not already create."""
+    bundle = c.bundle()
+    del bundle.config["process"]
+    c.refused(bundle, "start without process", or_start=True)
+
+
+@case("RT-KILL-02")
+def kill_unknown(c: Context) -> None:
+    """Kill of an unknown container is an error."""
+    c.failed(c.call("kill", c.id(), "TERM"), "an unknown id")
+
+
+@case("RT-KILL-02", "RT-KILL-03")
+def kill_stopped(c: Context) -> None:
+    """Kill of a stopped container is an error and changes nothing."""
+    box = c.run(c.bundle("exit 0"))
+    c.failed(box.attempt("kill", "KILL"), "the container was stopped")
+    c.equal(box.status, "stopped", "status")
+
+
+@table(
+    ("name", "USR1", signal.SIGUSR1),
+    ("full name", "SIGUSR2", signal.SIGUSR2),
+    ("number", "1", signal.SIGHUP),
+    ("TERM", "TERM", signal.SIGTERM),
+    ("real-time", str(signal.SIGRTMIN + 3), signal.SIGRTMIN + 3),
+    ids="RT-KILL-04",
+)
+def kill_delivers(c: Context, _name: str, word: str, number: int) -> None:
+    """The signal arrives at the container's process ({0})."""
+    trapped = " ".join(str(int(one)) for one in (1, 10, 12, 15, signal.SIGRTMIN + 3))
+    box = c.started(c.bundle(f"trap /out/signals {trapped}", "sleep"))
+    notes = box.file("/out/signals")
+    c.until(lambda: notes.exists() and notes.read_text(), "the program did not run")
+    box.kill(word)
+    c.until(lambda: len(notes.read_text().split()) > 1, f"no signal arrived for {word}")
+    c.equal(notes.read_text().split(), ["ready", str(int(number))], "signals that arrived")
+
+
+@case("RT-KILL-04")
+def kill_created(c: Context) -> None:
+    """KILL ends a created container, whose program then never runs."""
+    box = c.create(c.bundle("touch /out/ran"))
+    box.kill("KILL")
+    box.wait()
+    c.equal(box.status, "stopped", "status")
+    c.expect(not box.file("/out/ran").exists(), "the program ran")
+
+
+@case("RT-DELETE-02", "RT-DELETE-03")
+def delete_running(c: Context) -> None:
+    """Delete of a running container is an error and the container goes on."""
+    box = c.started()
+    c.failed(box.attempt("delete"), "the container was running")
+    c.equal(box.status, "running", "status")
+    os.kill(box.pid, 0)
+
+
+@case("RT-DELETE-02", "RT-DELETE-03")
+def delete_created(c: Context) -> None:
+    """Delete of a created container is an error and the container can be started."""
+    box = c.create(c.bundle("touch /out/ran", "sleep"))
+    c.failed(box.attempt("delete"), "the container was created, not stopped")
+    box.start()
+    c.until(box.file("/out/ran").exists, "the program did not run")
+
+
+@case("RT-DELETE-02")
+def delete_unknown(c: Context) -> None:
+    """Delete of an unknown container is an error."""
+    c.failed(c.call("delete", c.id()), "an unknown id")
+
+
+@case("RT-DELETE-04")
+def delete_stopped(c: Context) -> None:
+    """Delete of a stopped container removes it."""
+    box = c.run(c.bundle("exit 0"))
+    box.delete()
+    c.failed(box.attempt("state"), "the container was deleted")
+
+
+@case("RT-DELETE-05")
+def delete_leaves_the_rest(c: Context) -> None:
+    """A cgroup made by others, a namespace that was joined and bind sources stay."""
+    c.need_root()
+    source = c.directory / "data"
+    source.mkdir()
+    (source / "kept").write_text("kept")
+    parent = c.make_cgroups("parent")
+    other = c.started()
+    bundle = c.bundle("exit 0").namespace("network", other.proc("ns/net"))
+    bundle.bind(source, "/tmp")
+    if not c.runtime.systemd:
+        bundle.linux["cgroupsPath"] = f"{parent}/{bundle.path.name}"
+    inode = other.namespace("net")
+    box = c.run(bundle)
+    box.delete()
+    c.expect((source / "kept").exists(), "the source of a bind mount was emptied")
+    c.equal(other.namespace("net"), inode, "network namespace")
+    for group in c.made_cgroups:
+        c.expect(group.exists(), f"{group}, the parent cgroup, was removed")
+
+
+@case("RT-DELETE-06")
+def id_again(c: Context) -> None:
+    """An id can be used again as soon as its container is deleted."""
+    name = c.id()
+    for _ in range(5):
+        box = c.create(id=name)
+        box.kill("KILL")
+        box.wait()
+        box.delete()

@@ -1,0 +1,218 @@
+"""runtime.md: scope, state of a container, query state."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+from conformance.case import case, table
+from conformance.clauses import version_key
+from conformance.context import Context
+from conformance.documents import is_semver, state_faults
+
+
+@case("RT-SCOPE-01")
+def separate_calls(c: Context) -> None:
+    """Calls that share nothing but user and root directory operate on the same container."""
+    box = c.create()
+    elsewhere = {"cwd": Path("/"), "env": {"PATH": "/usr/bin:/bin", "HOME": "/nowhere"}}
+    for words in (["state"], ["start"], ["kill", "KILL"]):
+        result = box.attempt(*words, **elsewhere)
+        c.expect(result.ok, f"{words[0]} from elsewhere: {result.complaint}")
+    box.wait()
+    c.expect(box.attempt("delete", **elsewhere).ok, "delete from elsewhere failed")
+    box.deleted = True
+
+
+@case("RT-STATE-01")
+def state_version(c: Context) -> None:
+    """ociVersion is a version number, and not one above what the runtime claims."""
+    version = c.create().state().get("ociVersion")
+    c.expect(is_semver(version), f"ociVersion is no version as of SemVer: {version!r}")
+    features = c.call("features")
+    if features.ok:
+        highest = features.json().get("ociVersionMax", "")
+        above = version_key(str(version)) > version_key(highest)
+        c.expect(not above, f"ociVersion {version} is above ociVersionMax {highest}")
+
+
+@case("RT-STATE-02", "RT-QUERY-03")
+def state_id(c: Context) -> None:
+    """The state's id is the one given to create."""
+    box = c.create()
+    c.equal(box.state().get("id"), box.id, "id")
+
+
+@case("RT-STATE-03")
+def id_is_unique(c: Context) -> None:
+    """A second container cannot have the id of the first, which is not disturbed."""
+    box = c.started()
+    pid = box.pid
+    _, result = c.attempt_create(c.bundle(), id=box.id)
+    c.containers.pop()
+    c.failed(result, "the id was taken")
+    c.equal(box.state().get("status"), "running", "status of the first container")
+    c.equal(box.state().get("pid"), pid, "pid of the first container")
+
+
+@case("RT-STATE-04", "RT-STATE-05")
+def statuses(c: Context) -> None:
+    """created after create, running after start, stopped after the end."""
+    box = c.create()
+    c.equal(box.status, "created", "after create")
+    box.start()
+    c.equal(box.status, "running", "after start")
+    box.kill()
+    box.wait()
+    c.equal(box.status, "stopped", "after the end")
+
+
+@case("RT-STATE-05")
+def stopped_by_itself(c: Context) -> None:
+    """A container whose program has ended is stopped."""
+    box = c.run(c.bundle("exit 3"))
+    c.equal(box.status, "stopped", "after exit")
+
+
+@case("RT-STATE-05")
+def stopped_before_start(c: Context) -> None:
+    """A created container whose process is killed from outside is stopped."""
+    box = c.create()
+    os.kill(box.pid, signal.SIGKILL)
+    box.wait()
+    c.equal(box.status, "stopped", "after SIGKILL to the waiting process")
+
+
+@case("RT-STATE-05")
+def creating_in_hooks(c: Context) -> None:
+    """While create is in progress, hooks are told the status creating."""
+    bundle = c.bundle().hook("createRuntime")
+    c.create(bundle)
+    notes = bundle.hooked()
+    c.expect(notes, "the createRuntime hook did not run")
+    c.equal(json.loads(notes[0]["stdin"]).get("status"), "creating", "status in the hook")
+
+
+@case("RT-STATE-06")
+def frozen_state(c: Context) -> None:
+    """A frozen container's status is a defined one, or a name that is used for that only."""
+    c.need_root()
+    box = c.started()
+    groups = box.cgroups()
+    if "freezer" in groups:
+        switch, frozen, thawed = groups["freezer"] / "freezer.state", "FROZEN", "THAWED"
+    elif (groups.get("", Path("/")) / "cgroup.freeze").exists():
+        switch, frozen, thawed = groups[""] / "cgroup.freeze", "1", "0"
+    else:
+        c.skip("the host has no freezer")
+    switch.write_text(frozen)
+    status = box.status
+    switch.write_text(thawed)
+    defined = {"creating", "created", "stopped"}
+    c.expect(status not in defined, f"a frozen running container is {status!r}")
+    c.equal(box.status, "running", "status after thawing")
+
+
+@case("RT-STATE-07")
+def state_pid(c: Context) -> None:
+    """The pid is the container's process while that lives, and none afterwards."""
+    box = c.create()
+    pid = box.state().get("pid")
+    c.equal(pid, box.pid, "pid after create")
+    c.expect(box.namespace("mnt") != os.stat("/proc/self/ns/mnt").st_ino, "pid is no container's")
+    box.start()
+    c.equal(box.state().get("pid"), pid, "pid after start")
+    program = b"/bin/probe\0"
+    c.until(lambda: box.proc("cmdline").read_bytes().startswith(program), "pid is no container's")
+    box.kill()
+    box.wait()
+    c.equal(box.state().get("pid", 0), 0, "pid after the end")
+
+
+@table(
+    ("createRuntime", False),
+    ("prestart", False),
+    ("createContainer", True),
+    ("startContainer", True),
+    ("poststart", False),
+    ids="RT-STATE-08",
+)
+def pid_in_hook(c: Context, kind: str, inside: bool) -> None:
+    """The pid in the state that a {0} hook gets is valid where the hook runs."""
+    bundle = c.bundle().hook(kind, "read=/proc/%p/comm")
+    box = c.create(bundle)
+    pid = box.pid
+    box.start()
+    notes = bundle.hooked()
+    c.expect(notes, f"the {kind} hook did not run")
+    told = json.loads(notes[0]["stdin"]).get("pid")
+    c.equal(told, 1 if inside else pid, "pid in the hook's state")
+
+
+@case("RT-STATE-09")
+def relative_bundle(c: Context) -> None:
+    """A bundle given by a relative path is absolute in the state."""
+    bundle = c.bundle()
+    box = c.create(bundle, path=bundle.path.name, cwd=bundle.path.parent)
+    c.equal(box.state().get("bundle"), str(bundle.path), "bundle")
+
+
+@case("RT-STATE-09")
+def bundle_is_working_directory(c: Context) -> None:
+    """A bundle that is the working directory is absolute in the state."""
+    bundle = c.bundle()
+    box = c.create(bundle, path=".", cwd=bundle.path)
+    c.equal(box.state().get("bundle"), str(bundle.path), "bundle")
+
+
+@case("RT-STATE-10")
+def annotations_in_state(c: Context) -> None:
+    """The state has the annotations of the config, one with an empty value among them."""
+    wanted = {"org.example.colour": "blue", "org.example.empty": ""}
+    box = c.create(c.bundle(annotations=wanted))
+    found = box.state().get("annotations")
+    c.expect(isinstance(found, dict), f"annotations is no object: {found!r}")
+    c.equal({key: found.get(key) for key in wanted}, wanted, "annotations")
+
+
+@case("RT-STATE-10")
+def no_annotations_in_state(c: Context) -> None:
+    """Without annotations in the config the state has none, or an empty object."""
+    c.equal(c.create().state().get("annotations", {}), {}, "annotations")
+
+
+@case("RT-STATE-11", "RT-QUERY-03")
+def state_schema(c: Context) -> None:
+    """The state fits the schema when created, running and stopped."""
+    box = c.create(c.bundle(annotations={"org.example.a": "b"}))
+    found = {"created": state_faults(box.state())}
+    box.start()
+    found["running"] = state_faults(box.state())
+    box.kill()
+    box.wait()
+    found["stopped"] = state_faults(box.state())
+    faults = [f"{status}: {fault}" for status, all in found.items() for fault in all]
+    c.expect(not faults, "; ".join(faults))
+
+
+@case("RT-QUERY-01")
+def state_without_id(c: Context) -> None:
+    """State without an id is an error."""
+    c.failed(c.call("state"), "no id")
+
+
+@case("RT-QUERY-02")
+def state_of_unknown(c: Context) -> None:
+    """State of an unknown container is an error and prints no state."""
+    result = c.failed(c.call("state", c.id()), "an unknown id")
+    c.expect('"status"' not in result.out, f"printed a state: {result.out!r}")
+
+
+@case("RT-QUERY-02", "RT-DELETE-04")
+def state_after_delete(c: Context) -> None:
+    """A deleted container is unknown."""
+    box = c.create()
+    box.delete("--force")
+    c.failed(box.attempt("state"), "the container was deleted")

@@ -1,0 +1,135 @@
+"""The command ``oci-conformance``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from conformance import __version__
+from conformance.case import Case, discover
+from conformance.clauses import registry
+from conformance.driver import PATH, Runtime, identify
+from conformance.program import NoProbe, probe_path
+from conformance.report import text
+from conformance.runner.outcome import Outcome
+from conformance.runner.pool import Pool, Settings
+from conformance.runner.versions import accepted
+
+LEVELS = {
+    "must": {"MUST", "MUST NOT", "REQUIRED"},
+    "should": {"MUST", "MUST NOT", "REQUIRED", "SHOULD", "SHOULD NOT"},
+    "all": None,
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """All options."""
+    made = argparse.ArgumentParser(
+        prog="oci-conformance",
+        description="Test OCI runtimes against the runtime specification 1.3, clause by clause.",
+    )
+    add = made.add_argument
+    add("--version", action="version", version=f"oci-conformance {__version__}")
+    add("--runtime", action="append", default=[], metavar="PATH",
+        help="program to test; may be given several times")
+    add("--option", action="append", default=[], metavar="OPTION",
+        help="global option for the runtimes, as --option=--systemd-cgroup")
+    add("--filter", action="append", default=[], metavar="TEXT",
+        help="only cases with that in section::name or with a clause that begins so")
+    add("--level", choices=sorted(LEVELS), default="all", help="only clauses of that weight")
+    add("--list", action="store_true", help="show the cases and do nothing")
+    add("-x", "--exitfirst", action="store_true", help="stop at the first failure")
+    add("-v", "--verbose", action="store_true", help="a line for each case")
+    add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="cases at a time")
+    add("--timeout", type=float, default=40, metavar="SECONDS", help="limit for a case")
+    add("--command-timeout", type=float, default=15, metavar="SECONDS",
+        help="limit for a single command of the runtime")
+    add("--keep", action="store_true", help="keep bundles and outputs")
+    return made
+
+
+def selected(cases: Sequence[Case], filters: Sequence[str], level: str) -> list[Case]:
+    """Cases that any filter fits and that are about a clause of the level."""
+    levels = LEVELS[level]
+    found = []
+    for one in cases:
+        if levels is not None and not any(registry()[id].level in levels for id in one.clauses):
+            continue
+        if filters and not any(_fits(one, word) for word in filters):
+            continue
+        found.append(one)
+    return found
+
+
+def _fits(case: Case, word: str) -> bool:
+    return word in case.path or any(id.startswith(word) for id in case.clauses)
+
+
+def find_runtime(word: str, options: Sequence[str]) -> Runtime:
+    """A program by path or name; raises SystemExit."""
+    found = shutil.which(word, path=f"{os.environ.get('PATH', '')}:{PATH}")
+    if found is None:
+        raise SystemExit(f"oci-conformance: no program {word}")
+    path = Path(found).absolute()
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    return identify(path, done.stdout, options)
+
+
+def show(cases: Sequence[Case]) -> None:
+    """One line for each case."""
+    for one in cases:
+        print(f"{one.path}  {' '.join(one.clauses)}\n    {one.text}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0: nothing failed; 1: something did; 2: wrong usage."""
+    options = parser().parse_args(arguments)
+    cases = selected(discover(), options.filter, options.level)
+    if options.list:
+        show(cases)
+        return 0
+    if not options.runtime:
+        parser().error("--runtime is needed")
+    if not cases:
+        raise SystemExit("oci-conformance: no case fits")
+    runtimes = [find_runtime(word, options.option) for word in options.runtime]
+    try:
+        probe = probe_path()
+    except NoProbe as error:
+        raise SystemExit(f"oci-conformance: {error}") from None
+    settings = Settings(
+        probe=probe,
+        jobs=max(1, options.jobs),
+        timeout=options.timeout,
+        command_timeout=options.command_timeout,
+        stop_at_first=options.exitfirst,
+        keep=options.keep,
+    )
+    runtimes = accepted(runtimes, settings)
+    outcomes = execute(cases, runtimes, settings, options.verbose)
+    print(text.summary(outcomes, runtimes))
+    return 1 if any(one.bad for one in outcomes) else 0
+
+
+def execute(
+    cases: Sequence[Case], runtimes: Sequence[Runtime], settings: Settings, verbose: bool
+) -> list[Outcome]:
+    """Run all with progress on standard error."""
+    pairs = [(case, runtime) for runtime in runtimes for case in cases]
+    progress = text.Progress(len(pairs), verbose)
+    pool = Pool(settings)
+    outcomes = []
+    try:
+        for outcome in pool.run(pairs, progress.begun):
+            progress.ended(outcome)
+            outcomes.append(outcome)
+    finally:
+        progress.finish()
+        if settings.keep:
+            print(f"kept: {pool.directory}", file=sys.stderr)
+    return outcomes

@@ -1,0 +1,270 @@
+"""What a case works with: bundles, the runtime, the probe, judgements."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from conformance import cgroups, surroundings, template
+from conformance.bundle import Bundle, Json, words_of
+from conformance.case import Failed, Skipped
+from conformance.container import Container
+from conformance.driver import Result, Runtime, Shell
+from conformance.host import Host
+
+
+class Context:
+    """One case on one runtime.  ``directory`` is scratch space, ``token`` unique on the host."""
+
+    def __init__(
+        self, runtime: Runtime, directory: Path, probe: Path, version: str, seconds: float
+    ) -> None:
+        self.runtime = runtime
+        self.directory = directory
+        self.probe_program = probe
+        self.version = version
+        self.host = Host()
+        self.token = directory.name
+        self.root = directory / "state"
+        self.shell = Shell(directory, seconds)
+        self.containers: list[Container] = []
+        self.made_cgroups: list[Path] = []
+        self.left: list[str] = []
+        self.before = surroundings.snapshot(self.root, self.token)
+        self._count = 0
+
+    # --- bundles and ids ---
+
+    def id(self) -> str:
+        """A fresh container id."""
+        self._count += 1
+        return f"{self.token}-{self._count}"
+
+    def cgroups_path(self, name: str) -> str | None:
+        """``linux.cgroupsPath`` for that name as this runtime is driven."""
+        if not self.host.root:
+            return None
+        return f":conformance:{name}" if self.runtime.systemd else f"/{name}"
+
+    def bundle(self, *actions: str, **changes: Any) -> Bundle:
+        """A bundle on the plainest config, see ``template.config``.
+
+        ``actions``: what the probe is to do, by default sleep.  ``changes`` are laid over the
+        config: objects member by member, lists replaced, ABSENT removes.
+        """
+        name = self.id()
+        path = self.directory / name
+        path.mkdir()
+        config = template.config(self.version, self.cgroups_path(name), not self.host.root)
+        bundle = Bundle(path, self.probe_program, config)
+        if actions:
+            bundle.does(*actions)
+        return bundle.change(**changes)
+
+    # --- the runtime ---
+
+    def call(self, *words: str, **options: Any) -> Result:
+        """``RUNTIME --root ROOT WORDS...``, whatever comes of it; options as of Shell.run."""
+        command = [str(self.runtime.path), "--root", str(self.root), *self.runtime.options]
+        return self.shell.run([*command, *words], **options)
+
+    def attempt_create(
+        self,
+        bundle: Bundle | None = None,
+        *options: str,
+        id: str | None = None,
+        path: str | None = None,
+        **more: Any,
+    ) -> tuple[Container, Result]:
+        """Create, whatever comes of it.
+
+        ``options`` go before the id; ``path`` is the word for the bundle if not its absolute
+        path; ``more`` are options of Shell.run.
+        """
+        bundle = (bundle or self.bundle()).save()
+        box = Container(self, bundle.path.name if id is None else id, bundle)
+        self.containers.append(box)
+        pid_file = self.directory / f"{len(self.containers)}.pid"
+        words = ["create", "--bundle", path or str(bundle.path), "--pid-file", str(pid_file)]
+        result = self.call(*words, *options, box.id, outputs=box.outputs, **more)
+        box.remember(result, pid_file)
+        return box, result
+
+    def create(
+        self, bundle: Bundle | None = None, *options: str, id: str | None = None, **more: Any
+    ) -> Container:
+        """Create; must succeed.  Containers need not be deleted: the context does it."""
+        box, result = self.attempt_create(bundle, *options, id=id, **more)
+        if not result.ok:
+            self.fail(f"create failed ({result.status}): {result.complaint}")
+        return box
+
+    def started(self, bundle: Bundle | None = None, *options: str, **more: Any) -> Container:
+        """Create and start; both must succeed."""
+        box = self.create(bundle, *options, **more)
+        box.start()
+        return box
+
+    def run(self, bundle: Bundle, *options: str, **more: Any) -> Container:
+        """Create, start and wait for the end; ``exit_status``, ``out``, ``reports`` tell it."""
+        box = self.started(bundle, *options, **more)
+        box.wait()
+        return box
+
+    def probe(self, bundle: Bundle | None = None, *asks: str, **more: Any) -> Json:
+        """Facts of the program in a container, with files asked for.
+
+        ``asks``: ``stat=PATH``, ``read=PATH``, ``list=PATH``, ``open=r:PATH`` (or w, b).
+        """
+        bundle = bundle or self.bundle()
+        bundle.args(template.PROBE, "facts", *asks)
+        box = self.run(bundle, **more)
+        if not box.reports:
+            self.fail(f"the program printed no facts (status {box.exit_status}): {box.err[-300:]}")
+        return box.reports[0]
+
+    def refused(self, bundle: Bundle, what: str, *, or_start: bool = False) -> Result:
+        """Create must fail and leave nothing; ``what`` is what should be refused.
+
+        ``or_start``: a failing start will do as well.
+        """
+        box, result = self.attempt_create(bundle)
+        if result.ok and or_start:
+            result = box.attempt("start")
+            if not result.ok:
+                return result
+        if result.ok:
+            self.fail(f"accepted: {what}")
+        box.deleted = True
+        if box.attempt("state").ok:
+            self.left.append(f"container of a failed create: {what}")
+            box.deleted = False
+        return result
+
+    # --- judgements ---
+
+    def fail(self, message: str) -> NoReturn:
+        """The clause does not hold."""
+        raise Failed(message)
+
+    def skip(self, reason: str) -> NoReturn:
+        """The host cannot show it."""
+        raise Skipped(reason)
+
+    def expect(self, condition: object, message: str) -> None:
+        """Fail with the message unless the condition holds."""
+        if not condition:
+            raise Failed(message)
+
+    def equal(self, actual: object, wanted: object, what: str) -> None:
+        """Fail unless both are the same."""
+        if actual != wanted:
+            raise Failed(f"{what}: {actual!r} instead of {wanted!r}")
+
+    def failed(self, result: Result, what: str) -> Result:
+        """Fail unless the command reported an error."""
+        if result.ok:
+            raise Failed(f"{result.verb} reported no error: {what}")
+        return result
+
+    def until(self, condition: Callable[[], object], message: str, seconds: float = 5) -> None:
+        """Wait until the condition holds."""
+        limit = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > limit:
+                raise Failed(message)
+            time.sleep(0.01)
+
+    # --- what the host must have ---
+
+    def need_root(self, why: str = "needs root") -> None:
+        """Skip for ordinary users."""
+        if not self.host.root:
+            self.skip(why)
+
+    def need_kernel(self, major: int, minor: int) -> None:
+        """Skip on older kernels."""
+        if self.host.kernel < (major, minor):
+            self.skip(f"needs Linux {major}.{minor}")
+
+    def need_controller(self, name: str, *modes: str) -> None:
+        """Skip without that cgroup controller, or if cgroups are in none of the modes."""
+        self.need_root("needs control groups to write to")
+        if modes and self.host.cgroup_mode not in modes:
+            self.skip(f"needs control groups {' or '.join(modes)}")
+        if name not in self.host.controllers:
+            self.skip(f"the host has no {name} controller")
+
+    def need_capability(self, number: int, name: str) -> None:
+        """Skip where the kit itself has not that capability."""
+        if not self.host.capabilities >> number & 1:
+            self.skip(f"the host gives no {name}")
+
+    # --- the host ---
+
+    def tool(self, *words: str, stdin: bytes = b"", may_fail: bool = False) -> Result:
+        """Run a program of the host; skip if it is not there or fails."""
+        path = shutil.which(words[0], path="/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin")
+        if path is None:
+            self.skip(f"needs {words[0]}")
+        result = self.shell.run([path, *words[1:]], stdin=stdin)
+        if not result.ok and not may_fail:
+            self.skip(f"cannot prepare the host: {' '.join(words)}: {result.complaint}")
+        return result
+
+    def probe_on_host(self, *actions: str, before: Callable[[], None] | None = None) -> Result:
+        """Run the probe outside of containers, in the namespaces that the runtime has."""
+        words = words_of(actions or ["facts"])
+        return self.shell.run([str(self.probe_program), *words], before=before)
+
+    def make_cgroups(self, name: str) -> str:
+        """Make a cgroup in all hierarchies, removed at the end; its path, made unique."""
+        self.need_root("needs control groups to write to")
+        path = f"{self.token}-{name}"
+        for hierarchy in cgroups.hierarchies():
+            made = hierarchy.point / path
+            made.mkdir()
+            self.made_cgroups.append(made)
+            # A new v1 cpuset is of no use until it has both.
+            for file in ("cpuset.cpus", "cpuset.mems"):
+                if hierarchy.version == 1 and (made / file).exists():
+                    (made / file).write_text((hierarchy.point / file).read_text())
+        return f"/{path}"
+
+    # --- the end ---
+
+    def finish(self) -> list[str]:
+        """Delete what is there; gives what the runtime left behind, and clears it away."""
+        for box in self.containers:
+            if not box.deleted and self._knows(box):
+                try:
+                    result = box.attempt("delete", "--force")
+                except Failed as failure:
+                    self.left.append(f"container {box.id}: {failure}")
+                    continue
+                if not result.ok:
+                    self.left.append(f"container {box.id}: delete --force: {result.complaint}")
+        self._remove_cgroups()
+        self.left += surroundings.settled_difference(self.before, self.root, self.token)
+        surroundings.clear(self.before, self.root, self.token)
+        return self.left
+
+    def _knows(self, box: Container) -> bool:
+        try:
+            return box.attempt("state").ok
+        except Failed:
+            return True
+
+    def _remove_cgroups(self) -> None:
+        for path in reversed(self.made_cgroups):
+            for _ in range(100):
+                try:
+                    path.rmdir()
+                    break
+                except FileNotFoundError:
+                    break
+                except OSError:
+                    time.sleep(0.02)

@@ -1,0 +1,95 @@
+"""What the host can show: facts that decide which cases are possible."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+
+from conformance import cgroups
+
+
+class Host:
+    """Looked up when first asked for."""
+
+    @cached_property
+    def root(self) -> bool:
+        """Whether the kit runs as root of the initial user namespace."""
+        first = Path("/proc/self/uid_map").read_text().split()
+        return os.geteuid() == 0 and first[:2] == ["0", "0"] and int(first[2]) > 1 << 31
+
+    @cached_property
+    def kernel(self) -> tuple[int, int]:
+        """Major and minor."""
+        major, minor = os.uname().release.split(".")[:2]
+        return int(major), int("".join(filter(str.isdigit, minor)))
+
+    @cached_property
+    def cgroup_mode(self) -> str:
+        """``v1``, ``hybrid``, ``v2`` or ``none``."""
+        return cgroups.mode()
+
+    @cached_property
+    def controllers(self) -> frozenset[str]:
+        """All that are mounted, whatever the version."""
+        return frozenset().union(*(one.controllers for one in cgroups.hierarchies()))
+
+    @cached_property
+    def capabilities(self) -> int:
+        """The permitted set as a mask."""
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("CapPrm:"):
+                return int(line.split()[1], 16)
+        return 0
+
+    @cached_property
+    def filesystems(self) -> frozenset[str]:
+        """Types that the kernel knows at the moment."""
+        lines = Path("/proc/filesystems").read_text().splitlines()
+        return frozenset(line.split()[-1] for line in lines)
+
+    @cached_property
+    def security_modules(self) -> frozenset[str]:
+        """``apparmor``, ``selinux``..."""
+        try:
+            return frozenset(Path("/sys/kernel/security/lsm").read_text().split(","))
+        except OSError:
+            found = {"selinux": Path("/sys/fs/selinux/enforce"),
+                     "apparmor": Path("/sys/kernel/security/apparmor/profiles")}
+            return frozenset(name for name, path in found.items() if path.exists())
+
+    @cached_property
+    def resctrl(self) -> bool:
+        """Whether the file system of resource control is mounted."""
+        return Path("/sys/fs/resctrl/schemata").exists()
+
+    @cached_property
+    def page_sizes(self) -> frozenset[str]:
+        """Huge page sizes as control groups name them: ``2MB``."""
+        names = [path.name for path in Path("/sys/kernel/mm/hugepages").glob("hugepages-*kB")]
+        sizes = [int(name.removeprefix("hugepages-").removesuffix("kB")) for name in names]
+        return frozenset(_size_name(size) for size in sizes)
+
+    @cached_property
+    def nodes(self) -> frozenset[int]:
+        """NUMA nodes."""
+        names = [path.name for path in Path("/sys/devices/system/node").glob("node[0-9]*")]
+        return frozenset(int(name.removeprefix("node")) for name in names)
+
+    def describe(self) -> dict[str, str]:
+        """For reports."""
+        return {
+            "kernel": os.uname().release,
+            "machine": os.uname().machine,
+            "cgroups": self.cgroup_mode,
+            "controllers": " ".join(sorted(self.controllers)),
+            "user": "root" if self.root else str(os.geteuid()),
+        }
+
+
+def _size_name(kibibytes: int) -> str:
+    for unit in ("KB", "MB"):
+        if kibibytes < 1024:
+            return f"{kibibytes}{unit}"
+        kibibytes //= 1024
+    return f"{kibibytes}GB"

@@ -1,0 +1,65 @@
+"""Kernel calls that keep a case's doings from the rest of the host."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWNET = 0x40000000
+MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC = 1, 32, 4096, 16384
+MS_UNBINDABLE, MS_PRIVATE, MS_SLAVE, MS_SHARED = 1 << 17, 1 << 18, 1 << 19, 1 << 20
+MNT_DETACH = 2
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG = 1
+_PR_CAPBSET_DROP = 24
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def become_subreaper() -> None:
+    """Orphans below become this process's children."""
+    _check(_LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "child subreaper")
+
+
+def die_with_parent() -> None:
+    """End by SIGKILL when the parent ends."""
+    _check(_LIBC.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0), "parent-death signal")
+
+
+def drop_from_bounding_set(capability: int) -> None:
+    """For this process and its children."""
+    _check(_LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0), "bounding set")
+
+
+def unshare(flags: int) -> None:
+    """Leave namespaces; raises OSError."""
+    _check(_LIBC.unshare(flags), "unshare")
+
+
+def mount(
+    source: str, target: str, fstype: str | None = None, flags: int = 0, data: str | None = None
+) -> None:
+    """mount(2); raises OSError."""
+    words = [None if word is None else word.encode() for word in (source, target, fstype, data)]
+    result = _LIBC.mount(words[0], words[1], words[2], ctypes.c_ulong(flags), words[3])
+    _check(result, f"mount on {target}")
+
+
+def unmount(target: str) -> None:
+    """Detach; raises OSError."""
+    _check(_LIBC.umount2(target.encode(), MNT_DETACH), f"unmount {target}")
+
+
+def separate() -> None:
+    """Own mount, network, host-name and IPC namespaces: what leaks ends with this process."""
+    unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC)
+    mount("none", "/", None, MS_REC | MS_PRIVATE)

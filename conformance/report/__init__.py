@@ -1,0 +1,1 @@
+"""Outcomes in the formats of people and of machines."""

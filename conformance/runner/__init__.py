@@ -1,0 +1,1 @@
+"""Running cases: selection, one process for each, outcomes."""

@@ -1,0 +1,42 @@
+"""Which versions of the specification a runtime takes in a config at all.
+
+A case's config says the version in which its clauses appeared.  A runtime that refuses
+configs of that version would fail all of them for this one reason, so it gets the highest
+version that it takes; CFG-VER-03 and FEAT-06 are about the refusal itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from conformance.case import Case, Skipped
+from conformance.clauses import registry, version_key
+from conformance.context import Context
+from conformance.driver import Runtime
+from conformance.runner.outcome import SKIP
+from conformance.runner.pool import Pool, Settings
+
+
+def known_versions() -> list[str]:
+    """All that clauses refer to, the earliest first."""
+    return sorted({clause.since for clause in registry().values()}, key=version_key)
+
+
+def _try_all(c: Context) -> None:
+    taken = []
+    for version in known_versions():
+        box, result = c.attempt_create(c.bundle(ociVersion=version))
+        if result.ok:
+            taken.append(version)
+        else:
+            box.deleted = True
+    raise Skipped(" ".join(taken))
+
+
+def accepted(runtimes: Sequence[Runtime], settings: Settings) -> list[Runtime]:
+    """The same runtimes, with the versions that they take."""
+    case = Case("versions", "", ("CFG-VER-03",), "which versions are taken", _try_all)
+    outcomes = Pool(replace(settings, keep=False)).run([(case, one) for one in runtimes])
+    taken = {one.runtime: one.message.split() for one in outcomes if one.status == SKIP}
+    return [replace(one, versions=tuple(taken.get(one.label, ()))) for one in runtimes]

@@ -1,0 +1,126 @@
+"""One case in a process of its own: isolated, limited in time, cleaned up after."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+import traceback
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from conformance import children, isolation
+from conformance.case import Case, Failed, Skipped
+from conformance.context import Context
+from conformance.driver import Result, Runtime
+from conformance.runner.outcome import ERROR, FAIL, PASS, SKIP, Outcome
+
+# For putting the host right again after the case's own time is over.
+CLEANUP_SECONDS = 25.0
+OUTPUT_KEPT = 2000
+
+
+class TimeIsUp(BaseException):
+    """The case has had its time; cases do not catch this."""
+
+
+def _alarm(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise TimeIsUp
+
+
+def run(
+    case: Case, runtime: Runtime, directory: Path, probe: Path, limits: tuple[float, float]
+) -> Outcome:
+    """Run the case in this process, which is good for nothing else afterwards.
+
+    ``limits``: seconds for the case, seconds for one command of the runtime.
+    """
+    outcome = Outcome(runtime.label, case.path, case.clauses, PASS)
+    started = time.monotonic()
+    signal.signal(signal.SIGALRM, _alarm)
+    children.install()
+    isolation.become_subreaper()
+    if os.geteuid() == 0:
+        isolation.separate()
+    directory.mkdir(mode=0o755)
+    version = runtime.config_version(case.since)
+    context = Context(runtime, directory, probe, version, limits[1])
+    try:
+        signal.setitimer(signal.ITIMER_REAL, limits[0])
+        _call(case, context, outcome, limits[0])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, CLEANUP_SECONDS)
+        try:
+            outcome.left = context.finish()
+        except TimeIsUp:
+            outcome.left = [*context.left, "clearing up took too long"]
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    outcome.seconds = round(time.monotonic() - started, 3)
+    if outcome.left:
+        failed = any(not one.ok for one in context.shell.history)
+        outcome.blamed = "RT-ERR-01" if failed else "RT-DELETE-04"
+    if outcome.bad:
+        outcome.commands = [_shortened(one) for one in context.shell.history]
+    return outcome
+
+
+def _call(case: Case, context: Context, outcome: Outcome, seconds: float) -> None:
+    try:
+        case.function(context)
+    except Failed as failure:
+        outcome.status, outcome.message = FAIL, str(failure)
+    except Skipped as reason:
+        outcome.status, outcome.message = SKIP, str(reason)
+    except TimeIsUp:
+        outcome.status, outcome.message = FAIL, f"not done within {seconds:g} s"
+    except Exception as error:  # noqa: BLE001  a broken case must not hide the others
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(last.filename).name}:{last.lineno}"
+        outcome.status = ERROR
+        outcome.message = f"{type(error).__name__}: {error} ({place})"
+
+
+def _shortened(result: Result) -> dict[str, object]:
+    return {
+        "command": list(result.command),
+        "status": result.status,
+        "out": result.out[:OUTPUT_KEPT],
+        "err": result.err[:OUTPUT_KEPT],
+        "seconds": round(result.seconds, 3),
+    }
+
+
+def main(
+    case: Case,
+    runtime: Runtime,
+    directory: Path,
+    probe: Path,
+    limits: tuple[float, float],
+    reply: int,
+    keep: bool,
+) -> NoReturn:
+    """What the forked process does: run, write the outcome as JSON to ``reply``, end."""
+    try:
+        os.setsid()
+        null = os.open("/dev/null", os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        high = os.dup2(reply, 63, inheritable=False)
+        os.closerange(3, high)
+        os.closerange(high + 1, 1 << 16)
+        outcome = run(case, runtime, directory, probe, limits)
+        with os.fdopen(high, "w", encoding="utf-8", errors="backslashreplace") as file:
+            json.dump(outcome.as_json(), file)
+        if not keep:
+            shutil.rmtree(directory, ignore_errors=True)
+        os._exit(0)
+    except BaseException as error:  # noqa: BLE001  the parent learns it from the empty reply
+        try:
+            os.write(63, json.dumps({"broken": repr(error)}).encode())
+        except OSError:
+            pass
+    finally:
+        os._exit(1)

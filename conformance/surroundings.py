@@ -1,0 +1,114 @@
+"""What a case's runtime may leave behind on the host, and how it is cleared away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance import cgroups, children, isolation, mounts
+
+RUN = Path("/run")
+RESCTRL = Path("/sys/fs/resctrl")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The surroundings at one moment; all names are ready for messages."""
+
+    processes: frozenset[int]
+    cgroups: frozenset[Path]
+    mounts: frozenset[tuple[int, str]]
+    interfaces: frozenset[str]
+    entries: frozenset[Path]
+
+
+def snapshot(state_root: Path, token: str) -> Snapshot:
+    """Look around.
+
+    Mounts and interfaces are those of this process's namespaces, processes those below it;
+    cgroups and files are recognized by the token, which is part of each container's id.
+    """
+    return Snapshot(
+        frozenset(children.descendants()),
+        frozenset(cgroups.named(token)),
+        frozenset((one.id, f"{one.fstype} on {one.point}") for one in mounts.of()),
+        # Not /sys/class/net: that shows the namespace in which /sys was mounted.
+        frozenset(name for _, name in socket.if_nameindex()),
+        frozenset(_entries(state_root, token)),
+    )
+
+
+def _entries(state_root: Path, token: str) -> set[Path]:
+    found: set[Path] = set()
+    if state_root.is_dir():
+        found |= {path for path in state_root.iterdir() if not path.name.startswith(".")}
+    for place in (RUN, RUN / "user" / str(os.geteuid()), RESCTRL):
+        try:
+            found |= {path for path in place.iterdir() if token in path.name}
+        except OSError:
+            continue
+    return found
+
+
+def difference(before: Snapshot, after: Snapshot) -> list[str]:
+    """One line for each thing that is new or gone."""
+    new = after.processes - before.processes
+    found = [f"process {children.describe(pid)}" for pid in new]
+    found += [f"cgroup {path}" for path in after.cgroups - before.cgroups]
+    found += [f"mount {name}" for _, name in after.mounts - before.mounts]
+    found += [f"missing mount {name}" for _, name in before.mounts - after.mounts]
+    found += [f"network device {name}" for name in after.interfaces - before.interfaces]
+    found += [f"missing device {name}" for name in before.interfaces - after.interfaces]
+    found += [f"entry {path}" for path in after.entries - before.entries]
+    return sorted(found)
+
+
+def settled_difference(
+    before: Snapshot, state_root: Path, token: str, seconds: float = 3
+) -> list[str]:
+    """The difference that stays: ended processes and their cgroups take a moment."""
+    limit = time.monotonic() + seconds
+    while True:
+        found = difference(before, snapshot(state_root, token))
+        if not found or time.monotonic() > limit:
+            return found
+        time.sleep(0.02)
+
+
+def clear(before: Snapshot, state_root: Path, token: str) -> None:
+    """Remove by force what is new."""
+    for directory in cgroups.named(token) - before.cgroups:
+        try:
+            cgroups.thaw(directory)
+        except OSError:
+            continue
+    for _ in range(5):
+        extra = children.descendants() - before.processes
+        for directory in cgroups.named(token) - before.cgroups:
+            extra |= cgroups.processes(directory)
+        for pid in extra - {os.getpid()}:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        if not extra:
+            break
+        time.sleep(0.05)
+    known = {id for id, _ in before.mounts}
+    for one in reversed(mounts.of()):
+        if one.id not in known:
+            try:
+                isolation.unmount(one.point)
+            except OSError:
+                continue
+    cgroups.remove(cgroups.named(token) - before.cgroups)
+    for path in _entries(state_root, token) - before.entries:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
