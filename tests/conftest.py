@@ -24,6 +24,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="the OCI runtime to test (default: $OCIRUNTIME_UNDER_TEST, "
         "then .venv/bin/ociruntime, then ociruntime on PATH)",
     )
+    parser.addoption(
+        "--fuzz-seconds",
+        metavar="N",
+        type=int,
+        default=5,
+        help="how long to look for plans that the executor's reader cannot take (default: 5)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -23,7 +23,7 @@ from ociruntime.plan.plan import Operation
 from tests.support import rootfs
 from tests.support.executor import before, entered, plan_of, run
 
-pytestmark = pytest.mark.usefixtures("nothing_left")
+pytestmark = pytest.mark.usefixtures("nothing_left", "each_build")
 
 Steps = Callable[[Path], list[Operation]]
 LONG = "n" * 256

@@ -19,7 +19,7 @@ from ociruntime.plan import ops
 from tests.support import rootfs
 from tests.support.executor import READY, before, entered, plan_of, run, shell
 
-pytestmark = pytest.mark.usefixtures("nothing_left")
+pytestmark = pytest.mark.usefixtures("nothing_left", "each_build")
 
 PROC = o.mount(
     fstype="proc", source="proc", target="/proc", options=[], attributes=0, propagation=0,

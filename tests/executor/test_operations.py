@@ -29,7 +29,7 @@ from tests.support import rootfs
 from tests.support.executor import READY, Outcome, before, entered, plan_of, run, shell
 from tests.support.terminal import Terminal
 
-pytestmark = pytest.mark.usefixtures("nothing_left")
+pytestmark = pytest.mark.usefixtures("nothing_left", "each_build")
 
 PROC = o.mount(
     fstype="proc", source="proc", target="/proc", options=[], attributes=0, propagation=0,

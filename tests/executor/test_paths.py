@@ -19,7 +19,7 @@ from tests.support import rootfs
 from tests.support.executor import before, plan_of, run
 from tests.support.leaks import mount_table
 
-pytestmark = pytest.mark.usefixtures("nothing_left")
+pytestmark = pytest.mark.usefixtures("nothing_left", "each_build")
 
 NAME = "n" * 255
 CHAIN = {f"l{i}": f"l{i + 1}" for i in range(39)}

@@ -21,6 +21,7 @@ from ociruntime.plan.codec import encode
 from ociruntime.plan.plan import Operation, Plan
 
 SECONDS = 30
+program = PROGRAM  # which build is to be driven
 READY = operations.sync(stage=ops.STAGE_READY)
 
 
@@ -81,13 +82,12 @@ def shell(script: str) -> Operation:
 def run(
     plan: Plan | bytes,
     *,
-    program: Path | str = PROGRAM,
     answer: Callable[[Message, socket.socket], None] | None = None,
     prepare: Callable[[], None] | None = None,
     pass_fds: Iterable[int] = (),
     stdin: int = subprocess.DEVNULL,
 ) -> Outcome:
-    """Carry a plan out, from the start of the executor to the end of what it became.
+    """Carry a plan out by ``program``, from its start to the end of what it became.
 
     ``answer`` is called with each message but the failure and sends GO itself; ``prepare``
     runs in the child before the executor.
