@@ -90,7 +90,7 @@ def failure(operation: Operation | None, message: Message) -> RuntimeFailure:
     One that belongs to `start` has lost its values by then: only its code and its place in
     config.json were written down, and the message carries the rest.
     """
-    if operation is None or message.argument == "plan":
+    if operation is None or (message.call, message.argument) == ("read", "plan"):
         text = f"the executor could not read its plan: {_strerror(message.error)}"
         return StepError(text, errno=message.error)
     name = operation_name(operation)
