@@ -61,7 +61,7 @@ int open_real_directory(struct executor *x, const char *path);
 int open_no_link(int parent, const char *name);
 
 /* ops_program.c */
-int announce_exec(struct executor *x);
+void announce_exec(struct executor *x);
 
 /* copy_up.c */
 int copy_up(struct executor *x, int source, int target, const char *path);

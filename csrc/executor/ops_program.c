@@ -210,15 +210,15 @@ int run_wait_start(struct executor *x, struct op_wait_start *op)
 	}
 }
 
-/* So that the end without a failure report is known to be success. */
-int announce_exec(struct executor *x)
+/*
+ * So that the end without a failure report is known to be success.  A starter that was
+ * killed meanwhile has given its order all the same.
+ */
+void announce_exec(struct executor *x)
 {
-	if (x->announced)
-		return 0;
+	if (!x->announced)
+		(void)send_short(x, x->report_fd, MESSAGE_EXEC, 0, -1);
 	x->announced = true;
-	if (send_short(x, x->report_fd, MESSAGE_EXEC, 0, -1) < 0)
-		return fail(x, "sendmsg", "start gate");
-	return 0;
 }
 
 int run_exec(struct executor *x, struct op_exec *op)
@@ -226,8 +226,7 @@ int run_exec(struct executor *x, struct op_exec *op)
 	errno = EINVAL;
 	if (op->args.count == 0)
 		return fail(x, "execve", "");
-	if (announce_exec(x) < 0)
-		return -1;
+	announce_exec(x);
 	if (x->has_home)
 		op->env.items[op->env.count] = x->home; /* the list has room for one more */
 	execve(x->has_program ? x->program : op->args.items[0], op->args.items, op->env.items);
