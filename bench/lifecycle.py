@@ -95,12 +95,14 @@ def enter_mount_namespace() -> None:
 
 
 def hugetlb_as_v1() -> Path | None:
-    """Mount it for crun if this host is the kind that needs it; returns what to take away."""
+    """Mount it for crun if this host is the kind that needs it; returns what to take away.
+
+    The directory alone means nothing: a peer may have made it, in search of the hierarchy.
+    """
     place = Path("/sys/fs/cgroup/hugetlb")
-    hybrid = Path("/sys/fs/cgroup/unified/cgroup.controllers")
-    if place.exists() or not hybrid.exists() or "hugetlb" not in hybrid.read_text():
+    if os.path.ismount(place) or not os.path.ismount("/sys/fs/cgroup/unified"):
         return None
-    place.mkdir()
+    place.mkdir(exist_ok=True)
     command = ["mount", "-t", "cgroup", "-o", "hugetlb", "cgroup", str(place)]
     subprocess.run(command, check=True)
     return place
@@ -244,7 +246,8 @@ def main() -> None:
     finally:
         if hugetlb is not None:
             subprocess.run(["umount", str(hugetlb)], check=True)
-            hugetlb.rmdir()
+            if not any(hugetlb.iterdir()):
+                hugetlb.rmdir()
 
 
 if __name__ == "__main__":

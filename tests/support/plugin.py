@@ -103,15 +103,16 @@ def hugetlb_for_crun(isolated: None, pytestconfig: pytest.Config) -> Iterator[No
     """Give crun, which refuses a v2 hierarchy with a controller beside v1, what it wants."""
     path = runtime_path(pytestconfig)
     place = Path("/sys/fs/cgroup/hugetlb")
-    if path is None or kind_of(path) != "crun" or cgroupfs.is_v2() or place.exists():
+    if path is None or kind_of(path) != "crun" or cgroupfs.is_v2() or os.path.ismount(place):
         yield
         return
-    place.mkdir()
+    place.mkdir(exist_ok=True)
     isolation.mount("cgroup", str(place), "cgroup", data="hugetlb")
     cgroupfs.hierarchies.cache_clear()
     yield
     isolation.unmount(str(place))
-    place.rmdir()
+    if not any(place.iterdir()):
+        place.rmdir()
 
 
 @pytest.fixture(scope="session")
