@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance import clauses
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from conformance.context import Context
 
 Function = Callable[..., None]
+F = TypeVar("F", bound=Function)
 
 
 class Failed(Exception):
@@ -72,14 +73,14 @@ def _register(function: Function, ids: Sequence[str], options: dict[str, Any], r
     REGISTERED.append(Case(name, section, tuple(ids), text.splitlines()[0], call, **options))
 
 
-def case(*ids: str, exclusive: bool = False, timeout: float | None = None) -> Any:
+def case(*ids: str, exclusive: bool = False, timeout: float | None = None) -> Callable[[F], F]:
     """Make a function of one argument, the context, the case of these clauses.
 
     ``exclusive``: changes or counts something that all processes of the host share.
     ``timeout``: seconds, where the runner's limit is not right.
     """
 
-    def register(function: Function) -> Function:
+    def register(function: F) -> F:
         _register(function, ids, {"exclusive": exclusive, "timeout": timeout}, None)
         return function
 
@@ -88,7 +89,7 @@ def case(*ids: str, exclusive: bool = False, timeout: float | None = None) -> An
 
 def table(
     *rows: Sequence[Any], ids: str | Sequence[str] = (), exclusive: bool = False
-) -> Callable[[Function], Function]:
+) -> Callable[[F], F]:
     """Make one case of each row: its members are the function's arguments after the context.
 
     The first member becomes part of the name.  ``ids`` are the clauses of all rows, and may
@@ -97,7 +98,7 @@ def table(
     """
     common = (ids,) if isinstance(ids, str) else tuple(ids)
 
-    def register(function: Function) -> Function:
+    def register(function: F) -> F:
         for row in rows:
             if common:
                 own, arguments = tuple(id.format(*row) for id in common), row

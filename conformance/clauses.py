@@ -61,5 +61,5 @@ def registry() -> dict[str, Clause]:
 
 def version_key(version: str) -> tuple[int, ...]:
     """``1.0.2`` -> (1, 0, 2); pre-release and build parts do not count."""
-    plain = version.split("+")[0].split("-")[0]
+    plain = version.partition("+")[0].partition("-")[0]
     return tuple(int(part) if part.isdigit() else 0 for part in plain.split("."))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from conformance import __version__
 from conformance.case import Case, discover
@@ -35,20 +38,40 @@ def parser() -> argparse.ArgumentParser:
     )
     add = made.add_argument
     add("--version", action="version", version=f"oci-conformance {__version__}")
-    add("--runtime", action="append", default=[], metavar="PATH",
-        help="program to test; may be given several times")
-    add("--option", action="append", default=[], metavar="OPTION",
-        help="global option for the runtimes, as --option=--systemd-cgroup")
-    add("--filter", action="append", default=[], metavar="TEXT",
-        help="only cases with that in section::name or with a clause that begins so")
+    add(
+        "--runtime",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="program to test; may be given several times",
+    )
+    add(
+        "--option",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="global option for the runtimes, as --option=--systemd-cgroup",
+    )
+    add(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="only cases with that in section::name or with a clause that begins so",
+    )
     add("--level", choices=sorted(LEVELS), default="all", help="only clauses of that weight")
     add("--list", action="store_true", help="show the cases and do nothing")
     add("-x", "--exitfirst", action="store_true", help="stop at the first failure")
     add("-v", "--verbose", action="store_true", help="a line for each case")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="cases at a time")
     add("--timeout", type=float, default=40, metavar="SECONDS", help="limit for a case")
-    add("--command-timeout", type=float, default=15, metavar="SECONDS",
-        help="limit for a single command of the runtime")
+    add(
+        "--command-timeout",
+        type=float,
+        default=15,
+        metavar="SECONDS",
+        help="limit for a single command of the runtime",
+    )
     add("--keep", action="store_true", help="keep bundles and outputs")
     return made
 
@@ -81,7 +104,8 @@ def find_runtime(word: str, options: Sequence[str]) -> Runtime:
 
 
 def show(cases: Sequence[Case]) -> None:
-    """One line for each case."""
+    """Name, clauses and text of each case."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for one in cases:
         print(f"{one.path}  {' '.join(one.clauses)}\n    {one.text}")
 
@@ -116,12 +140,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if any(one.bad for one in outcomes) else 0
 
 
+def _stop(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
 def execute(
     cases: Sequence[Case], runtimes: Sequence[Runtime], settings: Settings, verbose: bool
 ) -> list[Outcome]:
     """Run all with progress on standard error."""
     pairs = [(case, runtime) for runtime in runtimes for case in cases]
     progress = text.Progress(len(pairs), verbose)
+    signal.signal(signal.SIGTERM, _stop)
     pool = Pool(settings)
     outcomes = []
     try:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from conformance import cgroups, surroundings, template
 from conformance.bundle import Bundle, Json, words_of
 from conformance.case import Failed, Skipped
+from conformance.console import ConsoleSocket
 from conformance.container import Container
 from conformance.driver import Result, Runtime, Shell
 from conformance.host import Host
@@ -144,6 +145,21 @@ class Context:
             box.deleted = False
         return result
 
+    def features(self) -> Json:
+        """What ``features`` prints; skip for a runtime that does not offer it."""
+        result = self.call("features")
+        if not result.ok:
+            self.skip("the runtime has no features command")
+        document = result.json()
+        if not isinstance(document, dict):
+            self.fail(f"features is no object: {document!r}")
+        return document
+
+    def console(self) -> ConsoleSocket:
+        """A listening console socket."""
+        self._count += 1
+        return ConsoleSocket(self.directory / f"tty{self._count}")
+
     # --- judgements ---
 
     def fail(self, message: str) -> NoReturn:
@@ -249,8 +265,12 @@ class Context:
                     self.left.append(f"container {box.id}: delete --force: {result.complaint}")
         self._remove_cgroups()
         self.left += surroundings.settled_difference(self.before, self.root, self.token)
-        surroundings.clear(self.before, self.root, self.token)
+        self.clear()
         return self.left
+
+    def clear(self) -> None:
+        """Remove by force what is new on the host."""
+        surroundings.clear(self.before, self.root, self.token)
 
     def _knows(self, box: Container) -> bool:
         try:

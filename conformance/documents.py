@@ -19,9 +19,7 @@ def state_faults(state: Any) -> list[str]:
     if not isinstance(state, dict):
         return ["the state is no object"]
     faults = [
-        f"{key} is missing"
-        for key in ("ociVersion", "id", "status", "bundle")
-        if key not in state
+        f"{key} is missing" for key in ("ociVersion", "id", "status", "bundle") if key not in state
     ]
     faults += [
         f"{key} is no string: {state[key]!r}"

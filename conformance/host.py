@@ -54,8 +54,10 @@ class Host:
         try:
             return frozenset(Path("/sys/kernel/security/lsm").read_text().split(","))
         except OSError:
-            found = {"selinux": Path("/sys/fs/selinux/enforce"),
-                     "apparmor": Path("/sys/kernel/security/apparmor/profiles")}
+            found = {
+                "selinux": Path("/sys/fs/selinux/enforce"),
+                "apparmor": Path("/sys/kernel/security/apparmor/profiles"),
+            }
             return frozenset(name for name, path in found.items() if path.exists())
 
     @cached_property

@@ -30,9 +30,9 @@ def become_subreaper() -> None:
     _check(_LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "child subreaper")
 
 
-def die_with_parent() -> None:
-    """End by SIGKILL when the parent ends."""
-    _check(_LIBC.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0), "parent-death signal")
+def tell_of_parents_end(signal: int) -> None:
+    """Have the kernel send this process a signal when its parent ends."""
+    _check(_LIBC.prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0), "parent-death signal")
 
 
 def drop_from_bounding_set(capability: int) -> None:
@@ -48,7 +48,7 @@ def unshare(flags: int) -> None:
 def mount(
     source: str, target: str, fstype: str | None = None, flags: int = 0, data: str | None = None
 ) -> None:
-    """mount(2); raises OSError."""
+    """One mount call of the kernel; raises OSError."""
     words = [None if word is None else word.encode() for word in (source, target, fstype, data)]
     result = _LIBC.mount(words[0], words[1], words[2], ctypes.c_ulong(flags), words[3])
     _check(result, f"mount on {target}")

@@ -82,14 +82,10 @@ def settled_difference(
 
 def clear(before: Snapshot, state_root: Path, token: str) -> None:
     """Remove by force what is new."""
-    for directory in cgroups.named(token) - before.cgroups:
-        try:
-            cgroups.thaw(directory)
-        except OSError:
-            continue
-    for _ in range(5):
+    for _ in range(20):
         extra = children.descendants() - before.processes
         for directory in cgroups.named(token) - before.cgroups:
+            _thaw(directory)
             extra |= cgroups.processes(directory)
         for pid in extra - {os.getpid()}:
             try:
@@ -112,3 +108,11 @@ def clear(before: Snapshot, state_root: Path, token: str) -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+
+
+def _thaw(directory: Path) -> None:
+    """A runtime that was ended while it had its container frozen leaves it so."""
+    try:
+        cgroups.thaw(directory)
+    except OSError:
+        return

@@ -48,8 +48,16 @@ def config(version: str, cgroup: str | None, rootless: bool) -> Json:
         "mounts": [
             mount_entry("/proc", "proc", "proc", "nosuid", "noexec", "nodev"),
             mount_entry("/dev", "tmpfs", "tmpfs", "nosuid", "mode=755", "size=64k"),
-            mount_entry("/dev/pts", "devpts", "devpts", "nosuid", "noexec", "newinstance",
-                        "ptmxmode=0666", "mode=0620"),
+            mount_entry(
+                "/dev/pts",
+                "devpts",
+                "devpts",
+                "nosuid",
+                "noexec",
+                "newinstance",
+                "ptmxmode=0666",
+                "mode=0620",
+            ),
         ],
         "linux": {"namespaces": [{"type": kind} for kind in NAMESPACES]},
     }

@@ -31,6 +31,25 @@ def _alarm(_number: int, _frame: FrameType | None) -> NoReturn:
     raise TimeIsUp
 
 
+def _clear_up(context: Context) -> list[str]:
+    """What was left behind; takes its time, even if the case's end was ordered meanwhile."""
+    end = time.monotonic() + CLEANUP_SECONDS
+
+    def alarm(_number: int, _frame: FrameType | None) -> None:
+        if time.monotonic() >= end - 1:
+            raise TimeIsUp
+
+    signal.signal(signal.SIGALRM, alarm)
+    signal.setitimer(signal.ITIMER_REAL, CLEANUP_SECONDS)
+    try:
+        return context.finish()
+    except TimeIsUp:
+        context.clear()
+        return [*context.left, "clearing up took too long"]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def run(
     case: Case, runtime: Runtime, directory: Path, probe: Path, limits: tuple[float, float]
 ) -> Outcome:
@@ -41,6 +60,9 @@ def run(
     outcome = Outcome(runtime.label, case.path, case.clauses, PASS)
     started = time.monotonic()
     signal.signal(signal.SIGALRM, _alarm)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # Without the runner there is nobody to report to, but still everything to clear away.
+    isolation.tell_of_parents_end(signal.SIGALRM)
     children.install()
     isolation.become_subreaper()
     if os.geteuid() == 0:
@@ -50,14 +72,11 @@ def run(
     context = Context(runtime, directory, probe, version, limits[1])
     try:
         signal.setitimer(signal.ITIMER_REAL, limits[0])
-        _call(case, context, outcome, limits[0])
+        _call(case, context, outcome)
+    except TimeIsUp:
+        outcome.status, outcome.message = FAIL, f"not done within {limits[0]:g} s"
     finally:
-        signal.setitimer(signal.ITIMER_REAL, CLEANUP_SECONDS)
-        try:
-            outcome.left = context.finish()
-        except TimeIsUp:
-            outcome.left = [*context.left, "clearing up took too long"]
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        outcome.left = _clear_up(context)
     outcome.seconds = round(time.monotonic() - started, 3)
     if outcome.left:
         failed = any(not one.ok for one in context.shell.history)
@@ -67,15 +86,13 @@ def run(
     return outcome
 
 
-def _call(case: Case, context: Context, outcome: Outcome, seconds: float) -> None:
+def _call(case: Case, context: Context, outcome: Outcome) -> None:
     try:
         case.function(context)
     except Failed as failure:
         outcome.status, outcome.message = FAIL, str(failure)
     except Skipped as reason:
         outcome.status, outcome.message = SKIP, str(reason)
-    except TimeIsUp:
-        outcome.status, outcome.message = FAIL, f"not done within {seconds:g} s"
     except Exception as error:  # noqa: BLE001  a broken case must not hide the others
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(last.filename).name}:{last.lineno}"

@@ -1,0 +1,59 @@
+"""The caller's end of a console socket."""
+
+from __future__ import annotations
+
+import array
+import os
+import select
+import socket
+import time
+from pathlib import Path
+
+from conformance.case import Failed
+
+
+class ConsoleSocket:
+    """Listens at ``path``, which goes to create as ``--console-socket``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen(4)
+
+    def receive(self, seconds: float = 5) -> int:
+        """The master's descriptor; Failed if none comes or not exactly one."""
+        self._listener.settimeout(seconds)
+        try:
+            connection, _ = self._listener.accept()
+        except TimeoutError:
+            raise Failed("nobody connected to the console socket") from None
+        with connection:
+            connection.settimeout(seconds)
+            _, ancillary, _, _ = connection.recvmsg(4096, socket.CMSG_SPACE(16 * 4))
+        fds = array.array("i")
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                fds.frombytes(data[: len(data) // 4 * 4])
+        if len(fds) != 1:
+            raise Failed(f"the console socket got {len(fds)} descriptors")
+        return fds[0]
+
+
+def read_all(master: int, until: bytes = b"\n", seconds: float = 5) -> bytes:
+    """What comes out of a terminal up to ``until``, its end, or the time's end."""
+    poll = select.poll()
+    poll.register(master, select.POLLIN)
+    limit = time.monotonic() + seconds
+    found = b""
+    while until not in found and time.monotonic() < limit:
+        if not poll.poll(100):
+            continue
+        try:
+            data = os.read(master, 65536)
+        except OSError:  # EIO: nobody has the terminal open any more
+            break
+        if not data:
+            break
+        found += data
+    return found

@@ -1,0 +1,1 @@
+"""Known deviations of runtimes, one file for each version."""

@@ -1,0 +1,1 @@
+"""Sources of the static program inside the containers."""
