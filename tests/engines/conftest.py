@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.engines import host
-from tests.engines.image import Image
+from tests.engines.containerd import Containerd
+from tests.engines.docker import Docker
+from tests.engines.image import NAME, Image
 from tests.engines.podman import Podman
 from tests.support import rootfs
 from tests.support.runtime import Runtime
@@ -71,3 +73,61 @@ def podman(podman_host: Podman, nothing_left: None) -> Iterator[Podman]:
     """podman, without any container afterwards."""
     yield podman_host
     podman_host.tidy()
+
+
+@pytest.fixture(scope="session")
+def containerd_host(
+    runtime: Runtime, base: Path, image: Image, overlay: bool, cgroup: str
+) -> Iterator[Containerd]:
+    """The daemon at work, with the image."""
+    programs = host.program("containerd"), host.program("ctr", "containerd")
+    host.program("containerd-shim-runc-v2", "containerd")
+    snapshotter = "overlayfs" if overlay else "native"
+    # Where shims have their sockets, whatever the configuration says.
+    for name in ("runc", "s"):
+        Path("/run/containerd", name).mkdir(parents=True, exist_ok=True)
+    home = base / "containerd"
+    containerd = Containerd(*programs, runtime.path, home, snapshotter, cgroup)
+    try:
+        image.write_oci_archive(home / "box.tar")
+        containerd("image", "import", str(home / "box.tar")).ok()
+        yield containerd
+    finally:
+        containerd.daemon.stop()
+        host.unmount_below(home)
+
+
+@pytest.fixture
+def containerd(containerd_host: Containerd, nothing_left: None) -> Iterator[Containerd]:
+    """containerd, without any container afterwards."""
+    yield containerd_host
+    containerd_host.tidy()
+
+
+@pytest.fixture(scope="session")
+def docker_host(
+    runtime: Runtime, base: Path, image: Image, overlay: bool, cgroup: str
+) -> Iterator[Docker]:
+    """The daemon at work, with the image."""
+    programs = host.program("dockerd", "docker.io"), host.program("docker", "docker.io")
+    host.program("containerd")
+    for place in ("/run/containerd/s", "/run/docker/plugins"):
+        Path(place).mkdir(parents=True, exist_ok=True)
+    home = base / "docker"
+    docker = Docker(*programs, runtime.path, home, "overlay2" if overlay else "vfs", cgroup)
+    try:
+        image.write_docker_archive(home / "box.tar")
+        docker("load", "--input", str(home / "box.tar")).ok()
+        # The first of these mounts the host's network namespace, for good.
+        docker.run("--rm", "--network=host", NAME, "true").ok()
+        yield docker
+    finally:
+        docker.daemon.stop()
+        host.unmount_below(home)
+
+
+@pytest.fixture
+def docker(docker_host: Docker, nothing_left: None) -> Iterator[Docker]:
+    """Docker, without any container afterwards."""
+    yield docker_host
+    docker_host.tidy()

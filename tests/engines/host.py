@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.daemon import PATH
-from tests.support import cgroupfs, isolation
+from tests.support import cgroupfs, isolation, leaks
 
 
 def program(name: str, package: str = "") -> str:
@@ -37,6 +37,13 @@ def parent_cgroup(name: str) -> Iterator[str]:
         yield f"/{name}"
     finally:
         cgroupfs.remove(cgroupfs.named(name))
+
+
+def unmount_below(directory: Path) -> None:
+    """Undo what a daemon leaves mounted when it ends."""
+    for target in sorted(leaks.mount_table().values(), reverse=True):
+        if target.startswith(f"{directory}/"):
+            isolation.unmount(target)
 
 
 def has_overlay(scratch: Path) -> bool:

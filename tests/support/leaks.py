@@ -26,7 +26,7 @@ def _tree(top: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-def _entries(state_root: Path) -> frozenset[str]:
+def entries(state_root: Path) -> frozenset[str]:
     """Containers in a state root; names with a leading dot are the runtime's own."""
     if not state_root.is_dir():
         return frozenset()
@@ -51,7 +51,7 @@ def snapshot(state_root: Path, tag: str) -> Snapshot:
         mount_table(),
         frozenset(cgroupfs.named(tag)),
         _tree(Path("/run")),
-        _entries(state_root),
+        entries(state_root),
     )
 
 

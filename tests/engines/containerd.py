@@ -1,0 +1,113 @@
+"""containerd with a root, a state directory and sockets of its own, and ``ctr`` to drive it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from subprocess import DEVNULL
+from typing import IO, Any
+
+from tests.engines import image
+from tests.engines.command import execute, in_terminal
+from tests.engines.daemon import PATH, Daemon
+from tests.support import leaks, processes
+from tests.support.runtime import Result
+from tests.support.terminal import PtyCommand
+
+CONFIG = """
+version = 2
+root = "{home}/root"
+state = "{home}/state"
+disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.internal.v1.restart"]
+
+[grpc]
+address = "{home}/containerd.sock"
+
+[plugins."io.containerd.internal.v1.opt"]
+path = "{home}/opt"
+"""
+
+
+class Containerd:
+    """``containerd(...)`` is ``ctr ...``; ``run`` is ``ctr run`` with the runtime under test."""
+
+    def __init__(
+        self, daemon: str, ctr: str, runtime: Path, home: Path, snapshotter: str, cgroup: str
+    ) -> None:
+        self.home = home
+        self.cgroup = cgroup
+        self.runtime = runtime
+        self.program = ctr
+        self.env = {
+            "PATH": PATH,
+            "CONTAINERD_ADDRESS": str(home / "containerd.sock"),
+            "CONTAINERD_SNAPSHOTTER": snapshotter,
+        }
+        home.mkdir()
+        config = home / "config.toml"
+        config.write_text(CONFIG.format(home=home))
+        self.daemon = Daemon([daemon, "--config", str(config)], home / "log", self.env)
+        self.daemon.wait(lambda: self("version").status == 0)
+
+    def __call__(self, *args: str, stdin: int | IO[bytes] = DEVNULL) -> Result:
+        return execute([self.program, *args], self.env, self.home, stdin)
+
+    def new(self, name: str, *args: str) -> list[str]:
+        """Arguments of ``run``: flags, then the program; the image stands between them."""
+        at = next((i for i, word in enumerate(args) if not word.startswith("-")), len(args))
+        return [
+            "run",
+            f"--runc-binary={self.runtime}",
+            f"--runc-root={self.home}/runtime",
+            f"--cgroup={self.cgroup}/{name}",
+            *args[:at],
+            image.NAME,
+            name,
+            *args[at:],
+        ]
+
+    def run(self, name: str, *args: str, stdin: int | IO[bytes] = DEVNULL) -> Result:
+        """``ctr run``, in the foreground unless a flag says otherwise."""
+        return self(*self.new(name, *args), stdin=stdin)
+
+    def background(self, name: str, *args: str) -> None:
+        """``ctr run --detach``; what the container writes goes to ``log_of``."""
+        log = self.home / f"log-{name}"
+        log.unlink(missing_ok=True)
+        self.run(name, "--detach", f"--log-uri=file://{log}", *args).ok()
+
+    def log_of(self, name: str) -> str:
+        return (self.home / f"log-{name}").read_text()
+
+    def probe(self, *flags: str) -> dict[str, Any]:
+        """What a process in a container sees of itself."""
+        result = self.run("probe", "--rm", *flags, "probe").ok()
+        facts: dict[str, Any] = json.loads(result.out)
+        return facts
+
+    def terminal(self, name: str, *args: str) -> PtyCommand:
+        """``ctr run`` in a pty."""
+        return in_terminal([self.program, *self.new(name, *args)], self.env)
+
+    def tasks(self) -> dict[str, tuple[int, str]]:
+        """Pid and state by name."""
+        lines = self("task", "list").ok().out.splitlines()[1:]
+        fields = [line.split() for line in lines]
+        return {name: (int(pid), state) for name, pid, state in fields}
+
+    def await_state(self, name: str, state: str) -> None:
+        """Wait until the task is in that state."""
+        assert processes.until(lambda: self.tasks()[name][1] == state), self.tasks()
+
+    def tidy(self) -> None:
+        """Remove all containers; fail if the runtime or the shims have left something."""
+        if left := list(self.tasks()):
+            self("task", "delete", "--force", *left)
+        if containers := self("container", "list", "--quiet").ok().out.split():
+            self("container", "delete", *containers).ok()
+        # containerd answers before it has cleared everything away.
+        assert processes.until(lambda: not self._kept()), self._kept()
+
+    def _kept(self) -> frozenset[str]:
+        states = leaks.entries(self.home / "runtime/default")
+        return states | leaks.entries(self.home / "state/io.containerd.runtime.v2.task/default")

@@ -1,0 +1,95 @@
+"""dockerd with data, state, network and sockets of its own, and its command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from subprocess import DEVNULL
+from typing import IO, Any
+
+from tests.engines import image
+from tests.engines.command import execute, in_terminal
+from tests.engines.daemon import PATH, Daemon
+from tests.support import leaks, processes
+from tests.support.runtime import Result
+from tests.support.terminal import PtyCommand
+
+
+class Docker:
+    """``docker(...)`` is one command; ``run`` is ``docker run`` without a network."""
+
+    def __init__(
+        self, daemon: str, program: str, runtime: Path, home: Path, driver: str, cgroup: str
+    ) -> None:
+        self.home = home
+        self.program = program
+        self.env = {"PATH": PATH, "HOME": str(home), "DOCKER_HOST": f"unix://{home}/docker.sock"}
+        home.mkdir()
+        config = {
+            "hosts": [f"unix://{home}/docker.sock"],
+            "data-root": f"{home}/data",
+            "exec-root": f"{home}/exec",
+            "pidfile": f"{home}/pid",
+            "storage-driver": driver,
+            "cgroup-parent": cgroup,
+            # Nothing of the host's network is touched.
+            "bridge": "none",
+            "iptables": False,
+            "ip6tables": False,
+            "ip-forward": False,
+            "userland-proxy": False,
+            "runtimes": {"tested": {"path": str(runtime)}},
+            "default-runtime": "tested",
+        }
+        (home / "daemon.json").write_text(json.dumps(config))
+        command = [daemon, "--config-file", str(home / "daemon.json")]
+        self.daemon = Daemon(command, home / "log", self.env)
+        self.daemon.wait(lambda: self("version").status == 0)
+
+    def __call__(self, *args: str, stdin: int | IO[bytes] = DEVNULL) -> Result:
+        return execute([self.program, *args], self.env, self.home, stdin)
+
+    def new(self, *args: str) -> list[str]:
+        """Arguments of ``run``: flags, the image's name, a command."""
+        network = () if any(word.startswith("--network") for word in args) else ("--network=none",)
+        return ["run", *network, *args]
+
+    def run(self, *args: str, stdin: int | IO[bytes] = DEVNULL) -> Result:
+        """``docker run``."""
+        return self(*self.new(*args), stdin=stdin)
+
+    def background(self, name: str, *args: str) -> None:
+        """``docker run -d``."""
+        self.run("--detach", "--name", name, *args).ok()
+
+    def probe(self, *flags: str) -> dict[str, Any]:
+        """What a process in a container sees of itself."""
+        facts: dict[str, Any] = json.loads(self.run("--rm", *flags, image.NAME, "probe").ok().out)
+        return facts
+
+    def terminal(self, *args: str) -> PtyCommand:
+        """``docker run`` in a pty."""
+        return in_terminal([self.program, *self.new(*args)], self.env)
+
+    def inspect(self, name: str, what: str) -> str:
+        """One field of ``docker inspect``, as a Go template names it."""
+        return self("inspect", "--format", f"{{{{{what}}}}}", name).ok().out.strip()
+
+    def pid(self, name: str) -> int:
+        return int(self.inspect(name, ".State.Pid"))
+
+    def await_log(self, name: str, text: str) -> None:
+        """Wait until the container has written the text."""
+        assert processes.until(lambda: text in self("logs", name).ok().out), self("logs", name)
+
+    def tidy(self) -> None:
+        """Remove all containers; fail if the runtime or the shims have left something."""
+        if left := self("ps", "--all", "--quiet").ok().out.split():
+            self("rm", "--force", *left).ok()
+        # The daemon's containerd clears the bundle away after docker has answered.
+        assert processes.until(lambda: not self._kept()), self._kept()
+
+    def _kept(self) -> frozenset[str]:
+        states = leaks.entries(self.home / "exec/runtime-tested/moby")
+        tasks = self.home / "exec/containerd/daemon/io.containerd.runtime.v2.task/moby"
+        return states | leaks.entries(tasks)

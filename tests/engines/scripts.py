@@ -1,0 +1,29 @@
+"""What containers run: shell scripts, and a conversation with a shell in a terminal."""
+
+from __future__ import annotations
+
+from tests.engines.command import await_end
+from tests.support.terminal import PtyCommand
+
+WAITS_FOR_TERM = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.02; done"
+WAITS_FOR_USR1 = WAITS_FOR_TERM.replace("trap 'exit 3' TERM", "trap 'exit 9' USR1")
+MIB = 1 << 20
+
+
+def converse(command: PtyCommand) -> None:
+    """Check that a shell has the terminal, hears of its size, and brings its status home."""
+    terminal = command.terminal
+    try:
+        terminal.read_until("# ")
+        terminal.write("tty; stty size; echo e''nd\n")
+        seen = terminal.read_until("end\r")
+        assert "/dev/pts/0" in seen
+        assert "33 101" in seen
+        terminal.resize(22, 55)
+        terminal.write('until [ "$(stty size)" = "22 55" ]; do sleep 0.02; done; echo re""sized\n')
+        terminal.read_until("resized\r")
+        terminal.write("exit 5\n")
+        await_end(command.pid)
+        assert command.wait() == 5
+    finally:
+        command.close()
