@@ -30,6 +30,13 @@ def is_v2() -> bool:
     return "memory" not in hierarchies()
 
 
+def has(controller: str) -> bool:
+    """Whether the kernel offers the controller, in either version."""
+    unified = hierarchies().get("")
+    offered = (unified / "cgroup.controllers").read_text().split() if unified else []
+    return controller in hierarchies() or controller in offered
+
+
 def of_process(pid: int | str = "self") -> dict[str, Path]:
     """Directory of the process's cgroup by controller, ``""`` for v2."""
     places: dict[str, Path] = {}
