@@ -22,7 +22,7 @@ def _extend_path() -> None:
     ]
     from ociruntime.archive import use_archive
 
-    use_archive(directory)
+    use_archive(directory, "create" in sys.argv or "run" in sys.argv)
 
 
 def _start() -> int:

@@ -7,12 +7,34 @@ an installer gives them new ones.  The format is described in ociruntime/archive
 from __future__ import annotations
 
 import marshal
+import subprocess
 import sys
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 
 NAME = "modules.bin"
 WITHOUT_DOCSTRINGS = 2
+
+# Names of the modules that `create` needs, each behind those that it imports.
+ORDER = """
+import sys
+from importlib.machinery import SourceFileLoader
+sys.path.insert(0, sys.argv[1])
+load, loaded = SourceFileLoader.exec_module, []
+def note(loader, module):
+    load(loader, module)
+    loaded.append(module.__name__)
+SourceFileLoader.exec_module = note
+import ociruntime.cli.main, ociruntime.cli.create
+print(*(name for name in loaded if name.partition(".")[0] == "ociruntime"))
+"""
+
+
+def needed_by_create(directory: Path) -> list[str]:
+    """Found out by importing them, without extension modules or anything installed."""
+    command = [sys.executable, "-I", "-S", "-B", "-c", ORDER, str(directory.parent)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout.split()
 
 
 def module_name(source: Path, directory: Path) -> str:
@@ -35,6 +57,10 @@ def build(directory: Path, installed: bool) -> bytes:
         mtime = 0 if installed else int(facts.st_mtime)
         entries[name] = (source.name == "__init__.py", facts.st_size, mtime)
         codes.append(marshal.dumps(code))
+    compiled = dict(zip(entries, codes, strict=True))
+    ahead = [(name, marshal.loads(compiled[name])) for name in needed_by_create(directory)]
+    entries[""] = (False, 0, 0)
+    codes.append(marshal.dumps(ahead))
     # Offsets depend on the index's length, and that on the offsets: numbers of fixed width
     # (marshal writes an int below 2**31 in 5 bytes) make the first guess right.
     index = _index(entries, codes, 0)

@@ -18,7 +18,13 @@ from tests.support import processes
 from tests.support.plugin import TAG, MakeBundle
 
 INTERPRETER = [os.path.realpath(sys.executable), "-I", "-S", "-B", "-X", "utf8"]
-PROGRAM = Path(str(_cffi_backend.__file__)).parent / "ociruntime" / "__main__.py"
+# As __main__.py does it, but without the archive, which would hide who imports what.
+PROGRAM = f"""
+import posix, sys
+sys.path.insert(0, {str(Path(str(_cffi_backend.__file__)).parent)!r})
+from ociruntime.cli.main import main
+posix._exit(main(sys.argv[1:]))
+"""
 
 # Written in C, or as good as nothing; everything else of the standard library is too slow.
 FOREIGN = {
@@ -37,7 +43,7 @@ FOREIGN = {
 }
 # What every one of them loads of the project, and what each adds.
 COMMON = """
-    archive cli cli.args cli.main cli.options errors host host.files host.gate host.process
+    cli cli.args cli.main cli.options errors host host.files host.gate host.process
     host.store log runtime runtime.container runtime.identifier runtime.options spec
     spec.json_text spec.load spec.state
 """
@@ -95,7 +101,7 @@ class Command:
 
     def __call__(self, *arguments: str) -> tuple[set[str], set[str]]:
         """(modules of others, own modules without the leading ``ociruntime.``)."""
-        found = loaded([str(PROGRAM), "--root", str(self.root), *arguments], self.log)
+        found = loaded(["-c", PROGRAM, "--root", str(self.root), *arguments], self.log)
         own = {name for name in found if name.partition(".")[0] == "ociruntime"}
         return found - own - self.at_start, {name.partition(".")[2] for name in own} - {""}
 

@@ -1,0 +1,106 @@
+"""The archive of compiled modules: used when it fits, passed over when anything differs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import project
+
+PACKAGE = project.ROOT / "ociruntime"
+LOOK = """
+import sys
+sys.path.insert(0, {directory!r})
+from ociruntime.archive import use_archive
+use_archive({directory!r}, {ahead})
+ahead = [name for name in sys.modules if name.startswith("ociruntime.")]
+import ociruntime.cli.main
+import ociruntime.cli.create as create
+import ociruntime.plan.ops
+{extra}
+print(len(ahead), type(create.__spec__.loader).__name__ if create.__spec__ else "ahead")
+"""
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The package's Python files and their archive, in a place of their own."""
+    target = tmp_path / "ociruntime"
+    ignored = shutil.ignore_patterns("__pycache__", "*.so", "_executor", "modules.bin")
+    shutil.copytree(PACKAGE, target, ignore=ignored)
+    build(target)
+    return target
+
+
+def build(target: Path, *options: str) -> None:
+    program = project.ROOT / "tools" / "build_archive.py"
+    subprocess.run([sys.executable, str(program), str(target), *options], check=True)
+
+
+def look(package: Path, ahead: bool = False, extra: str = "") -> tuple[int, str]:
+    """(modules loaded ahead, who loaded cli.create)."""
+    code = LOOK.format(directory=str(package.parent), ahead=ahead, extra=extra)
+    command = [sys.executable, "-I", "-S", "-B", "-c", code]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    count, loader = done.stdout.split()
+    return int(count), loader
+
+
+def touch(source: Path, by: int) -> None:
+    times = source.stat()
+    os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns + by * 10**9))
+
+
+def test_modules_come_from_it(copy: Path) -> None:
+    assert look(copy) == (1, "Archive")
+
+
+def test_what_create_needs_is_loaded_ahead(copy: Path) -> None:
+    count, loader = look(copy, ahead=True)
+    assert loader == "ahead"
+    assert count > 50
+
+
+def test_loaded_ahead_is_a_module_like_others(copy: Path) -> None:
+    extra = f"""
+import ociruntime.plan, ociruntime.executor.image as image
+assert ociruntime.plan.ops is sys.modules["ociruntime.plan.ops"]
+assert image.PROGRAM == {str(copy / "executor" / "_executor")!r}
+assert ociruntime.plan.__path__ == [{str(copy / "plan")!r}]
+import ociruntime.plan.explain
+"""
+    assert look(copy, ahead=True, extra=extra)[1] == "ahead"
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_changed_source_is_read_instead(copy: Path, ahead: bool) -> None:
+    with (copy / "cli" / "create.py").open("a") as file:
+        file.write("\nCHANGED = True\n")
+    assert look(copy, ahead, "assert create.CHANGED")[1] == "SourceFileLoader"
+
+
+def test_another_time_counts_as_changed(copy: Path) -> None:
+    touch(copy / "cli" / "create.py", by=10)
+    assert look(copy)[1] == "SourceFileLoader"
+
+
+def test_installers_may_change_times(copy: Path) -> None:
+    build(copy, "--installed")
+    touch(copy / "cli" / "create.py", by=10)
+    assert look(copy)[1] == "Archive"
+
+
+def test_of_another_interpreter(copy: Path) -> None:
+    archive = copy / "modules.bin"
+    archive.write_bytes(b"\0" + archive.read_bytes()[1:])
+    assert look(copy, ahead=True) == (1, "SourceFileLoader")
+
+
+def test_missing(copy: Path) -> None:
+    (copy / "modules.bin").unlink()
+    assert look(copy, ahead=True) == (1, "SourceFileLoader")
