@@ -9,16 +9,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from conformance import __version__
+from conformance import __version__, deviations
 from conformance.case import Case, discover
 from conformance.clauses import registry
 from conformance.driver import PATH, Runtime, identify
+from conformance.host import Host
 from conformance.program import NoProbe, probe_path
-from conformance.report import text
+from conformance.report import formats, text
+from conformance.report.run import Run
 from conformance.runner.outcome import Outcome
 from conformance.runner.pool import Pool, Settings
 from conformance.runner.versions import accepted
@@ -60,6 +63,20 @@ def parser() -> argparse.ArgumentParser:
         help="only cases with that in section::name or with a clause that begins so",
     )
     add("--level", choices=sorted(LEVELS), default="all", help="only clauses of that weight")
+    add(
+        "--report",
+        action="append",
+        default=[],
+        type=formats.target,
+        metavar="FORMAT=FILE",
+        help=f"write a report: {', '.join(sorted(formats.FORMATS))}; - is standard output",
+    )
+    add(
+        "--expected",
+        metavar="FILE",
+        help="known deviations, instead of those that the kit has; none: expect a pass of all",
+    )
+    add("--write-expected", action="store_true", help="note what fails as known deviations")
     add("--list", action="store_true", help="show the cases and do nothing")
     add("-x", "--exitfirst", action="store_true", help="stop at the first failure")
     add("-v", "--verbose", action="store_true", help="a line for each case")
@@ -103,6 +120,28 @@ def find_runtime(word: str, options: Sequence[str]) -> Runtime:
     return identify(path, done.stdout, options)
 
 
+def known_deviations(runtime: Runtime, file: str | None) -> deviations.Known | None:
+    """What is known of a runtime; None for nothing.  Raises SystemExit."""
+    if file == "none":
+        return None
+    path = Path(file) if file else deviations.file_for(runtime)
+    try:
+        return deviations.load(path)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"oci-conformance: {path}: {error}") from None
+
+
+def write_expected(run: Run, file: str | None) -> None:
+    """Update the file of each runtime."""
+    for runtime in run.runtimes:
+        path = Path(file) if file else deviations.file_for(runtime)
+        found = deviations.updated(run.of(runtime.label), run.known.get(runtime.label, {}))
+        path.write_text(deviations.dump(runtime.label, found), encoding="utf-8")
+        print(f"{path}: {len(found)} known deviations", file=sys.stderr)
+
+
 def show(cases: Sequence[Case]) -> None:
     """Name, clauses and text of each case."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -111,7 +150,7 @@ def show(cases: Sequence[Case]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0: nothing failed; 1: something did; 2: wrong usage."""
+    """Exit status 0: nothing failed that was not known; 1: something did; 2: wrong usage."""
     options = parser().parse_args(arguments)
     cases = selected(discover(), options.filter, options.level)
     if options.list:
@@ -134,10 +173,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stop_at_first=options.exitfirst,
         keep=options.keep,
     )
-    runtimes = accepted(runtimes, settings)
-    outcomes = execute(cases, runtimes, settings, options.verbose)
-    print(text.summary(outcomes, runtimes))
-    return 1 if any(one.bad for one in outcomes) else 0
+    run = prepare(runtimes, settings, options.expected)
+    run.outcomes = execute(cases, run.runtimes, settings, options.verbose)
+    return finish(run, options)
+
+
+def prepare(runtimes: Sequence[Runtime], settings: Settings, expected: str | None) -> Run:
+    """A run without outcomes."""
+    found = {one.label: known_deviations(one, expected) for one in runtimes}
+    made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    known = {label: one for label, one in found.items() if one is not None}
+    return Run(accepted(runtimes, settings), [], known, Host().describe(), made)
+
+
+def finish(run: Run, options: argparse.Namespace) -> int:
+    """Write what is wanted; the exit status."""
+    order = {case.path: place for place, case in enumerate(discover())}
+    labels = [one.label for one in run.runtimes]
+    run.outcomes.sort(key=lambda one: (labels.index(one.runtime), order[one.case]))
+    for form, file in options.report:
+        formats.write(run, form, file)
+    if all(file != "-" for _, file in options.report):
+        print(text.summary(run))
+    if options.write_expected:
+        write_expected(run, options.expected)
+        return 0
+    return 1 if run.failed else 0
 
 
 def _stop(number: int, _frame: FrameType | None) -> NoReturn:

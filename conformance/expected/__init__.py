@@ -1,1 +1,1 @@
-"""Known deviations of runtimes, one file for each version."""
+"""Known deviations of runtimes, one file for each version: ``runc-1.1.5.toml``."""

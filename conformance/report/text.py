@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from typing import TextIO
 
 from conformance.case import Case
-from conformance.clauses import registry
 from conformance.driver import Runtime
-from conformance.runner.outcome import FAIL, PASS, SKIP, UNTESTED, Outcome, judge
+from conformance.report.run import Run
+from conformance.runner.outcome import ERROR, FAIL, HIDDEN, PASS, SKIP, UNTESTED, Outcome
 
 MARKS = {"pass": "ok", "fail": "FAIL", "skip": "skip", "error": "ERROR"}
 COLOURS = {"pass": "32", "fail": "31", "skip": "33", "error": "35"}
@@ -72,25 +71,37 @@ class Progress:
         self.stream.flush()
 
 
-def summary(outcomes: Sequence[Outcome], runtimes: Sequence[Runtime]) -> str:
-    """For each runtime the numbers of cases and of clauses, and the clauses that fail."""
+def dump(run: Run) -> str:
+    """The summary, after a line for each outcome."""
     lines = []
-    for runtime in runtimes:
-        own = [one for one in outcomes if one.runtime == runtime.label]
-        cases = Counter(one.status for one in own)
-        verdicts = {id: judge(id, own) for id in registry()}
-        clauses = Counter(verdict.status for verdict in verdicts.values())
-        binding = Counter(v.status for id, v in verdicts.items() if registry()[id].binding)
-        lines.append(f"{runtime.label}")
-        lines.append(f"  cases:   {_counted(cases)}")
-        lines.append(f"  clauses: {_counted(clauses)}")
-        lines.append(f"  of them MUST, MUST NOT, REQUIRED: {_counted(binding)}")
+    for one in run.outcomes:
+        shown = FAIL if one.left and one.status == PASS else one.status
+        lines.append(f"{MARKS[shown]:5} {one.runtime}  {one.case}  ({' '.join(one.clauses)})")
+        lines += [f"      {line}" for line in one.text.splitlines()]
+        lines += [f"      changed: {run.change(one)}"] if run.change(one) else []
+    return "\n".join([*lines, summary(run), ""])
+
+
+def summary(run: Run) -> str:
+    """For each runtime the numbers of cases and of clauses, the clauses that fail, changes."""
+    lines = []
+    for label, verdicts in run.verdicts.items():
+        own = run.of(label)
+        lines.append(label)
+        lines.append(f"  cases:   {_counted(Counter(one.status for one in own))}")
+        lines.append(f"  clauses: {_counted(run.counts(label))}")
+        lines.append(f"  of them MUST, MUST NOT, REQUIRED: {_counted(run.counts(label, True))}")
         failing = [id for id, verdict in verdicts.items() if verdict.status == FAIL]
         if failing:
             lines.append(f"  failing: {' '.join(failing)}")
+        if label in run.known:
+            changes = [(case, how) for (name, case), how in run.changed.items() if name == label]
+            expected = sum(1 for one in own if run.reason(one))
+            lines.append(f"  known deviations: {expected} seen, {len(changes)} changes")
+            lines += [f"    changed: {case} {how}" for case, how in changes]
     return "\n".join(lines)
 
 
 def _counted(counts: Counter[str]) -> str:
-    order = (PASS, FAIL, "error", SKIP, UNTESTED)
+    order = (PASS, FAIL, ERROR, SKIP, UNTESTED, HIDDEN)
     return ", ".join(f"{counts[what]} {what}" for what in order if counts[what]) or "none"

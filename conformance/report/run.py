@@ -1,0 +1,77 @@
+"""All that one call of the kit found out: what every report is made from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from conformance import deviations
+from conformance.clauses import registry
+from conformance.deviations import Known
+from conformance.driver import Runtime
+from conformance.runner.outcome import HIDDEN, UNTESTED, Outcome, Verdict, judge
+
+
+@dataclass
+class Run:
+    """``known``: deviations by the runtime's label; a runtime without any has no member.
+
+    ``made``: date and time of the start, UTC.  ``host``: as of ``Host.describe``.
+    """
+
+    runtimes: list[Runtime]
+    outcomes: list[Outcome]
+    known: Mapping[str, Known] = field(default_factory=dict)
+    host: Mapping[str, str] = field(default_factory=dict)
+    made: str = ""
+
+    def of(self, label: str) -> list[Outcome]:
+        """Outcomes of one runtime."""
+        return [one for one in self.outcomes if one.runtime == label]
+
+    @cached_property
+    def verdicts(self) -> dict[str, dict[str, Verdict]]:
+        """Label -> clause -> verdict, in the order of the registry."""
+        return {one.label: _verdicts(self.of(one.label)) for one in self.runtimes}
+
+    def change(self, outcome: Outcome) -> str:
+        """How it differs from what is expected of the runtime."""
+        return deviations.change(outcome, self.known.get(outcome.runtime))
+
+    def reason(self, outcome: Outcome) -> str:
+        """Why a failure is expected; empty if it is not."""
+        deviation = self.known.get(outcome.runtime, {}).get(outcome.case)
+        return deviation.reason if deviation and outcome.bad else ""
+
+    @cached_property
+    def changed(self) -> dict[tuple[str, str], str]:
+        """(label, case) -> how it differs from what is expected."""
+        found = {(one.runtime, one.case): self.change(one) for one in self.outcomes}
+        return {key: how for key, how in found.items() if how}
+
+    def counts(self, label: str, binding: bool = False) -> Counter[str]:
+        """How many clauses (of MUST, MUST NOT, REQUIRED) have which status."""
+        return Counter(
+            verdict.status
+            for id, verdict in self.verdicts[label].items()
+            if registry()[id].binding or not binding
+        )
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything is wrong that was not known."""
+        return bool(self.changed) or any(
+            one.bad for one in self.outcomes if one.runtime not in self.known
+        )
+
+
+def _verdicts(outcomes: list[Outcome]) -> dict[str, Verdict]:
+    found = {}
+    for id, clause in registry().items():
+        verdict = judge(id, outcomes)
+        if verdict.status == UNTESTED and clause.reason:
+            verdict = Verdict(HIDDEN, [clause.reason])
+        found[id] = verdict
+    return found
