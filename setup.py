@@ -9,6 +9,7 @@ are honoured, after the project's own flags.
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError
 
 EXECUTOR_SOURCES = sorted(glob("csrc/executor/*.c"))
+LIBC_SOURCES = sorted(glob("csrc/libc/*.c"))
 EXECUTOR = "ociruntime/executor/_executor"
 LAUNCHER_SOURCES = ["csrc/launcher.c", *sorted(glob("csrc/entry/*.c"))]
 LAUNCHER = "ociruntime"
@@ -39,11 +41,29 @@ RELEASE = [
     *("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"),
     *("-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack"),
 ]
+# Processors for which csrc/libc can take the C library's place, and what that needs; last on
+# the command line, because a packager's own flags may ask for parts of the C library.
+OWN_LIBC_PROCESSORS = {"aarch64", "x86_64"}
+OWN_LIBC = [
+    *("-nostdlib", "-fno-builtin", "-U_FORTIFY_SOURCE", "-mstack-protector-guard=global"),
+    *("-fno-lto", "-fno-pie", "-no-pie", "-fno-asynchronous-unwind-tables"),
+    "-Wl,-z,noseparate-code",
+]
 # gcc has no static address sanitizer.
 SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
-def compile_program(sources: list[str], target: str, flags: list[str]) -> None:
+def compile_executor(target: str, flags: list[str]) -> None:
+    """Compile the executor, without a C library where that is possible."""
+    if platform.machine() in OWN_LIBC_PROCESSORS:
+        compile_program([*EXECUTOR_SOURCES, *LIBC_SOURCES], target, flags, OWN_LIBC)
+    else:
+        compile_program(EXECUTOR_SOURCES, target, flags)
+
+
+def compile_program(
+    sources: list[str], target: str, flags: list[str], last: list[str] | None = None
+) -> None:
     """Compile and link C ``sources`` to one program, which appears whole or not at all."""
     unfinished = f"{target}.new"
     extra = [shlex.split(os.environ.get(name, "")) for name in ("CPPFLAGS", "CFLAGS", "LDFLAGS")]
@@ -53,6 +73,7 @@ def compile_program(sources: list[str], target: str, flags: list[str]) -> None:
         *("-std=c11", *WARNINGS, *flags),
         *(f"-I{directory}" for directory in INCLUDES),
         *(flag for flags in extra for flag in flags),
+        *(last or []),
         *("-o", unfinished, *sources),
     ]
     print(shlex.join(command))
@@ -67,7 +88,7 @@ class BuildPackage(build_py):
     def run(self) -> None:
         """Build."""
         super().run()
-        compile_program(EXECUTOR_SOURCES, os.path.join(self.build_lib, EXECUTOR), RELEASE)
+        compile_executor(os.path.join(self.build_lib, EXECUTOR), RELEASE)
         package = os.path.join(self.build_lib, "ociruntime")
         command = [sys.executable, "tools/build_archive.py", package, "--installed"]
         subprocess.run(command, check=True)
@@ -128,7 +149,7 @@ class BuildNative(setuptools.Command):
             output = self.output or "build/sanitize/_executor"
             compile_program(EXECUTOR_SOURCES, output, SANITIZE + STRICT)
             return
-        compile_program(EXECUTOR_SOURCES, EXECUTOR, RELEASE + STRICT)
+        compile_executor(EXECUTOR, RELEASE + STRICT)
         if self.prefix:
             launcher = os.path.join(self.prefix, "bin", LAUNCHER)
             compile_program(LAUNCHER_SOURCES, launcher, RELEASE + STRICT)

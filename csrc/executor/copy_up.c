@@ -8,7 +8,6 @@
 #include "executor.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -27,13 +26,14 @@ struct copy {
 
 static int failed(struct copy *c, const char *call, const char *name)
 {
-	char words[NAME_MAX + 16];
-	int error = errno;
+	char data[NAME_MAX + 16];
+	struct text words = text_in(data, sizeof(data));
 
 	/* As the kernel explains its refusals: the severity's first letter, then words. */
-	snprintf(words, sizeof(words), "e copying \"%s\"", name);
-	errno = error;
-	return fail_detail(c->x, call, c->path, words);
+	text_add(&words, "e copying \"");
+	text_add(&words, name);
+	text_add(&words, "\"");
+	return fail_detail(c->x, call, c->path, data);
 }
 
 static int open_entry(int directory, const char *name, int flags)

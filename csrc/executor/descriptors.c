@@ -5,7 +5,6 @@
 #include "executor.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/vfs.h>
 
 #include "kernel.h"
@@ -33,6 +32,7 @@ static int close_listed(int first, int low, int high)
 	char entries[1024] __attribute__((aligned(8)));
 	int list = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct statfs filesystem;
+	uint32_t fd;
 	long size;
 
 	if (list < 0 || fstatfs(list, &filesystem) < 0 || filesystem.f_type != PROC_SUPER_MAGIC)
@@ -42,8 +42,8 @@ static int close_listed(int first, int low, int high)
 		for (long at = 0; at < size;) {
 			const struct directory_entry *entry = (const void *)(entries + at);
 
-			if (entry->name[0] != '.')
-				close_or_hide(atoi(entry->name), first, low, high, list);
+			if (text_number(entry->name, &fd))
+				close_or_hide((int)fd, first, low, high, list);
 			at += entry->size;
 		}
 	}

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -100,27 +99,28 @@ static bool map_plan(int fd, struct plan *plan)
 	       plan_open(plan, data, size, arena, arena_size);
 }
 
-static struct executor executor = { .root_fd = -1, .proc_fd = -1, .null_fd = -1 };
+static struct executor executor;
 
 int main(int argc, char **argv)
 {
 	struct executor *x = &executor;
 	struct plan plan;
-	int plan_fd;
+	uint32_t plan_fd, sync_fd, gate_fd;
 
-	if (argc != 4 || getauxval(AT_SECURE))
+	if (getauxval(AT_SECURE) || argc != 4 || !text_number(argv[1], &plan_fd) ||
+	    !text_number(argv[2], &sync_fd) || !text_number(argv[3], &gate_fd))
 		return 1;
 	/* Before anything of the container is near: no ptrace, no look into /proc/PID/fd. */
 	prctl(PR_SET_DUMPABLE, 0);
 	prctl(PR_SET_NAME, "ociruntime-init");
-	plan_fd = atoi(argv[1]);
-	x->sync_fd = atoi(argv[2]);
-	x->gate_fd = atoi(argv[3]);
+	x->sync_fd = (int)sync_fd;
+	x->gate_fd = (int)gate_fd;
 	x->report_fd = x->sync_fd;
+	x->root_fd = x->proc_fd = x->null_fd = -1;
 	memset(x->slots, 0xff, sizeof(x->slots));
 	reset_signals();
 	umask(0);
-	if (!map_plan(plan_fd, &plan)) {
+	if (!map_plan((int)plan_fd, &plan)) {
 		errno = EBADMSG;
 		(void)fail(x, "read", "plan");
 	} else if (close_others(x, (int)plan.preserve_fds) == 0 && open_host(x) == 0) {

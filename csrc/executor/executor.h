@@ -18,6 +18,7 @@
 
 #include "message.h"
 #include "plan.h"
+#include "text.h"
 
 #define SLOTS 64
 

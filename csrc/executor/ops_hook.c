@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -36,12 +35,13 @@ static int write_all(int fd, const char *data)
 static int state_file(struct op_hook *op)
 {
 	int fd = memfd_create("state", MFD_CLOEXEC);
-	char pid[16];
+	char data[16];
+	struct text pid = text_in(data, sizeof(data));
 
 	if (fd < 0)
 		return -1;
-	snprintf(pid, sizeof(pid), "%d", (int)getpid());
-	if (write_all(fd, op->state_before) < 0 || write_all(fd, pid) < 0 ||
+	text_add_number(&pid, (uint32_t)getpid(), 10);
+	if (write_all(fd, op->state_before) < 0 || write_all(fd, data) < 0 ||
 	    write_all(fd, op->state_after) < 0 || lseek(fd, 0, SEEK_SET) < 0) {
 		close(fd);
 		return -1;

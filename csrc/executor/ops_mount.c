@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -140,12 +139,13 @@ static int set_option(int fs, const char *option)
 static int inherit_mode(int fs, int target)
 {
 	struct stat directory;
-	char mode[16];
+	char data[16];
+	struct text mode = text_in(data, sizeof(data));
 
 	if (fstat(target, &directory) < 0)
 		return -1;
-	snprintf(mode, sizeof(mode), "%o", directory.st_mode & 07777);
-	return sys_fsconfig(fs, FSCONFIG_SET_STRING, "mode", mode, 0);
+	text_add_number(&mode, directory.st_mode & 07777, 8);
+	return sys_fsconfig(fs, FSCONFIG_SET_STRING, "mode", data, 0);
 }
 
 /* A new filesystem, mounted nowhere. */

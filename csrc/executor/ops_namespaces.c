@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -100,8 +99,8 @@ int run_clone_init(struct executor *x, struct op_clone_init *op)
 	/* CLONE_PARENT makes it a child of the runtime; it then takes no exit signal of its own. */
 	struct clone_args arguments = { .flags = (uint64_t)op->flags | CLONE_PARENT };
 	long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
-	char host_pid[16];
-	ssize_t length;
+	char self[16] = "";
+	uint32_t host_pid;
 
 	if (pid < 0)
 		return fail(x, "clone3", "");
@@ -110,11 +109,12 @@ int run_clone_init(struct executor *x, struct op_clone_init *op)
 	if (setsid() < 0)
 		return fail(x, "setsid", "");
 	/* The host's procfs knows this process by the pid that the host needs. */
-	length = readlinkat(x->proc_fd, "self", host_pid, sizeof(host_pid) - 1);
-	if (length < 0)
+	if (readlinkat(x->proc_fd, "self", self, sizeof(self) - 1) < 0)
 		return fail(x, "readlink", "/proc/self");
-	host_pid[length] = '\0';
-	x->failure.pid = atoi(host_pid);
+	errno = ENODEV;
+	if (!text_number(self, &host_pid))
+		return fail(x, "verify", "/proc/self");
+	x->failure.pid = (int32_t)host_pid;
 	if (send_short(x, x->sync_fd, MESSAGE_INIT_PID, 0, -1) < 0)
 		return fail(x, "sendmsg", "sync");
 	return 0;

@@ -2,8 +2,6 @@
 #include "executor.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,7 +14,8 @@
 /* The home directory of `uid` in one line NAME:PW:UID:GID:GECOS:HOME:SHELL, or null. */
 static const char *home_in_line(char *line, uint32_t uid)
 {
-	char *field[7], *end;
+	char *field[7];
+	uint32_t number;
 	int count = 0;
 
 	for (char *at = line; at && count < 7; count++) {
@@ -25,9 +24,9 @@ static const char *home_in_line(char *line, uint32_t uid)
 		if (at)
 			*at++ = '\0';
 	}
-	if (count < 6 || field[2][0] < '0' || field[2][0] > '9' || field[5][0] != '/')
+	if (count < 6 || !text_number(field[2], &number) || number != uid || field[5][0] != '/')
 		return NULL;
-	return strtoul(field[2], &end, 10) == uid && *end == '\0' ? field[5] : NULL;
+	return field[5];
 }
 
 /* Look through the complete lines of `text`; what is behind the last one is returned. */
@@ -58,6 +57,15 @@ static int open_passwd(void)
 	return fd;
 }
 
+static void set_home(struct executor *x, const char *home)
+{
+	struct text entry = text_in(x->home, sizeof(x->home));
+
+	text_add(&entry, "HOME=");
+	text_add(&entry, home);
+	x->has_home = true;
+}
+
 int run_home(struct executor *x, struct op_home *op)
 {
 	static char text[8192];
@@ -84,8 +92,7 @@ int run_home(struct executor *x, struct op_home *op)
 			kept = 0; /* a line as long as this is none */
 		memmove(text, rest, kept);
 	}
-	snprintf(x->home, sizeof(x->home), "HOME=%s", home ? home : "/");
-	x->has_home = true;
+	set_home(x, home ? home : "/");
 	if (fd >= 0)
 		close(fd);
 	return 0;
@@ -145,9 +152,12 @@ static int check_executable(const char *path)
 /* One entry of PATH with the file's name behind it; an empty entry is the directory itself. */
 static bool join_path(char *to, size_t size, const char *directory, size_t length, const char *file)
 {
-	int written = snprintf(to, size, "%.*s%s%s", (int)length, directory, length ? "/" : "./", file);
+	struct text path = text_in(to, size);
 
-	return written > 0 && (size_t)written < size;
+	text_add_part(&path, directory, length);
+	text_add(&path, length ? "/" : "./");
+	text_add(&path, file);
+	return path.whole;
 }
 
 static int search(struct executor *x, const char *file, const char *path)

@@ -69,12 +69,13 @@ class Canary:
         (place / "file").write_text("untouched\n")
         self._before = self._look()
 
-    def _look(self) -> tuple[list[tuple[str, os.stat_result]], dict[str, str]]:
-        found = []
+    def _look(self) -> tuple[list[tuple[str | int, ...]], dict[str, str]]:
+        found: list[tuple[str | int, ...]] = []
         for top, directories, files in os.walk(self.place):
             for name in (".", *directories, *files):
                 info = os.lstat(f"{top}/{name}")
-                found.append((f"{top}/{name}", info))
+                facts = (info.st_ino, info.st_mode, info.st_uid, info.st_size, info.st_mtime_ns)
+                found.append((f"{top}/{name}", *facts))
         return found, mount_table()
 
     def check(self) -> None:

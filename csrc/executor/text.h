@@ -1,0 +1,25 @@
+/* Text made in a buffer of fixed size, and numbers read from text. */
+#ifndef TEXT_H
+#define TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* `data` always ends with NUL; `whole` is false once something did not fit. */
+struct text {
+	char *data;
+	size_t size;
+	size_t used;
+	bool whole;
+};
+
+struct text text_in(char *data, size_t size);
+void text_add(struct text *text, const char *part);
+void text_add_part(struct text *text, const char *part, size_t length);
+void text_add_number(struct text *text, uint32_t value, unsigned int base);
+
+/* A decimal number without sign and with nothing behind it. */
+bool text_number(const char *from, uint32_t *value);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * From the kernel to main() without a C library.
+ *
+ * The waiting executor is memory that each container holds: with the static GNU C library it
+ * is 730 kB, of which the executor itself is a twentieth.  These three files are what it
+ * needs of one; they are left out where the executor is built to check itself, and for
+ * processors that they do not know.
+ */
+#include <elf.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+/* The kernel enters with the arguments on the stack and no caller. */
+#if defined(__x86_64__)
+__asm__(".globl _start\n"
+	"_start:\n"
+	"	xor %ebp, %ebp\n"
+	"	mov %rsp, %rdi\n"
+	"	and $-16, %rsp\n"
+	"	call begin\n"
+	"	hlt\n");
+#elif defined(__aarch64__)
+__asm__(".globl _start\n"
+	"_start:\n"
+	"	mov x29, #0\n"
+	"	mov x30, #0\n"
+	"	mov x0, sp\n"
+	"	bl begin\n"
+	"	brk #1\n");
+#else
+#error "unknown processor: build with a C library"
+#endif
+
+int main(int argc, char **argv);
+_Noreturn void begin(uintptr_t *stack);
+_Noreturn void __stack_chk_fail(void);
+
+/* Compared by each function that has a buffer (-fstack-protector). */
+uintptr_t __stack_chk_guard;
+
+static const Elf64_auxv_t *auxiliary;
+
+unsigned long getauxval(unsigned long type)
+{
+	for (const Elf64_auxv_t *entry = auxiliary; entry->a_type != AT_NULL; entry++)
+		if (entry->a_type == type)
+			return entry->a_un.a_val;
+	return 0;
+}
+
+__attribute__((used)) void begin(uintptr_t *stack)
+{
+	int argc = (int)stack[0];
+	char **argv = (char **)(stack + 1);
+	uintptr_t *at = stack + 1 + argc + 1; /* the environment, which is not looked at */
+	const uintptr_t *random;
+
+	while (*at != 0)
+		at++;
+	auxiliary = (const Elf64_auxv_t *)(at + 1);
+	random = (const uintptr_t *)getauxval(AT_RANDOM);
+	/* Its first byte is a NUL, which no overlong string can write. */
+	__stack_chk_guard = (random ? *random : (uintptr_t)stack) & ~(uintptr_t)0xff;
+	_exit(main(argc, argv));
+}
+
+void __stack_chk_fail(void)
+{
+	__builtin_trap();
+}
