@@ -174,7 +174,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         keep=options.keep,
     )
     run = prepare(runtimes, settings, options.expected)
-    run.outcomes = execute(cases, run.runtimes, settings, options.verbose)
+    outcomes = execute(cases, run.runtimes, settings, options.verbose)
+    labels = [one.label for one in run.runtimes]
+    paths = [one.path for one in cases]
+    run.outcomes = sorted(
+        outcomes, key=lambda one: (labels.index(one.runtime), paths.index(one.case))
+    )
     return finish(run, options)
 
 
@@ -188,9 +193,6 @@ def prepare(runtimes: Sequence[Runtime], settings: Settings, expected: str | Non
 
 def finish(run: Run, options: argparse.Namespace) -> int:
     """Write what is wanted; the exit status."""
-    order = {case.path: place for place, case in enumerate(discover())}
-    labels = [one.label for one in run.runtimes]
-    run.outcomes.sort(key=lambda one: (labels.index(one.runtime), order[one.case]))
     for form, file in options.report:
         formats.write(run, form, file)
     if all(file != "-" for _, file in options.report):

@@ -24,6 +24,7 @@ from conformance.driver import Runtime
 from conformance.runner.outcome import PASS, SKIP, Outcome
 
 DIRECTORY = Path(__file__).with_name("expected")
+LONGEST = 400  # characters of a message that is kept
 UNEXPLAINED = "unexplained: "
 BETTER, WORSE = "passes, but a failure is expected", "fails, but is expected to pass"
 
@@ -80,7 +81,7 @@ def updated(outcomes: Iterable[Outcome], known: Known) -> list[Deviation]:
     for one in outcomes:
         old = found.get(one.case)
         if one.bad:
-            reason = old.reason if old else UNEXPLAINED + _plain(one.text)
+            reason = old.reason if old else UNEXPLAINED + plain(one.text)
             found[one.case] = Deviation(
                 one.case, one.clauses, reason, old.sometimes if old else False
             )
@@ -112,9 +113,10 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _plain(message: str) -> str:
-    """Without what differs at each run: scratch directories, ids, numbers of processes."""
+def plain(message: str) -> str:
+    """A message on one line, without what differs at each run: scratch directories, ids, times."""
     text = " ".join(message.split())
     text = re.sub(r"/tmp/oci-\w+/", "", text)
     text = re.sub(r"\boc[0-9a-f]{4}x\d+(-\d+)?", "ID", text)
-    return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-][\d:]+)", "TIME", text)[:300]
+    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-][\d:]+)", "TIME", text)
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."

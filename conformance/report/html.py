@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 
 from conformance.clauses import Clause, registry
+from conformance.deviations import plain
 from conformance.report.run import Run
 from conformance.runner.outcome import ERROR, FAIL, HIDDEN, PASS, SKIP, UNTESTED, Verdict
 
@@ -154,5 +155,5 @@ def _reasons(run: Run, clause: Clause, label: str) -> list[str]:
 
 
 def _list(lines: Iterable[str]) -> str:
-    items = "".join(f"<li>{escape(line)}" for line in lines)
+    items = "".join(f"<li>{escape(plain(line))}" for line in lines)
     return f"<ul>{items}</ul>" if items else ""

@@ -16,9 +16,14 @@ import pytest
 from tests.support import project
 
 CSRC = project.ROOT / "csrc"
-C_SOURCES = [path for path in project.with_suffix(".c") if path.is_relative_to(CSRC)]
+PROBE = project.ROOT / "conformance" / "probe"
+C_SOURCES = [
+    path
+    for path in project.with_suffix(".c")
+    if path.is_relative_to(CSRC) or path.is_relative_to(PROBE)
+]
 C_FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
-C_INCLUDES = ["-Icsrc", "-Icsrc/executor"]
+C_INCLUDES = ["-Icsrc", "-Icsrc/executor", "-Iconformance/probe"]
 SHELL_SCRIPTS = [
     path
     for path in project.files()
