@@ -93,7 +93,7 @@ int signal_process(int pidfd, int number);
 bool await_end(int pidfd, int milliseconds);
 
 /* gate.c */
-int connect_gate(const struct container *container);
+int connect_gate(const struct container *container, int flags);
 
 /* status.c */
 enum status find_status(const struct container *container);

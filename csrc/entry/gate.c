@@ -7,8 +7,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A connection to the process that waits, or -1; ENOENT and ECONNREFUSED: none does. */
-int connect_gate(const struct container *container)
+/*
+ * A connection to the process that waits, or -1; ENOENT and ECONNREFUSED: none does.  With
+ * SOCK_NONBLOCK also EAGAIN: it does, but has more of them than it can take now.
+ */
+int connect_gate(const struct container *container, int flags)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd, error;
@@ -16,7 +19,7 @@ int connect_gate(const struct container *container)
 	/* A state directory's path may be longer than a socket's can be. */
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/start",
 		 container->fd);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
 	if (fd < 0)
 		return -1;
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)

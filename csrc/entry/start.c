@@ -58,7 +58,7 @@ int answer_start(struct container *container, int *failure_fd)
 	if (!record->can_start || !lock_container(container) ||
 	    !is_alive(record->pid, record->started) || is_frozen(record->freezer))
 		return FALL_BACK;
-	connection = connect_gate(container);
+	connection = connect_gate(container, 0);
 	if (connection < 0)
 		return FALL_BACK;
 	if (send(connection, &order, MESSAGE_SHORT, MSG_NOSIGNAL) != (ssize_t)MESSAGE_SHORT) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,11 +28,13 @@ static enum status ask_gate(const struct container *container)
 
 	if (fstatat(container->fd, "start", &found, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? STATUS_RUNNING : STATUS_UNKNOWN;
-	fd = connect_gate(container);
+	fd = connect_gate(container, SOCK_NONBLOCK);
 	if (fd >= 0) {
 		close(fd);
 		return STATUS_CREATED;
 	}
+	if (errno == EAGAIN)
+		return STATUS_CREATED;
 	return errno == ENOENT || errno == ECONNREFUSED ? STATUS_RUNNING : STATUS_UNKNOWN;
 }
 

@@ -20,7 +20,8 @@ else:
     import _socket
 
 NAME = "start"
-BACKLOG = 8
+BACKLOG = 4096  # who asks while a hook runs inside stays in the queue until that ends
+EAGAIN = 11
 GONE = {2, 111}  # ENOENT, ECONNREFUSED
 
 
@@ -39,23 +40,34 @@ def make_gate(directory: str) -> _socket.socket:
 def connect_gate(directory: str) -> _socket.socket | None:
     """A connection to the process that waits, or None if none does.  Raises HostError."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
-    try:
-        _by_short_path(directory, connection.connect)
-    except OSError as error:
-        connection.close()
-        if error.errno in GONE:
-            return None
-        raise HostError(f"connect to the start gate in {directory}", error) from None
-    return connection
+    error = _try(directory, connection)
+    if error is None:
+        return connection
+    connection.close()
+    if error.errno in GONE:
+        return None
+    raise HostError(f"connect to the start gate in {directory}", error)
 
 
 def is_waiting(directory: str) -> bool:
-    """Whether a process waits at the gate; it takes no notice of being asked."""
-    connection = connect_gate(directory)
-    if connection is None:
-        return False
+    """Whether a process waits at the gate; it takes no notice of being asked.  HostError."""
+    kind = _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK
+    connection = _socket.socket(_socket.AF_UNIX, kind)
+    error = _try(directory, connection)
     connection.close()
-    return True
+    if error is None or error.errno == EAGAIN:  # a full queue is somebody's
+        return True
+    if error.errno in GONE:
+        return False
+    raise HostError(f"connect to the start gate in {directory}", error)
+
+
+def _try(directory: str, connection: _socket.socket) -> OSError | None:
+    try:
+        _by_short_path(directory, connection.connect)
+    except OSError as error:
+        return error
+    return None
 
 
 def remove_gate(directory: str) -> None:

@@ -362,3 +362,20 @@ def test_bad_hooks_are_refused_at_create(
     one = bundle()
     one.hooks["poststop"] = [hook]
     container(one).create().failed(path)
+
+
+@deviates(runc="does not look at hooks", crun="does not look at hooks")
+def test_state_while_a_hook_runs_inside(container: MakeContainer, bundle: MakeBundle) -> None:
+    """However often one asks, the answer is there at once; the container is still created."""
+    one = bundle()
+    os.mkfifo(one.rootfs / "fifo")
+    one.hooks["startContainer"] = [shell_hook("cat /fifo")]
+    made = container(one).created()
+    starting = made.runtime.popen("start", made.id)
+    try:
+        assert {made.status for _ in range(30)} == {"created"}
+        assert starting.poll() is None
+    finally:
+        (one.rootfs / "fifo").write_text("go on")
+    assert starting.wait(20) == 0
+    assert made.status == "running"
