@@ -1,0 +1,56 @@
+"""Files of known deviations: written, read again, updated without losing a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance import deviations
+from conformance.deviations import Deviation
+from conformance.driver import Runtime, identify
+from conformance.runner.outcome import FAIL, PASS, SKIP, Outcome
+
+
+def outcome(case: str, status: str, message: str = "") -> Outcome:
+    return Outcome("one 1.0", case, ("CFG-HOST-01",), status, message)
+
+
+def deviation(case: str, reason: str = "why", sometimes: bool = False) -> Deviation:
+    return Deviation(case, ("CFG-HOST-01",), reason, sometimes)
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    file = tmp_path / "one.toml"
+    listed = [deviation('a::b["x\\]', 'a "quoted"\ttab'), deviation("c::d", sometimes=True)]
+    file.write_text(deviations.dump("one 1.0", listed))
+    assert list(deviations.load(file).values()) == listed
+
+
+def test_update_keeps_reasons() -> None:
+    known = {name: deviation(name) for name in ("kept", "fixed", "skipped", "not-run")}
+    known["odd"] = deviation("odd", sometimes=True)
+    outcomes = [
+        outcome("kept", FAIL, "now otherwise"),
+        outcome("fixed", PASS),
+        outcome("skipped", SKIP),
+        outcome("odd", PASS),
+        outcome("new", FAIL, "in /tmp/oci-abc_/oc12abx7/x at 2026-01-02T03:04:05Z"),
+    ]
+    found = {one.case: one.reason for one in deviations.updated(outcomes, known)}
+    assert found.keys() == {"kept", "skipped", "not-run", "odd", "new"}
+    assert found["kept"] == "why"
+    assert found["new"] == "unexplained: in ID/x at TIME"
+
+
+def test_incomplete_file(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text('["a::b"]\nclauses = ["X"]\n')
+    with pytest.raises(ValueError, match=r"x\.toml: a::b"):
+        deviations.load(tmp_path / "x.toml")
+
+
+def test_names_of_files() -> None:
+    runtime = identify(Path("/x"), "runc version 1.1.5+ds1\ncommit: x")
+    assert deviations.file_for(runtime).name == "runc-1.1.5.toml"
+    systemd = Runtime(Path("/x"), "crun", "1.8", ("--systemd-cgroup",))
+    assert deviations.file_for(systemd).name == "crun-1.8-systemd.toml"

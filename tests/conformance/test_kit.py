@@ -1,0 +1,84 @@
+"""ociruntime under the conformance kit: what is met stays met, what is not is listed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance import deviations
+from conformance.clauses import registry
+from conformance.report import document
+from conformance.report.run import Run
+from conformance.runner.outcome import FAIL, SKIP
+from tests.support import project
+from tests.support.plugin import runtime_path
+from tests.support.runtime import kind_of
+
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(300)]
+PAGE = project.ROOT / "docs" / "spec-coverage.md"
+# On another kind of host other clauses are skipped, and a listed one may be met.
+ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/root")}
+
+
+@pytest.fixture(scope="module")
+def run(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    path = runtime_path(pytestconfig)
+    if os.geteuid() != 0 or path is None or kind_of(path) != "ociruntime":
+        pytest.skip("needs root and ociruntime")
+    result = tmp_path_factory.mktemp("kit") / "result.json"
+    command = [sys.executable, "-m", "conformance", "--runtime", str(path), "--jobs", "2"]
+    command += ["--report", f"json={result}"]
+    done = subprocess.run(
+        command, cwd=project.ROOT, env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert result.exists(), done.stdout + done.stderr
+    return document.load(result)
+
+
+def test_nothing_has_changed(run: Run) -> None:
+    """A new failure is a fault; a pass of what is listed wants the list shortened."""
+    assert run.runtimes[0].label in run.known, "no known deviations: conformance/expected"
+    texts = {one.case: one.text for one in run.outcomes}
+    changed = [
+        f"{case} {how}: {texts[case]}".rstrip(": ") for (_, case), how in run.changed.items()
+    ]
+    assert changed == []
+
+
+def test_listed_cases_exist(run: Run) -> None:
+    (known,) = run.known.values()
+    assert known.keys() - {one.case for one in run.outcomes} == set()
+
+
+def test_every_deviation_is_explained(run: Run) -> None:
+    (known,) = run.known.values()
+    bare = [one.case for one in known.values() if one.reason.startswith(deviations.UNEXPLAINED)]
+    assert bare == []
+
+
+def test_page_is_up_to_date(run: Run) -> None:
+    """Each clause is on docs/spec-coverage.md, and none that is called met fails."""
+    states = dict(
+        re.findall(
+            r"^\| ([A-Za-z0-9-]+): .*? \| ([a-z ]+?)(?:: .*?)? \| [^|]*\|$", text(PAGE), re.M
+        )
+    )
+    assert states.keys() == registry().keys(), "run ./dev conformance"
+    (verdicts,) = run.verdicts.values()
+    wrong = [
+        f"{id}: {verdict.status}, but {states[id]} on the page"
+        for id, verdict in verdicts.items()
+        if verdict.status != SKIP
+        and (verdict.status == FAIL) != (states[id] == "failed")
+        and states[id] != "skipped here"
+    ]
+    assert wrong == [], "run ./dev conformance"
+
+
+def text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
