@@ -19,9 +19,6 @@ import posix
 import time
 from _json import encode_basestring_ascii
 
-FORMATS = ("text", "json")
-LEVELS = ("error", "warning", "info", "debug")
-
 STDERR = 2
 
 _BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._/@^+")

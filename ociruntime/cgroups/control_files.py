@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from ociruntime.cgroups.setting import Setting
 
+_FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
+
 # cgroup files vanish while they are open: ENODEV is their way to say so.
 GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
 
@@ -189,7 +191,7 @@ _HINTS: tuple[tuple[str, tuple[int, ...], str | Callable[[str], str]], ...] = (
 
 def in_user_namespace() -> bool:
     """By the namespace itself: a nested one may have a map that looks like the first one's."""
-    return posix.stat("/proc/self/ns/user").st_ino != 0xEFFFFFFD
+    return posix.stat("/proc/self/ns/user").st_ino != _FIRST_USER_NAMESPACE
 
 
 def gone(error: OSError) -> bool:

@@ -22,24 +22,21 @@ class Hierarchy:
 
     ``controllers`` are kernel names (``memory``, ``cpu``, ``cpuacct``); ``name`` is that
     of a named v1 hierarchy (``systemd``), else empty.  ``mountpoint`` is absolute;
-    ``own_path`` is where the calling process lives, below the mount point and starting
-    with ``/`` (``/`` also if it lives outside of what is mounted).  ``version`` is 1 or 2.
+    ``version`` is 1 or 2.
     """
 
-    __slots__ = ("controllers", "mountpoint", "name", "own_path", "version")
+    __slots__ = ("controllers", "mountpoint", "name", "version")
 
     def __init__(
         self,
         controllers: tuple[str, ...],
         name: str,
         mountpoint: str,
-        own_path: str,
         version: int,
     ) -> None:
         self.controllers = controllers
         self.name = name
         self.mountpoint = mountpoint
-        self.own_path = own_path
         self.version = version
 
     @property
@@ -50,7 +47,7 @@ class Hierarchy:
         return f"name={self.name}" if self.name else ",".join(self.controllers)
 
     def record(self) -> dict[str, Any]:
-        """A JSON-able form without ``own_path``, which is the caller's and not the container's."""
+        """A JSON-able form."""
         return {
             "version": self.version,
             "controllers": list(self.controllers),
@@ -65,7 +62,6 @@ class Hierarchy:
             tuple(record["controllers"]),
             record["name"],
             record["mountpoint"],
-            "/",
             record["version"],
         )
 
@@ -83,11 +79,10 @@ class Layout:
 class CgroupMount:
     """One line of mountinfo with file system type cgroup or cgroup2."""
 
-    __slots__ = ("mountpoint", "options", "root", "version")
+    __slots__ = ("mountpoint", "options", "version")
 
-    def __init__(self, mountpoint: str, root: str, version: int, options: tuple[str, ...]) -> None:
+    def __init__(self, mountpoint: str, version: int, options: tuple[str, ...]) -> None:
         self.mountpoint = mountpoint
-        self.root = root
         self.version = version
         self.options = options
 
@@ -98,12 +93,12 @@ def detect() -> Layout:
     A host without any cgroup mount has an empty one of mode ``v1``.
     """
     mounts = parse_mountinfo(_read("/proc/self/mountinfo"))
-    membership = parse_membership(_read("/proc/self/cgroup"))
+    existing = parse_existing(_read("/proc/self/cgroup"))
     unified = _choose([mount for mount in mounts if mount.version == 2])
     controllers: tuple[str, ...] = ()
     if unified is not None:
         controllers = tuple(_read(unified.mountpoint + "/cgroup.controllers").split())
-    return assemble(mounts, membership, controllers)
+    return assemble(mounts, existing, controllers)
 
 
 def parse_mountinfo(text: str) -> list[CgroupMount]:
@@ -121,44 +116,37 @@ def parse_mountinfo(text: str) -> list[CgroupMount]:
             continue
         options = rest.rpartition(" ")[2].split(",")
         version = 2 if kind == "cgroup2" else 1
-        root = _unescape(fields[3])
-        found[mountpoint] = CgroupMount(mountpoint, root, version, tuple(options))
+        found[mountpoint] = CgroupMount(mountpoint, version, tuple(options))
     return list(found.values())
 
 
-def parse_membership(text: str) -> list[tuple[tuple[str, ...], str]]:
-    """The lines of /proc/PID/cgroup in ascending order of hierarchy number.
+def parse_existing(text: str) -> list[tuple[str, ...]]:
+    """The v1 hierarchies in /proc/PID/cgroup, in ascending order of their number.
 
-    Each is (what names the hierarchy, path): ``(("cpu", "cpuacct"), "/x")``,
-    ``(("name=systemd",), "/x")`` and ``((), "/x")`` for the unified one.
+    Each is what names it: ``("cpu", "cpuacct")`` or ``("name=systemd",)``.
     """
     lines = []
     for line in text.splitlines():
         number, _, rest = line.partition(":")
-        names, separator, path = rest.partition(":")
-        if separator and number.isdigit():
-            path = path.removesuffix(" (deleted)")
-            lines.append((int(number), tuple(name for name in names.split(",") if name), path))
+        names, separator, _ = rest.partition(":")
+        if names and separator and number.isdigit():
+            lines.append((int(number), tuple(name for name in names.split(",") if name)))
     lines.sort()
-    return [(names, path) for _, names, path in lines]
+    return [names for _, names in lines]
 
 
 def assemble(
     mounts: list[CgroupMount],
-    membership: list[tuple[tuple[str, ...], str]],
+    existing: list[tuple[str, ...]],
     unified_controllers: tuple[str, ...],
 ) -> Layout:
     """Match the hierarchies that exist with those that are mounted.
 
     A controller compiled in but mounted nowhere belongs to the unified hierarchy and is
-    listed with path ``/`` by some kernels; without a v1 mount it is left out.
+    listed all the same by some kernels; without a v1 mount it is left out.
     """
     hierarchies = []
-    own_unified = "/"
-    for names, path in membership:
-        if not names:
-            own_unified = path
-            continue
+    for names in existing:
         mount = _choose(
             [m for m in mounts if m.version == 1 and all(name in m.options for name in names)]
         )
@@ -166,14 +154,12 @@ def assemble(
             continue
         label = names[0].removeprefix("name=") if names[0].startswith("name=") else ""
         controllers = tuple(name for name in names if not name.startswith("name="))
-        own_path = _below(mount.root, path)
-        hierarchies.append(Hierarchy(controllers, label, mount.mountpoint, own_path, 1))
+        hierarchies.append(Hierarchy(controllers, label, mount.mountpoint, 1))
     unified = _choose([mount for mount in mounts if mount.version == 2])
     if unified is None:
         return Layout("v1", tuple(hierarchies))
     mode = "hybrid" if hierarchies else "v2"
-    own_path = _below(unified.root, own_unified)
-    hierarchies.append(Hierarchy(unified_controllers, "", unified.mountpoint, own_path, 2))
+    hierarchies.append(Hierarchy(unified_controllers, "", unified.mountpoint, 2))
     return Layout(mode, tuple(hierarchies))
 
 
@@ -183,15 +169,6 @@ def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
         if mount.mountpoint == _USUAL_PLACE or mount.mountpoint.startswith(_USUAL_PLACE + "/"):
             return mount
     return mounts[0] if mounts else None
-
-
-def _below(root: str, path: str) -> str:
-    """``path`` of the hierarchy, as seen from a mount that shows only what is below ``root``."""
-    if root == "/":
-        return path if not path.startswith("/..") else "/"
-    if path.startswith(root + "/"):
-        return path[len(root) :]
-    return "/"
 
 
 def _unescape(field: str) -> str:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ociruntime.cgroups.setting import Converter, Setting
+    from ociruntime.cgroups.setting import Setting
 
-# (section of the resources, controller in v1, in v2, name of the conversion in settings_v*).
+# (section of the resources, controller in v1, in v2, name of the conversion in settings_*).
 # Memory comes last: once it is tight, no other write may need memory.
 _SECTIONS = (
     ("cpu", "cpuset", "cpuset", "cpuset"),
@@ -49,7 +49,7 @@ def settings(
         on_v2 = bool(name_v2) and versions.get(name_v2) == 2
         # A controller that is nowhere is refused in the words of the host's main version.
         version = 1 if on_v1 or (not on_v2 and (has_v1 or "" not in versions)) else 2
-        converted = _converters(version)[conversion](value, f"{where}.{section}")
+        converted = _convert(conversion, value, f"{where}.{section}", version)
         found += _available(converted, versions)
     if unified := resources.get("unified"):
         from ociruntime.cgroups.settings_v2 import unified as verbatim
@@ -58,12 +58,16 @@ def settings(
     return found
 
 
-def _converters(version: int) -> dict[str, Converter]:
+def _convert(conversion: str, value: Any, where: str, version: int) -> list[Setting]:  # noqa: ANN401
+    from ociruntime.cgroups.settings_shared import SHARED
+
+    if conversion in SHARED:
+        return SHARED[conversion](value, where, version)
     if version == 1:
         from ociruntime.cgroups.settings_v1 import CONVERTERS
     else:
         from ociruntime.cgroups.settings_v2 import CONVERTERS
-    return CONVERTERS
+    return CONVERTERS[conversion](value, where)
 
 
 def _available(found: list[Setting], versions: Mapping[str, int]) -> list[Setting]:

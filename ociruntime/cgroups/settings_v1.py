@@ -9,7 +9,8 @@ engines write "not set".
 
 from __future__ import annotations
 
-from ociruntime.cgroups.setting import Setting, device_number, huge_page_size, rdma_lines
+from ociruntime.cgroups.setting import Setting
+from ociruntime.cgroups.settings_shared import device_number, huge_page_size
 from ociruntime.errors import ConfigError
 
 TYPE_CHECKING = False
@@ -48,24 +49,6 @@ def cpu(section: dict[str, Any], where: str) -> list[Setting]:
             value = -1
         found.append(_one("cpu", file, value, f"{where}.{field}", coupled))
     return found
-
-
-def cpuset(section: dict[str, Any], where: str) -> list[Setting]:
-    """cpus, mems (both empty in a new v1 cgroup: group.py copies the parent's)."""
-    return [
-        _one("cpuset", f"cpuset.{field}", section[field], f"{where}.{field}")
-        for field in ("cpus", "mems")
-        if section.get(field)
-    ]
-
-
-def pids(section: dict[str, Any], where: str) -> list[Setting]:
-    """limit: 0 is a limit, a negative one is none."""
-    limit = section.get("limit")
-    if limit is None:
-        return []
-    files = (("pids.max", str(limit) if limit >= 0 else "max"),)
-    return [Setting(1, "pids", files, f"{where}.limit", optional=limit < 0)]
 
 
 def memory(section: dict[str, Any], where: str) -> list[Setting]:
@@ -174,19 +157,11 @@ def priorities(section: dict[str, Any], where: str) -> list[Setting]:
     ]
 
 
-def rdma(section: dict[str, dict[str, Any]], where: str) -> list[Setting]:
-    """One line for each device; the file and its words are those of v2."""
-    return rdma_lines(section, where, 1)
-
-
 CONVERTERS: dict[str, Converter] = {
-    "cpuset": cpuset,
     "cpu": cpu,
     "block_io": block_io,
     "huge_pages": huge_pages,
     "class_id": class_id,
     "priorities": priorities,
-    "rdma": rdma,
-    "pids": pids,
     "memory": memory,
 }

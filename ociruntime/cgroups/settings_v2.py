@@ -7,7 +7,8 @@ for values that ask for nothing (0, false).
 
 from __future__ import annotations
 
-from ociruntime.cgroups.setting import Setting, device_number, huge_page_size, rdma_lines
+from ociruntime.cgroups.setting import Setting
+from ociruntime.cgroups.settings_shared import device_number, huge_page_size
 from ociruntime.errors import ConfigError
 
 TYPE_CHECKING = False
@@ -74,24 +75,6 @@ def weight_of_shares(shares: int) -> int:
     logarithm = log2(shares)
     exponent = (logarithm * logarithm + 125 * logarithm) / 612 - 7 / 34
     return ceil(float(10.0**exponent))
-
-
-def cpuset(section: dict[str, Any], where: str) -> list[Setting]:
-    """cpus, mems."""
-    return [
-        _one("cpuset", f"cpuset.{field}", section[field], f"{where}.{field}")
-        for field in ("cpus", "mems")
-        if section.get(field)
-    ]
-
-
-def pids(section: dict[str, Any], where: str) -> list[Setting]:
-    """limit: 0 is a limit, a negative one is none."""
-    limit = section.get("limit")
-    if limit is None:
-        return []
-    files = (("pids.max", str(limit) if limit >= 0 else "max"),)
-    return [Setting(2, "pids", files, f"{where}.limit", optional=limit < 0)]
 
 
 def memory(section: dict[str, Any], where: str) -> list[Setting]:
@@ -199,11 +182,6 @@ def priorities(section: dict[str, Any], where: str) -> list[Setting]:
     return []
 
 
-def rdma(section: dict[str, dict[str, Any]], where: str) -> list[Setting]:
-    """One line for each device."""
-    return rdma_lines(section, where, 2)
-
-
 def unified(section: dict[str, str], where: str) -> list[Setting]:
     """File names and contents as they stand; the file's first word is its controller."""
     found = []
@@ -219,13 +197,10 @@ def unified(section: dict[str, str], where: str) -> list[Setting]:
 
 
 CONVERTERS: dict[str, Converter] = {
-    "cpuset": cpuset,
     "cpu": cpu,
     "block_io": block_io,
     "huge_pages": huge_pages,
     "class_id": class_id,
     "priorities": priorities,
-    "rdma": rdma,
-    "pids": pids,
     "memory": memory,
 }

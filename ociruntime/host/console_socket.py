@@ -57,8 +57,3 @@ def send(sock: _socket.socket, master: int) -> None:
         raise HostError("send the terminal over the console socket", error) from None
     finally:
         sock.close()
-
-
-def send_master(path: str, master: int) -> None:
-    """Connect and send at once."""
-    send(connect(path), master)

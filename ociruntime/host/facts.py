@@ -8,10 +8,6 @@ from ociruntime.errors import HostError
 from ociruntime.host.files import read_file
 from ociruntime.plan.facts import HostFacts
 
-# The inode of the first user namespace (PROC_USER_INIT_INO, include/linux/proc_ns.h).  The map
-# in /proc/self/uid_map says less: a namespace below may map all ids, too.
-FIRST_USER_NAMESPACE = 0xEFFFFFFD
-
 SELINUX = "/sys/fs/selinux/enforce"
 APPARMOR = "/sys/module/apparmor/parameters/enabled"
 
@@ -27,7 +23,6 @@ def gather(
     try:
         return HostFacts(
             uid=posix.geteuid(),
-            in_user_namespace=posix.stat("/proc/self/ns/user").st_ino != FIRST_USER_NAMESPACE,
             last_capability=int(read_file("/proc/sys/kernel/cap_last_cap")),
             bounding=_bounding(read_file("/proc/self/status")),
             cgroup_mode=cgroup_mode,

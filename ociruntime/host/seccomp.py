@@ -66,7 +66,6 @@ OPERATORS: dict[str, int] = {
     "SCMP_CMP_GT": 6,
     "SCMP_CMP_MASKED_EQ": 7,
 }
-MASKED_EQ = 7
 
 EPERM = 1
 ENOSYS = 38

@@ -124,16 +124,7 @@ def _hierarchies(job: Compilation, target: str, options: MountOptions, where: st
                     ),
                 )
     if options.set & MOUNT_ATTR_RDONLY:
-        job.add(
-            operations.set_attributes(
-                target=target,
-                set_attributes=MOUNT_ATTR_RDONLY,
-                clear_attributes=0,
-                recursive=0,
-                propagation=0,
-                where=where,
-            ),
-        )
+        job.make_read_only(target, where)
 
 
 def _bind_directory(

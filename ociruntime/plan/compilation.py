@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.linux import CLONE_NEWCGROUP
+from ociruntime.linux import CLONE_NEWCGROUP, MOUNT_ATTR_RDONLY
 from ociruntime.plan import operations
 from ociruntime.plan.ops import STAGE_CGROUP
 from ociruntime.plan.plan import Plan
@@ -59,6 +59,19 @@ class Compilation:
     def warn(self, text: str) -> None:
         """Append a warning for the log."""
         self.plan.warnings.append(text)
+
+    def make_read_only(self, target: str, where: str) -> None:
+        """Make one mount, not those below it, read-only from here on."""
+        self.add(
+            operations.set_attributes(
+                target=target,
+                set_attributes=MOUNT_ATTR_RDONLY,
+                clear_attributes=0,
+                recursive=0,
+                propagation=0,
+                where=where,
+            ),
+        )
 
     def take_slot(self) -> int:
         """A slot number that nothing else uses."""

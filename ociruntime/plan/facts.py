@@ -15,7 +15,6 @@ class HostFacts:
         "bounding",
         "cgroup_mode",
         "hierarchies",
-        "in_user_namespace",
         "last_capability",
         "selinux",
         "uid",
@@ -25,7 +24,6 @@ class HostFacts:
         self,
         *,
         uid: int,
-        in_user_namespace: bool,
         last_capability: int,
         bounding: int,
         cgroup_mode: str,
@@ -34,7 +32,6 @@ class HostFacts:
         selinux: bool = False,
     ) -> None:
         self.uid = uid
-        self.in_user_namespace = in_user_namespace
         self.last_capability = last_capability  # number of the highest one the kernel knows
         self.bounding = bounding  # mask of capabilities the runtime itself may pass on
         self.cgroup_mode = cgroup_mode  # "v1", "hybrid" or "v2"

@@ -100,16 +100,7 @@ def compile_mounts(job: Compilation) -> None:
 def compile_read_only_mounts(job: Compilation) -> None:
     """The mounts that had to be writable until everything in them was made."""
     for target, index in job.read_only_later:
-        job.add(
-            operations.set_attributes(
-                target=target,
-                set_attributes=MOUNT_ATTR_RDONLY,
-                clear_attributes=0,
-                recursive=0,
-                propagation=0,
-                where=f"mounts[{index}]",
-            ),
-        )
+        job.make_read_only(target, f"mounts[{index}]")
 
 
 def _written_later(mounts: list[Mount], index: int, fstype: str, target: str) -> bool:

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 from ociruntime.linux import (
     CLONE_NEWNS,
-    MOUNT_ATTR_RDONLY,
-    MS_PRIVATE,
     MS_REC,
-    MS_SHARED,
     MS_SLAVE,
-    MS_UNBINDABLE,
 )
 from ociruntime.plan import operations
+from ociruntime.plan.mount_options import PROPAGATION
 from ociruntime.plan.paths import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.plan.compilation import Compilation
-
-# The four of the specification and the recursive spellings that engines write.
-ROOT_PROPAGATION: dict[str, int] = {
-    "private": MS_PRIVATE,
-    "rprivate": MS_PRIVATE | MS_REC,
-    "rshared": MS_SHARED | MS_REC,
-    "rslave": MS_SLAVE | MS_REC,
-    "runbindable": MS_UNBINDABLE | MS_REC,
-    "shared": MS_SHARED,
-    "slave": MS_SLAVE,
-    "unbindable": MS_UNBINDABLE,
-}
 
 
 def compile_root(job: Compilation) -> None:
@@ -66,16 +51,7 @@ def compile_path_restrictions(job: Compilation) -> None:
 def compile_entry(job: Compilation) -> None:
     """Make the root the process's root."""
     if job.config["root"].get("readonly"):
-        job.add(
-            operations.set_attributes(
-                target="/",
-                set_attributes=MOUNT_ATTR_RDONLY,
-                clear_attributes=0,
-                recursive=0,
-                propagation=0,
-                where="root.readonly",
-            ),
-        )
+        job.make_read_only("/", "root.readonly")
     if job.request.no_pivot:
         job.add(operations.move_root(where="root.path"))
     else:
@@ -85,7 +61,7 @@ def compile_entry(job: Compilation) -> None:
         # Only now: before, it would be the host's tree.
         job.add(
             operations.propagation(
-                flags=ROOT_PROPAGATION[wanted],
+                flags=PROPAGATION[wanted],
                 where="linux.rootfsPropagation",
             ),
         )

@@ -23,11 +23,6 @@ LARGEST = 64 << 20  # bytes
 _BLANKS = " \t\n\r"
 
 
-def load_config(path: str) -> Config:
-    """Read, parse and check the shape of the config at ``path``; raises ConfigError."""
-    return parse_config(read(path), path.rpartition("/")[2])
-
-
 def parse_config(data: bytes, name: str = "config.json") -> Config:
     """A config out of its bytes; raises ConfigError."""
     # Not at the top: commands that only read the state come by here too.

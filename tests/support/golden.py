@@ -25,7 +25,6 @@ def host_facts(given: dict[str, object]) -> HostFacts:
     """The facts of a case; what it does not say is a privileged host with cgroup v1."""
     values: dict[str, object] = {
         "uid": 0,
-        "in_user_namespace": False,
         "last_capability": 40,
         "bounding": (1 << 41) - 1,
         "cgroup_mode": "v1",

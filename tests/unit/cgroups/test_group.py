@@ -27,7 +27,7 @@ def layout(tmp_path: Path) -> Layout:
     ):
         (tmp_path / name).mkdir()
         label = name if not controllers and version == 1 else ""
-        hierarchies.append(Hierarchy(controllers, label, str(tmp_path / name), "/own", version))
+        hierarchies.append(Hierarchy(controllers, label, str(tmp_path / name), version))
     return Layout("hybrid", tuple(hierarchies))
 
 
@@ -73,7 +73,7 @@ def test_plan_is_pure(layout: Layout, tmp_path: Path) -> None:
 
 def test_the_same_place_from_every_caller(layout: Layout) -> None:
     elsewhere = [
-        Hierarchy(each.controllers, each.name, each.mountpoint, "/other", each.version)
+        Hierarchy(each.controllers, each.name, each.mountpoint, each.version)
         for each in layout.hierarchies
     ]
     for value in ("a/b", "/a/b", None):
@@ -207,7 +207,7 @@ def test_beside_another_process(
 
     monkeypatch.setattr(control_files, "write", write)
     monkeypatch.setattr(control_files, "read", lambda path: inner)
-    layout = Layout("v2", (Hierarchy((), "", str(tmp_path), "/", 2),))
+    layout = Layout("v2", (Hierarchy((), "", str(tmp_path), 2),))
     cgroup = Cgroup.plan(layout, None, "c1")
     if goes_to:
         cgroup.attach(5, beside=4)
@@ -342,7 +342,7 @@ def test_out_of_memory(tmp_path: Path) -> None:
         top = tmp_path / f"{version}{file}{killed}"
         (top / "c1").mkdir(parents=True)
         (top / "c1" / file).write_text(text)
-        layout = Layout("v1", (Hierarchy(("memory",), "", str(top), "/", version),))
+        layout = Layout("v1", (Hierarchy(("memory",), "", str(top), version),))
         assert Cgroup.plan(layout, None, "c1").oom_killed() is killed
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.cgroups.layout import Hierarchy, Layout, assemble, parse_membership, parse_mountinfo
+from ociruntime.cgroups.layout import Hierarchy, Layout, assemble, parse_existing, parse_mountinfo
 
 V1_MOUNTS = """\
 31 23 0:28 / /sys/fs/cgroup ro,nosuid - tmpfs tmpfs rw,mode=755
@@ -21,22 +21,20 @@ V2_MOUNT = "40 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,nsdelega
 
 
 def layout_of(mountinfo: str, membership: str, unified: str = "") -> Layout:
-    return assemble(
-        parse_mountinfo(mountinfo), parse_membership(membership), tuple(unified.split())
-    )
+    return assemble(parse_mountinfo(mountinfo), parse_existing(membership), tuple(unified.split()))
 
 
-def shown(hierarchy: Hierarchy) -> tuple[str, str, str, int]:
-    return (hierarchy.option, hierarchy.mountpoint, hierarchy.own_path, hierarchy.version)
+def shown(hierarchy: Hierarchy) -> tuple[str, str, int]:
+    return (hierarchy.option, hierarchy.mountpoint, hierarchy.version)
 
 
 def test_v1_with_a_named_hierarchy_and_joint_controllers() -> None:
     layout = layout_of(V1_MOUNTS, V1_MEMBERSHIP)
     assert layout.mode == "v1"
     assert [shown(each) for each in layout.hierarchies] == [
-        ("name=systemd", "/sys/fs/cgroup/systemd", "/user.slice/session-1.scope", 1),
-        ("cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct", "/", 1),
-        ("memory", "/sys/fs/cgroup/memory", "/user.slice", 1),
+        ("name=systemd", "/sys/fs/cgroup/systemd", 1),
+        ("cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct", 1),
+        ("memory", "/sys/fs/cgroup/memory", 1),
     ]
     assert layout.hierarchies[0].controllers == ()
     assert layout.hierarchies[0].name == "systemd"
@@ -46,7 +44,7 @@ def test_v1_with_a_named_hierarchy_and_joint_controllers() -> None:
 def test_hybrid_has_the_unified_hierarchy_last_with_the_controllers_left_to_it() -> None:
     layout = layout_of(V1_MOUNTS + V2_MOUNT, V1_MEMBERSHIP + "0::/user.slice\n", "hugetlb misc\n")
     assert layout.mode == "hybrid"
-    assert shown(layout.hierarchies[-1]) == ("", "/sys/fs/cgroup/unified", "/user.slice", 2)
+    assert shown(layout.hierarchies[-1]) == ("", "/sys/fs/cgroup/unified", 2)
     assert layout.hierarchies[-1].controllers == ("hugetlb", "misc")
 
 
@@ -54,35 +52,12 @@ def test_v2() -> None:
     mounts = "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup rw\n"
     layout = layout_of(mounts, "0::/system.slice/x.service\n", "cpu io memory pids")
     assert layout.mode == "v2"
-    assert [shown(each) for each in layout.hierarchies] == [
-        ("", "/sys/fs/cgroup", "/system.slice/x.service", 2)
-    ]
+    assert [shown(each) for each in layout.hierarchies] == [("", "/sys/fs/cgroup", 2)]
 
 
 def test_no_cgroups_at_all() -> None:
     layout = layout_of("35 23 0:40 / / rw - ext4 /dev/sda1 rw\n", "")
     assert (layout.mode, layout.hierarchies) == ("v1", ())
-
-
-def test_in_a_container_the_mount_shows_a_part_of_the_hierarchy() -> None:
-    mounts = "34 31 0:31 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"
-    for path, own in (
-        ("/docker/abc", "/"),
-        ("/docker/abc/inner", "/inner"),
-        ("/docker/abcd", "/"),  # a neighbour, not below
-        ("/elsewhere", "/"),
-    ):
-        assert layout_of(mounts, f"4:memory:{path}\n").hierarchies[0].own_path == own
-
-
-def test_outside_of_the_cgroup_namespace() -> None:
-    mounts = "34 31 0:31 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n"
-    assert layout_of(mounts, "0::/../other\n").hierarchies[0].own_path == "/"
-
-
-def test_removed_cgroup() -> None:
-    mounts = "34 31 0:31 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n"
-    assert layout_of(mounts, "0::/gone (deleted)\n").hierarchies[0].own_path == "/gone"
 
 
 def test_mounts_of_running_containers_do_not_count() -> None:
@@ -103,7 +78,7 @@ def test_octal_escapes_and_lines_without_meaning() -> None:
     assert layout.hierarchies[0].mountpoint == "/mnt/my cgroups\\x"
 
 
-def test_record_keeps_all_but_the_place_of_the_caller() -> None:
+def test_record_keeps_all() -> None:
     first = layout_of(V1_MOUNTS, V1_MEMBERSHIP).hierarchies[0]
     again = Hierarchy.from_record(first.record())
-    assert shown(again) == ("name=systemd", "/sys/fs/cgroup/systemd", "/", 1)
+    assert shown(again) == ("name=systemd", "/sys/fs/cgroup/systemd", 1)

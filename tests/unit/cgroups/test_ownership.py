@@ -66,6 +66,6 @@ def test_only_where_all_is_v2(
     hierarchies = []
     for version in versions:
         (tmp_path / str(version) / "c1").mkdir(parents=True)
-        hierarchies.append(Hierarchy((), "", str(tmp_path / str(version)), "/", version))
+        hierarchies.append(Hierarchy((), "", str(tmp_path / str(version)), version))
     Cgroup.plan(Layout("", tuple(hierarchies)), None, "c1").hand_over(5, 6)
     assert len(changed) == count

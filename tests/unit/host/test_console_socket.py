@@ -41,7 +41,7 @@ def test_one_message_one_descriptor_then_the_end(tmp_path: Path, levels: int) ->
     master, slave = pty.openpty()
     try:
         with listen(path) as server:
-            console_socket.send_master(str(path), master)
+            console_socket.send(console_socket.connect(str(path)), master)
             text, fds = received(server)
         assert text == b"/dev/pts/ptmx"
         assert len(fds) == 1

@@ -30,7 +30,6 @@ def facts(**changes: object) -> HostFacts:
     """A privileged process on a host with every capability and cgroup v2."""
     values: dict[str, Any] = {
         "uid": 0,
-        "in_user_namespace": False,
         "last_capability": 40,
         "bounding": (1 << 41) - 1,
         "cgroup_mode": "v2",

@@ -102,7 +102,7 @@ def test_removal(tmp_path: Path) -> None:
     (tmp_path / "v2" / "a" / "b" / "c").mkdir(parents=True)
     (tmp_path / "v3").mkdir()
     hierarchies = tuple(
-        Hierarchy((name,), "", str(tmp_path / name), "/", 1) for name in ("v1", "v2", "v3")
+        Hierarchy((name,), "", str(tmp_path / name), 1) for name in ("v1", "v2", "v3")
     )
     cgroup = Cgroup.plan(Layout("v1", hierarchies), "/a/b/c", "one")
     cgroup.record()
