@@ -42,8 +42,12 @@ class Docker:
             "default-runtime": "tested",
         }
         (home / "daemon.json").write_text(json.dumps(config))
+        # BuildKit runs what is called runc, whatever the configuration says.
+        (home / "bin").mkdir()
+        (home / "bin/runc").symlink_to(runtime)
         command = [daemon, "--config-file", str(home / "daemon.json")]
-        self.daemon = Daemon(command, home / "log", self.env)
+        env = {**self.env, "PATH": f"{home}/bin:{PATH}"}
+        self.daemon = Daemon(command, home / "log", env)
         self.daemon.wait(lambda: self("version").status == 0)
 
     def __call__(self, *args: str, stdin: int | IO[bytes] = DEVNULL) -> Result:
@@ -70,6 +74,17 @@ class Docker:
     def terminal(self, *args: str) -> PtyCommand:
         """``docker run`` in a pty."""
         return in_terminal([self.program, *self.new(*args)], self.env)
+
+    def together(self, count: int, *args: str) -> Result:
+        """So many times the same ``run`` at once."""
+        script = f'for _ in $(seq {count}); do "$@" & done; wait'
+        words = ["/bin/sh", "-c", script, "sh", self.program, *self.new(*args)]
+        return execute(words, self.env, self.home)
+
+    def build(self, builder: str, context: Path, *flags: str) -> Result:
+        """``docker build``; ``builder`` 1 is BuildKit, 0 the classic one."""
+        words = ["/usr/bin/env", f"DOCKER_BUILDKIT={builder}", self.program, "build"]
+        return execute([*words, "--network=none", *flags, str(context)], self.env, self.home)
 
     def inspect(self, name: str, what: str) -> str:
         """One field of ``docker inspect``, as a Go template names it."""

@@ -15,11 +15,10 @@ from tests.support import isolation, leaks, processes
 from tests.support.runtime import Result
 from tests.support.terminal import PtyCommand
 
-# Podman's defaults are the highest that the kernel knows, which takes CAP_SYS_RESOURCE.
-LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
-
+# Podman's own limits are the highest that the kernel knows, which takes CAP_SYS_RESOURCE.
 CONTAINERS_CONF = """
 [containers]
+default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
 log_driver = "k8s-file"
 
 [engine]
@@ -77,7 +76,7 @@ class Podman:
     def new(self, verb: str, *args: str) -> list[str]:
         """Arguments of ``run`` or ``create``: flags, the image's name, a command."""
         network = () if any(word.startswith("--network") for word in args) else ("--network=none",)
-        return [verb, *LIMITS, *network, f"--cgroup-parent={self.cgroup}", *args]
+        return [verb, *network, f"--cgroup-parent={self.cgroup}", *args]
 
     def run(self, *args: str, stdin: int | IO[bytes] = DEVNULL) -> Result:
         """``podman run``."""
@@ -91,6 +90,17 @@ class Podman:
         """What a process in a container sees of itself."""
         facts: dict[str, Any] = json.loads(self.run("--rm", *flags, image.NAME, "probe").ok().out)
         return facts
+
+    def together(self, count: int, *args: str) -> Result:
+        """So many times the same ``run`` at once."""
+        script = f'for _ in $(seq {count}); do "$@" & done; wait'
+        words = ["/bin/sh", "-c", script, "sh", self.program, *self.new("run", *args)]
+        return execute(words, self.env, self.home)
+
+    def build(self, context: Path, *flags: str) -> Result:
+        """``podman build``; buildah takes the cgroup's parent for the cgroup itself."""
+        ours = ("--network=none", f"--cgroup-parent={self.cgroup}/build")
+        return self("build", *ours, *flags, str(context))
 
     def inspect(self, name: str, what: str) -> str:
         """One field of ``podman inspect``, as a Go template names it."""
@@ -108,10 +118,14 @@ class Podman:
         if left := self.containers():
             self("rm", "--force", "--time", "0", *left).ok()
         # conmon's clean-up command may still be at work, and mount it once more.
-        assert processes.until(lambda: not self._at_work()), self._at_work()
+        self.await_rest()
         for target in leaks.mount_table().values():
             if target == f"{self.home}/storage/overlay":
                 isolation.unmount(target)
+
+    def await_rest(self) -> None:
+        """Wait until no process of podman's is left."""
+        assert processes.until(lambda: not self._at_work()), self._at_work()
 
     def _at_work(self) -> list[str]:
         """Those of podman and conmon below this one."""

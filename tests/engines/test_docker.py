@@ -241,6 +241,31 @@ def test_settings(docker: Docker) -> None:
     assert " 1024 " in size
 
 
+@deviates(runc="leaves the cgroup above those of BuildKit")
+@pytest.mark.parametrize("builder", ["0", "1"], ids=["classic", "buildkit"])
+def test_build(docker: Docker, work: Path, builder: str) -> None:
+    """The classic builder uses containers; BuildKit calls ``run`` itself."""
+    lines = [f"FROM {NAME}", "RUN echo words >/made", "USER 1000:1000", "RUN id -u && ! >/made"]
+    (work / "Dockerfile").write_text("\n".join(lines))
+    docker.build(builder, work, "--tag=localhost/made").ok()
+    assert docker.run("--rm", "localhost/made", "cat", "/made").ok().out == "words\n"
+    docker("rmi", "localhost/made").ok()
+
+
+@deviates(runc="leaves the cgroup above those of BuildKit")
+@pytest.mark.parametrize("builder", ["0", "1"], ids=["classic", "buildkit"])
+def test_failing_build(docker: Docker, work: Path, builder: str) -> None:
+    (work / "Dockerfile").write_text(f"FROM {NAME}\nRUN exit 7\n")
+    result = docker.build(builder, work)
+    assert result.status != 0
+    assert " 7" in result.err
+
+
+def test_many_at_once(docker: Docker) -> None:
+    result = docker.together(6, "--rm", NAME, "echo", "hello").ok()
+    assert result.out == "hello\n" * 6
+
+
 def test_terminal(docker: Docker) -> None:
     converse(docker.terminal("-it", NAME, "sh"))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engines import host
 from tests.engines.image import NAME
 from tests.engines.podman import Podman
 from tests.engines.scripts import MIB, WAITS_FOR_TERM, WAITS_FOR_USR1, converse
@@ -218,7 +219,8 @@ def test_privileged(podman: Podman) -> None:
 
 def test_settings(podman: Podman) -> None:
     flags = ("--sysctl=net.ipv4.ip_default_ttl=33", "--umask=0027", "--oom-score-adj=500")
-    facts = podman.probe(*flags, "--ulimit=core=5:6", "--shm-size=1m")
+    limits = ("--ulimit=core=5:6", "--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024")
+    facts = podman.probe(*flags, *limits, "--shm-size=1m")
     assert facts["umask"] == 0o027
     assert facts["oom_score_adj"] == "500"
     assert facts["rlimits"]["RLIMIT_CORE"] == [5, 6]
@@ -258,6 +260,11 @@ def test_hooks(podman: Podman, work: Path) -> None:
     assert all(state["annotations"]["ship"] == "yard" for state in states)
 
 
+def test_many_at_once(podman: Podman) -> None:
+    result = podman.together(6, "--rm", NAME, "echo", "hello").ok()
+    assert result.out == "hello\n" * 6
+
+
 def test_terminal(podman: Podman) -> None:
     converse(podman.terminal("-it", NAME, "sh"))
 
@@ -266,3 +273,47 @@ def test_detached_terminal(podman: Podman) -> None:
     podman.background("one", "-t", NAME, "sh", "-c", "tty; stty size; exit 4")
     assert podman("wait", "one").ok().out == "4\n"
     assert "/dev/pts/0\r\n" in podman("logs", "one").ok().out
+
+
+def test_removed_when_it_ends(podman: Podman) -> None:
+    """It is conmon that calls podman's clean-up, long after the command has returned."""
+    podman.background("one", "--rm", NAME, "sleep", "0.1")
+    assert processes.until(lambda: not podman.containers())
+
+
+@deviates(runc="leaves the pod's cgroup where podman knows no controller")
+def test_pod(podman: Podman) -> None:
+    """The second container joins namespaces of the first by path."""
+    host.no_plain_directory_among_hierarchies()
+    infra = ("--infra-image", NAME, "--infra-command", "sleep 100", "--share=net,ipc,uts")
+    parent = f"--cgroup-parent={podman.cgroup}"
+    podman("pod", "create", "--name=two", parent, "--network=none", *infra).ok()
+    try:
+        podman("run", "-d", "--pod=two", "--name=first", NAME, "sleep", "100").ok()
+        podman("run", "-d", "--pod=two", "--name=second", NAME, "sleep", "100").ok()
+        for kind in ("net", "ipc", "uts"):
+            first, second = (f"/proc/{podman.pid(n)}/ns/{kind}" for n in ("first", "second"))
+            assert os.readlink(first) == os.readlink(second)
+        states = podman("pod", "ps", "--format", "{{.Status}}").ok().out
+        assert states == "Running\n"
+    finally:
+        podman("pod", "stop", "--time=0", "two").ok()
+        # While a conmon ends, podman cannot remove its cgroup, and says so.
+        podman.await_rest()
+        podman("pod", "rm", "two").ok()
+
+
+def test_build(podman: Podman, work: Path) -> None:
+    """Here buildah calls create, start, state and delete itself."""
+    lines = [f"FROM {NAME}", "RUN echo words >/made", "USER 1000:1000", "RUN id -u && ! >/made"]
+    (work / "Containerfile").write_text("\n".join(lines))
+    podman.build(work, "--tag=localhost/made").ok()
+    assert podman.run("--rm", "localhost/made", "cat", "/made").ok().out == "words\n"
+    podman("rmi", "localhost/made").ok()
+
+
+def test_failing_build(podman: Podman, work: Path) -> None:
+    (work / "Containerfile").write_text(f"FROM {NAME}\nRUN exit 7\n")
+    result = podman.build(work)
+    assert result.status != 0
+    assert "exit status 7" in result.err
