@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from conformance import cgroups, surroundings, template
+from conformance import cgroups, host_mounts, isolation, surroundings, template
 from conformance.bundle import Bundle, Json, words_of
 from conformance.case import Failed, Skipped
 from conformance.console import ConsoleSocket
@@ -33,6 +33,7 @@ class Context:
         self.shell = Shell(directory, seconds)
         self.containers: list[Container] = []
         self.made_cgroups: list[Path] = []
+        self.made_mounts: list[Path] = []
         self.left: list[str] = []
         self.before = surroundings.snapshot(self.root, self.token)
         self._count = 0
@@ -145,6 +146,15 @@ class Context:
             box.deleted = False
         return result
 
+    def refused_beside(self, sound: Bundle, bad: Bundle, what: str) -> Result:
+        """Create must refuse ``bad``; skip where it refuses ``sound`` too, which tells nothing."""
+        result = self.refused(bad, what)
+        box, other = self.attempt_create(sound)
+        if not other.ok:
+            box.deleted = True
+            self.skip(f"the same without fault is refused as well: {other.complaint}")
+        return result
+
     def features(self) -> Json:
         """What ``features`` prints; skip for a runtime that does not offer it."""
         result = self.call("features")
@@ -214,6 +224,23 @@ class Context:
         if name not in self.host.controllers:
             self.skip(f"the host has no {name} controller")
 
+    def need_v2(self, *names: str) -> None:
+        """Skip unless these controllers are to be had on cgroup v2."""
+        self.need_root("needs control groups to write to")
+        if 2 not in {one.version for one in cgroups.hierarchies()}:
+            self.skip("needs control groups v2")
+        for name in names:
+            if cgroups.version_of(name) != 2:
+                self.skip(f"needs the {name} controller on control groups v2")
+
+    def need_v1(self, name: str, file: str | None = None) -> None:
+        """Skip unless the controller is to be had on cgroup v1, with that control file."""
+        self.need_root("needs control groups to write to")
+        if cgroups.version_of(name) != 1:
+            self.skip(f"needs the {name} controller on control groups v1")
+        if file is not None and not cgroups.has_file(name, file, self.token):
+            self.skip(f"the kernel has no {file}")
+
     def need_capability(self, number: int, name: str) -> None:
         """Skip where the kit itself has not that capability."""
         if not self.host.capabilities >> number & 1:
@@ -250,6 +277,20 @@ class Context:
                     (made / file).write_text((hierarchy.point / file).read_text())
         return f"/{path}"
 
+    def mount_tmpfs(self, path: str, *options: str) -> Path:
+        """Mount a tmpfs below ``directory`` for containers to bind, unmounted at the end.
+
+        ``options``: words as in mounts, see ``host_mounts.make``.
+        """
+        self.need_root("needs mounts of its own")
+        target = self.directory / path
+        try:
+            host_mounts.make(target, *options)
+        except OSError as error:
+            self.skip(f"the host cannot mount a tmpfs {','.join(options)}: {error.strerror}")
+        self.made_mounts.append(target)
+        return target
+
     # --- the end ---
 
     def finish(self) -> list[str]:
@@ -263,6 +304,7 @@ class Context:
                     continue
                 if not result.ok:
                     self.left.append(f"container {box.id}: delete --force: {result.complaint}")
+        self._remove_mounts()
         self._remove_cgroups()
         self.left += surroundings.settled_difference(self.before, self.root, self.token)
         self.clear()
@@ -277,6 +319,13 @@ class Context:
             return box.attempt("state").ok
         except Failed:
             return True
+
+    def _remove_mounts(self) -> None:
+        for path in reversed(self.made_mounts):
+            try:
+                isolation.unmount(str(path))
+            except OSError as error:
+                self.left.append(f"missing mount {path}: {error.strerror}")
 
     def _remove_cgroups(self) -> None:
         for path in reversed(self.made_cgroups):
