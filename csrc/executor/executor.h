@@ -22,6 +22,16 @@
 
 #define SLOTS 64
 
+/* A resource limit that the executor itself must not meet. */
+struct late_limit {
+	uint32_t resource;
+	bool set;
+	uint64_t soft;
+	uint64_t hard;
+};
+
+#define LATE_LIMITS 2
+
 struct executor {
 	uint32_t step;	  /* place of the current operation, from 0 */
 	int sync_fd;	  /* to the runtime that creates; -1 once it has let go */
@@ -39,6 +49,7 @@ struct executor {
 	bool has_home;
 	char program[PATH_MAX];
 	char home[PATH_MAX];
+	struct late_limit late_limits[LATE_LIMITS];
 	struct message failure;
 };
 
@@ -60,6 +71,9 @@ int open_file(struct executor *x, const char *path);
 int open_parent(struct executor *x, const char *path, const char **name);
 int open_real_directory(struct executor *x, const char *path);
 int open_no_link(int parent, const char *name);
+
+/* ops_process.c */
+int apply_late_limits(struct executor *x);
 
 /* ops_program.c */
 void announce_exec(struct executor *x);

@@ -107,7 +107,9 @@ int run_seccomp(struct executor *x, struct op_seccomp *op)
 		errno = EINVAL;
 		return fail(x, "seccomp", "");
 	}
-	/* Said now: the filter may forbid to say it. */
+	/* Done and said now: the filter may forbid both. */
+	if (apply_late_limits(x) < 0)
+		return -1;
 	announce_exec(x);
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, op->flags, &program) < 0)
 		return fail(x, "seccomp", "");

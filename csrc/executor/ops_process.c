@@ -36,12 +36,48 @@ int run_loopback(struct executor *x, struct op_loopback *op)
 	return result;
 }
 
+static int set_limit(struct executor *x, uint32_t resource, uint64_t soft, uint64_t hard)
+{
+	struct rlimit64 limit = { .rlim_cur = soft, .rlim_max = hard };
+
+	return syscall(SYS_prlimit64, 0, resource, &limit, NULL) < 0 ? fail(x, "prlimit", "") : 0;
+}
+
+/*
+ * The start gate takes a descriptor and a hook's state is written to a file: both must work
+ * whatever the program may do.  So these limits come with the program; only to raise one
+ * needs privileges that are gone by then.
+ */
+static int set_late(struct executor *x, struct late_limit *late, struct op_rlimit *op)
+{
+	struct rlimit64 now;
+
+	errno = EINVAL;
+	if (op->soft > op->hard || syscall(SYS_prlimit64, 0, op->resource, NULL, &now) < 0)
+		return fail(x, "prlimit", "");
+	*late = (struct late_limit){ op->resource, true, op->soft, op->hard };
+	return op->hard > now.rlim_max ? set_limit(x, op->resource, now.rlim_cur, op->hard) : 0;
+}
+
+int apply_late_limits(struct executor *x)
+{
+	for (int i = 0; i < LATE_LIMITS; i++) {
+		struct late_limit *late = &x->late_limits[i];
+
+		if (late->set && set_limit(x, late->resource, late->soft, late->hard) < 0)
+			return -1;
+		late->set = false;
+	}
+	return 0;
+}
+
 int run_rlimit(struct executor *x, struct op_rlimit *op)
 {
-	struct rlimit64 limit = { .rlim_cur = op->soft, .rlim_max = op->hard };
-
-	return syscall(SYS_prlimit64, 0, op->resource, &limit, NULL) < 0 ? fail(x, "prlimit", "")
-									  : 0;
+	if (op->resource == RLIMIT_NOFILE)
+		return set_late(x, &x->late_limits[0], op);
+	if (op->resource == RLIMIT_FSIZE)
+		return set_late(x, &x->late_limits[1], op);
+	return set_limit(x, op->resource, op->soft, op->hard);
 }
 
 int run_personality(struct executor *x, struct op_personality *op)

@@ -236,6 +236,8 @@ int run_exec(struct executor *x, struct op_exec *op)
 	errno = EINVAL;
 	if (op->args.count == 0)
 		return fail(x, "execve", "");
+	if (apply_late_limits(x) < 0)
+		return -1;
 	announce_exec(x);
 	if (x->has_home)
 		op->env.items[op->env.count] = x->home; /* the list has room for one more */

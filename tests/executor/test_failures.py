@@ -212,10 +212,13 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
     "rlimit-unknown": (alone(o.rlimit(resource=99, soft=1, hard=1)), "prlimit", errno.EINVAL, ""),
     "rlimit-raised": (
         alone(
-            o.rlimit(resource=7, soft=64, hard=64),
+            o.rlimit(resource=4, soft=64, hard=64),
             capabilities(),
-            o.rlimit(resource=7, soft=64, hard=65),
+            o.rlimit(resource=4, soft=64, hard=65),
         ),
+        "prlimit", errno.EPERM, ""),
+    "rlimit-of-files-raised": (
+        alone(capabilities(), o.rlimit(resource=7, soft=64, hard=1 << 62)),
         "prlimit", errno.EPERM, ""),
     "io-priority-class": (alone(o.io_priority(value=7 << 13)), "ioprio_set", errno.EINVAL, ""),
     "scheduler-policy": (alone(scheduler(99)), "sched_setattr", errno.EINVAL, ""),
