@@ -37,23 +37,30 @@ def plan_file(plan: bytes) -> int:
     """A descriptor from which the executor reads ``plan``.  Raises HostError."""
     try:
         fd = posix.memfd_create("plan", MFD_CLOEXEC)
-        written = posix.write(fd, plan)
+        try:
+            if posix.write(fd, plan) != len(plan):
+                raise InternalError("the plan was written short")
+        except BaseException:
+            posix.close(fd)
+            raise
     except OSError as error:
         raise HostError("write the plan to memory", error) from None
-    if written != len(plan):
-        raise InternalError("the plan was written short")
     return fd
 
 
 def _sealed_copy(source: int, size: int) -> int:
     copy = _executable_file()
-    offset = 0
-    while offset < size:
-        sent = posix.sendfile(copy, source, offset, size - offset)
-        if sent == 0:
-            raise InternalError(f"{PROGRAM} shrank while it was read")
-        offset += sent
-    fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+    try:
+        offset = 0
+        while offset < size:
+            sent = posix.sendfile(copy, source, offset, size - offset)
+            if sent == 0:
+                raise InternalError(f"{PROGRAM} shrank while it was read")
+            offset += sent
+        fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+    except BaseException:
+        posix.close(copy)
+        raise
     return copy
 
 

@@ -63,11 +63,23 @@ def spawn(plan: Plan, gate: _socket.socket, cgroup_fd: int) -> Executor:
 
     Raises HostError.
     """
+    executor_fd = sealed_executor()
+    try:
+        plan_fd = plan_file(encode(plan))
+        try:
+            return _start(plan, executor_fd, plan_fd, gate, cgroup_fd)
+        finally:
+            posix.close(plan_fd)
+    finally:
+        posix.close(executor_fd)
+
+
+def _start(
+    plan: Plan, executor_fd: int, plan_fd: int, gate: _socket.socket, cgroup_fd: int
+) -> Executor:
     from ociruntime._shim import ffi, lib
 
     ours, theirs = _pair()
-    executor_fd = sealed_executor()
-    plan_fd = plan_file(encode(plan))
     request = ffi.new(
         "struct oci_spawn *",
         {
@@ -80,8 +92,6 @@ def spawn(plan: Plan, gate: _socket.socket, cgroup_fd: int) -> Executor:
         },
     )
     result = lib.oci_spawn(request)
-    posix.close(executor_fd)
-    posix.close(plan_fd)
     theirs.close()
     if result < 0:
         ours.close()

@@ -1,0 +1,124 @@
+"""Starting the executor: what is left behind if that fails is nothing."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ociruntime.errors import HostError, InternalError
+from ociruntime.executor import image
+from ociruntime.executor.protocol import receive
+from ociruntime.executor.spawn import spawn
+from ociruntime.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUTS
+from ociruntime.plan import operations as o
+from ociruntime.plan import ops
+from ociruntime.plan.plan import Plan
+from tests.support.executor import plan_of
+
+NOWHERE = -1
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@pytest.fixture
+def gate() -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one:
+        one.bind("")
+        one.listen(1)
+        yield one
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Iterator[None]:
+    """No descriptor stays open and no child unreaped."""
+    before = _descriptors()
+    yield
+    gc.collect()
+    assert _descriptors().items() <= before.items()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def _descriptors() -> dict[str, str]:
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found[name] = os.readlink(f"/proc/self/fd/{name}")
+        except OSError:
+            pass  # that of the listing
+    return found
+
+
+def waiting(flags: int = 0) -> Plan:
+    plan = plan_of(o.sync(stage=ops.STAGE_HOOKS))
+    plan.clone_flags = flags
+    return plan
+
+
+@pytest.mark.parametrize("content", [b"", b"text\n", b"\x7fELF"], ids=["empty", "text", "damaged"])
+def test_no_program(
+    gate: socket.socket, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "program").write_bytes(content)
+    monkeypatch.setattr(image, "PROGRAM", str(tmp_path / "program"))
+    with pytest.raises(HostError, match="execveat: exec format error"):
+        spawn(waiting(), gate, NOWHERE)
+
+
+def test_not_installed(gate: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "PROGRAM", "/no/such/program")
+    with pytest.raises(HostError, match="/no/such/program"):
+        spawn(waiting(), gate, NOWHERE)
+
+
+@pytest.mark.parametrize("size", [1, 20])
+def test_no_room_for_a_file(gate: socket.socket, size: int) -> None:
+    """RLIMIT_FSIZE cuts a memory file off: neither program nor plan is run half."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    big = plan_of(o.hostname(name="h" * (1 << 17)))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size << 12, before[1]))
+    try:
+        with pytest.raises((HostError, InternalError)):
+            spawn(big, gate, NOWHERE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_no_cgroup(gate: socket.socket, tmp_path: Path) -> None:
+    fd = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with pytest.raises(HostError, match="clone3"):
+            spawn(waiting(), gate, fd)
+    finally:
+        os.close(fd)
+
+
+def test_impossible_flags(gate: socket.socket) -> None:
+    shared_with_new_namespace = CLONE_NEWNS | 0x200
+    with pytest.raises(HostError, match="clone3: invalid argument"):
+        spawn(waiting(shared_with_new_namespace), gate, NOWHERE)
+
+
+@needs_root
+def test_started(gate: socket.socket) -> None:
+    """In its namespaces, from a sealed copy in memory, with nothing of the environment."""
+    executor = spawn(waiting(CLONE_NEWPID | CLONE_NEWUTS), gate, NOWHERE)
+    message = receive(executor.channel)
+    assert message is not None
+    assert (message.kind, message.value) == (ops.MESSAGE_STAGE, ops.STAGE_HOOKS)
+    place = Path(f"/proc/{executor.pid}")
+    assert os.readlink(place / "exe") == "/memfd:ociruntime (deleted)"
+    assert (place / "environ").read_bytes() == b""
+    assert (place / "comm").read_text() == "ociruntime-init\n"
+    assert os.readlink(place / "ns/uts") != os.readlink("/proc/self/ns/uts")
+    with pytest.raises(OSError, match=r"busy|permitted"):
+        (place / "exe").open("r+b")
+    executor.kill()
+    assert receive(executor.channel) is None
+    executor.channel.close()
+    os.close(executor.pidfd)
