@@ -26,6 +26,8 @@ from setuptools.errors import CompileError
 EXECUTOR_SOURCES = sorted(glob("csrc/executor/*.c"))
 LIBC_SOURCES = sorted(glob("csrc/libc/*.c"))
 EXECUTOR = "ociruntime/executor/_executor"
+# With it, `--debug` lists all that is wrong with a config.
+SCHEMA = "schemas/config.schema.json"
 LAUNCHER_SOURCES = ["csrc/launcher.c", *sorted(glob("csrc/entry/*.c"))]
 LAUNCHER = "ociruntime"
 EXTENSIONS = ["csrc/shim_build.py:ffibuilder", "csrc/seccomp_build.py:ffibuilder"]
@@ -88,6 +90,9 @@ class BuildPackage(build_py):
     def run(self) -> None:
         """Build."""
         super().run()
+        schema = os.path.join(self.build_lib, "ociruntime", SCHEMA)
+        self.mkpath(os.path.dirname(schema))
+        self.copy_file(SCHEMA, schema)
         compile_executor(os.path.join(self.build_lib, EXECUTOR), RELEASE)
         package = os.path.join(self.build_lib, "ociruntime")
         command = [sys.executable, "tools/build_archive.py", package, "--installed"]

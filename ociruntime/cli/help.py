@@ -8,8 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.options import Command, Option
 
-_WIDTH = 80
-_INDENT = 26
+_INDENT = 31
 
 _EXAMPLE = """\
 A first container, from a directory with a root filesystem in ./rootfs:

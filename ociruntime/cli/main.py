@@ -116,21 +116,17 @@ def _show(what: str, command: str) -> int:
 
 
 def _context(arguments: Arguments) -> Context:
-    from ociruntime.runtime.options import GlobalOptions, open_context
+    from ociruntime.runtime.options import open_context
 
     if arguments.texts.get("root") == "":
         raise UsageError("--root must not be empty")
-    log = _log(arguments)
-    options = GlobalOptions(
-        root=arguments.text("root"),
-        log=log.target,
-        log_format=log.format,
-        debug=log.debugging,
-        systemd_cgroup=arguments.flag("systemd-cgroup"),
-        rootless=arguments.text("rootless", "auto"),
-        cgroup_manager=arguments.text("cgroup-manager", "cgroupfs"),
+    manager = arguments.text("cgroup-manager", "cgroupfs")
+    return open_context(
+        _log(arguments),
+        arguments.text("root"),
+        "systemd" if arguments.flag("systemd-cgroup") else manager,
+        arguments.text("rootless", "auto"),
     )
-    return open_context(options, log)
 
 
 def _log(arguments: Arguments) -> Log:

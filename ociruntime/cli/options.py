@@ -18,22 +18,20 @@ if TYPE_CHECKING:
     Option = tuple[str, str, str, str, str]
     Command = tuple[str, str, int, int, str, tuple[Option, ...], str]
 
+# What callers of runc or crun send and nothing here reads.
+_CRIU: Option = ("criu", "", "text", "FILE", "")
+_NO_SUBREAPER_IN_CREATE: Option = ("no-subreaper", "", "flag", "", "")
+
 GLOBAL_OPTIONS: tuple[Option, ...] = (
     ("root", "", "text", "DIR", "keep the state of containers in DIR"),
     ("log", "", "text", "FILE", "append errors to FILE, besides standard error"),
     ("log-format", "", "choice", "text|json", "how a line of the log is written"),
     ("log-level", "", "choice", "error|warning|info|debug", "the least that is worth a line"),
-    ("debug", "", "flag", "", "the same as --log-level=debug, and tracebacks"),
+    ("debug", "", "flag", "", "as --log-level=debug, with tracebacks"),
+    ("cgroup-manager", "", "choice", "cgroupfs|systemd|disabled", "only cgroupfs works so far"),
     ("systemd-cgroup", "", "flag", "", "the same as --cgroup-manager=systemd"),
-    (
-        "cgroup-manager",
-        "",
-        "choice",
-        "cgroupfs|systemd|disabled",
-        "who makes the cgroups; disabled: nobody",
-    ),
-    ("rootless", "", "choice", "true|false|auto", "go on without permission for cgroups"),
-    ("criu", "", "text", "FILE", ""),
+    ("rootless", "", "choice", "true|false|auto", "do without cgroups that may not be made"),
+    _CRIU,
     ("version", "v", "flag", "", "print the version"),
     ("help", "h", "flag", "", "print help, also after a command"),
     ("usage", "?", "flag", "", ""),
@@ -44,12 +42,10 @@ _CONTAINER_OPTIONS: tuple[Option, ...] = (
     ("config", "f", "text", "FILE", "read FILE of the bundle instead of config.json"),
     ("console-socket", "", "text", "SOCKET", "send the terminal's master to this unix socket"),
     ("pid-file", "", "text", "FILE", "write the pid of the first process to FILE"),
-    ("preserve-fds", "", "number", "N", "hand N more descriptors, from 3 on, to the container"),
-    ("no-pivot", "", "flag", "", "move the root instead of pivot_root(2): for an initramfs"),
+    ("preserve-fds", "", "number", "N", "hand descriptors 3 to N + 2 to the container"),
+    ("no-pivot", "", "flag", "", "move the root, do not pivot: for an initramfs"),
     ("no-new-keyring", "", "flag", "", "keep the session keyring of the caller"),
 )
-
-_SUBREAPER: Option = ("no-subreaper", "", "flag", "", "do not adopt orphans of the container")
 
 COMMANDS: tuple[Command, ...] = (
     (
@@ -58,11 +54,11 @@ COMMANDS: tuple[Command, ...] = (
         1,
         1,
         "build a container up to the point where its program would start",
-        (*_CONTAINER_OPTIONS, ("no-subreaper", "", "flag", "", "")),
+        (*_CONTAINER_OPTIONS, _NO_SUBREAPER_IN_CREATE),
         (
-            "The container waits for `start`. The command returns when everything has been\n"
-            "mounted, limited and checked, the program found included; after a failure nothing\n"
-            "is left. Standard input, output and error become the container's."
+            "The container waits for `start`. The command returns when everything is mounted,\n"
+            "limited and checked, and the program found; after a failure nothing is left.\n"
+            "Standard input, output and error become the container's."
         ),
     ),
     (
@@ -92,7 +88,7 @@ COMMANDS: tuple[Command, ...] = (
         1,
         2,
         "send a signal to the first process of a container",
-        (("all", "a", "flag", "", "signal every process; a stopped container is no error"),),
+        (("all", "a", "flag", "", "all processes; a stopped container is no error"),),
         (
             "SIGNAL is a number or a name in any case, with or without SIG: 9, KILL, SIGTERM,\n"
             "SIGRTMIN+3. The default is SIGTERM."
@@ -120,7 +116,7 @@ COMMANDS: tuple[Command, ...] = (
             *_CONTAINER_OPTIONS,
             ("detach", "d", "flag", "", "return once the program runs"),
             ("keep", "", "flag", "", "do not delete the container after its end"),
-            _SUBREAPER,
+            ("no-subreaper", "", "flag", "", "do not adopt orphans of the container"),
         ),
         (
             "The exit status is the program's, or 128 and the number of the signal that ended\n"

@@ -130,7 +130,7 @@ class Creation:
     def _make_cgroup(self) -> None:
         prepared = self._prepared
         cgroup = prepared.cgroup
-        cgroup.create(prepared.resources, rootless=self._context.rootless == "true")
+        cgroup.create(prepared.resources, rootless=self._context.rootless)
         if prepared.layout.mode == "v2":
             from ociruntime.plan.cgroup_owner import NOBODY_ELSE, cgroup_owner
 

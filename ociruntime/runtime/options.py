@@ -21,43 +21,6 @@ if TYPE_CHECKING:
 NAME = "ociruntime"
 
 
-class GlobalOptions:
-    """The options before the verb, as written.
-
-    ``root`` "" means the default; ``log`` "" means standard error; ``log_format`` is
-    ``text`` or ``json``; ``rootless`` is ``auto``, ``true`` or ``false``;
-    ``cgroup_manager`` is ``cgroupfs``, ``systemd`` or ``disabled``.
-    """
-
-    __slots__ = (
-        "cgroup_manager",
-        "debug",
-        "log",
-        "log_format",
-        "root",
-        "rootless",
-        "systemd_cgroup",
-    )
-
-    def __init__(
-        self,
-        root: str = "",
-        log: str = "",
-        log_format: str = "text",
-        debug: bool = False,
-        systemd_cgroup: bool = False,
-        rootless: str = "auto",
-        cgroup_manager: str = "cgroupfs",
-    ) -> None:
-        self.root = root
-        self.log = log
-        self.log_format = log_format
-        self.debug = debug
-        self.systemd_cgroup = systemd_cgroup
-        self.rootless = rootless
-        self.cgroup_manager = cgroup_manager
-
-
 class CreateOptions:
     """What ``create``, ``run`` and ``plan`` are told about one container.
 
@@ -111,50 +74,42 @@ class CreateOptions:
 class Context:
     """What every verb needs: ``root`` (absolute state directory) and ``log``.
 
-    ``root_given`` tells a named root from the default one; ``systemd_cgroup``,
-    ``cgroup_manager`` and ``rootless`` are as in :class:`GlobalOptions`.
+    ``root_given`` tells a named root from the default one; ``cgroup_manager`` is
+    ``cgroupfs``, ``systemd`` or ``disabled``; ``rootless``: go on without cgroups that this
+    user may not make.
     """
 
-    __slots__ = (
-        "cgroup_manager",
-        "debug",
-        "log",
-        "root",
-        "root_given",
-        "rootless",
-        "systemd_cgroup",
-    )
+    __slots__ = ("cgroup_manager", "log", "root", "root_given", "rootless")
 
     def __init__(
         self,
         root: str,
         log: Log,
-        systemd_cgroup: bool = False,
         cgroup_manager: str = "cgroupfs",
-        rootless: str = "auto",
-        debug: bool = False,
+        rootless: bool = False,
         root_given: bool = True,
     ) -> None:
         self.root = root
         self.log = log
-        self.systemd_cgroup = systemd_cgroup
         self.cgroup_manager = cgroup_manager
         self.rootless = rootless
-        self.debug = debug
         self.root_given = root_given
 
 
-def open_context(options: GlobalOptions, log: Log) -> Context:
-    """The context of one call; looks at the environment, creates nothing."""
-    systemd = options.systemd_cgroup or options.cgroup_manager == "systemd"
+def open_context(
+    log: Log, root: str = "", cgroup_manager: str = "cgroupfs", rootless: str = "auto"
+) -> Context:
+    """The context of one call; looks at the environment, creates nothing.
+
+    ``root`` "" is the default one; ``rootless`` is ``true``, ``false`` or ``auto``.
+    """
+    environ, euid = posix.environ, posix.geteuid()
     return Context(
-        state_root(options.root, posix.environ, posix.geteuid()),
+        state_root(root, environ, euid),
         log,
-        systemd,
-        "systemd" if systemd else options.cgroup_manager,
-        options.rootless,
-        options.debug,
-        options.root != "",
+        cgroup_manager,
+        is_rootless(environ, euid) if rootless == "auto" else rootless == "true",
+        root != "",
     )
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ociruntime.cgroups.layout import Layout
+    from ociruntime.log import Log
     from ociruntime.plan.plan import Plan
     from ociruntime.runtime.options import Context, CreateOptions
     from ociruntime.spec.bundle import Bundle
@@ -57,20 +58,34 @@ def prepare(context: Context, options: CreateOptions) -> Preparation:
 
     Raises ConfigError, UsageError, HostError.
     """
-    bundle = load_bundle(options.bundle, options.config)
+    try:
+        bundle = load_bundle(options.bundle, options.config)
+    except ConfigError as error:
+        if context.log.debugging:
+            _list_problems(context.log, options, error)
+        raise
     for warning in bundle.warnings:
         context.log.warning(warning)
     _check_descriptors(options.preserve_fds)
     linux = bundle.config.get("linux") or {}
     layout = detect()
     cgroup = Cgroup.plan(
-        layout, linux.get("cgroupsPath"), options.id, systemd=context.systemd_cgroup
+        layout, linux.get("cgroupsPath"), options.id, systemd=context.cgroup_manager == "systemd"
     )
     facts = gather(layout.mode, cgroup.hierarchies(), _wants_labels(bundle.config))
     plan = compile_plan(bundle.config, facts, _request(context, options, bundle))
     for warning in plan.warnings:
         context.log.warning(warning)
     return Preparation(bundle, layout, cgroup, plan)
+
+
+def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None:
+    """What else is wrong with the shape of the config, before the one error of the call."""
+    from ociruntime.spec.explain import explain_file
+
+    for problem in explain_file(options.config or f"{options.bundle}/config.json"):
+        if problem != str(first):
+            log.debug(problem)
 
 
 def _request(context: Context, options: CreateOptions, bundle: Bundle) -> Request:

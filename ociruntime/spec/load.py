@@ -41,7 +41,8 @@ def read(path: str) -> bytes:
         descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     except FileNotFoundError:
         message = f"JSON specification file {name} not found in {directory or '.'}"
-        raise ConfigError("", message) from None
+        hint = "`ociruntime spec` writes one" if name == "config.json" else ""
+        raise ConfigError("", message, hint) from None
     except OSError as error:
         raise ConfigError("", f"cannot read {path}: {reason(error)}") from None
     try:

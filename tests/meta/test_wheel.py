@@ -91,7 +91,8 @@ def test_no_byte_code_is_written(environment: Path) -> None:
 
 def test_contents(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"ociruntime/executor/_executor", "ociruntime/py.typed"} <= names
+    data = {"executor/_executor", "py.typed", "schemas/config.schema.json"}
+    assert {f"ociruntime/{name}" for name in data} <= names
     sources = {name for name in names if name.endswith(".py")}
     assert sources == {
         project.name_of(path)

@@ -135,6 +135,25 @@ def test_debug_shows_the_traceback_outside_the_log(
     assert "Traceback" not in log.read_text()
 
 
+def test_debug_lists_everything_that_is_wrong_with_a_config(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("jsonschema")
+    (tmp_path / "config.json").write_text('{"ociVersion": 1, "hostname": 2, "root": {"path": "r"}}')
+    log = tmp_path / "log"
+    form = ["--log", str(log), "--log-format", "json"]
+    assert main([*form, "plan", str(tmp_path)]) == 1
+    assert main([*form, "--debug", "plan", str(tmp_path)]) == 1
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    error = ("error", "ociVersion: must be a string, got 1")
+    assert [(line["level"], line["msg"]) for line in lines] == [
+        error,
+        ("debug", "hostname: must be a string, got 2"),
+        error,
+    ]
+    assert "hostname" not in capfd.readouterr().err
+
+
 def test_interruption(fake: Callable[..., None], capfd: pytest.CaptureFixture[str]) -> None:
     fake("start", start=refuse(KeyboardInterrupt()))
     assert main(["start", "x"]) == 130
@@ -165,9 +184,7 @@ def test_context_is_what_was_asked_for(fake: Callable[..., None], tmp_path: Path
     assert main([*argv, "start", "x", "--debug"]) == 0
     context = seen[0]
     assert context.root == f"{tmp_path}/s"
-    assert context.systemd_cgroup
     assert context.cgroup_manager == "systemd"
-    assert context.rootless == "true"
-    assert context.debug
+    assert context.rootless is True
     assert context.root_given
     assert not Path(context.root).exists()

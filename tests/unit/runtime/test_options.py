@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posix
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ from ociruntime.log import Log
 from ociruntime.runtime import options
 from ociruntime.runtime.options import (
     Context,
-    GlobalOptions,
     absolute_path,
     is_rootless,
     make_root,
@@ -100,20 +100,15 @@ def test_root_below_a_file(tmp_path: Path) -> None:
     assert "pass --root" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("given", "systemd", "manager"),
-    [
-        (GlobalOptions(root="/r"), False, "cgroupfs"),
-        (GlobalOptions(root="/r", systemd_cgroup=True), True, "systemd"),
-        (GlobalOptions(root="/r", cgroup_manager="systemd"), True, "systemd"),
-        (GlobalOptions(root="/r", cgroup_manager="disabled"), False, "disabled"),
-    ],
-)
-def test_both_ways_to_ask_for_systemd(given: GlobalOptions, systemd: bool, manager: str) -> None:
-    context = open_context(given, Log())
-    assert (context.root, context.systemd_cgroup, context.cgroup_manager) == (
-        "/r",
-        systemd,
-        manager,
-    )
-    assert context.root_given
+def test_who_is_rootless_unless_told(on_the_host: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for euid, automatic in ((0, False), (1000, True)):
+        monkeypatch.setattr(posix, "geteuid", lambda euid=euid: euid)
+        assert open_context(Log(), "/r").rootless is automatic
+        assert open_context(Log(), "/r", rootless="true").rootless
+        assert not open_context(Log(), "/r", rootless="false").rootless
+
+
+def test_context_of_a_named_root() -> None:
+    context = open_context(Log(), "/r", "systemd")
+    assert (context.root, context.root_given, context.cgroup_manager) == ("/r", True, "systemd")
+    assert not open_context(Log()).root_given
