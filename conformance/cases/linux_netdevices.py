@@ -1,0 +1,265 @@
+"""config-linux.md: network devices."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from conformance.bundle import Bundle, Json
+from conformance.case import case, table
+from conformance.container import Container
+from conformance.context import Context
+
+UP = 1
+
+
+@contextmanager
+def lent(c: Context, *names: str) -> Iterator[None]:
+    """Network devices in the runtime's namespace, removed at the end wherever they are.
+
+    Each has its other end, which stays: ``peer-NAME``.
+    """
+    c.need_root()
+    made = []
+    try:
+        for name in names:
+            c.tool("ip", "link", "add", name, "type", "veth", "peer", "name", f"peer-{name}")
+            made.append(f"peer-{name}")
+        yield
+    finally:
+        for name in set(made) & interfaces():
+            c.tool("ip", "link", "del", name)
+
+
+def interfaces() -> set[str]:
+    """Names in the runtime's network namespace."""
+    return {name for _, name in socket.if_nameindex()}
+
+
+def with_devices(c: Context, **devices: str | None) -> Bundle:
+    """A bundle with these; value: new name or None."""
+    bundle = c.bundle()
+    bundle.linux["netDevices"] = {
+        old: {} if new is None else {"name": new} for old, new in devices.items()
+    }
+    return bundle
+
+
+def inside(c: Context, bundle: Bundle) -> Json:
+    """Interfaces that the program sees."""
+    found: Json = c.probe(bundle)["interfaces"]
+    return found
+
+
+def enter(c: Context, box: Container, *words: str) -> str:
+    """Call ip in the container's network namespace."""
+    return c.tool("nsenter", "-t", str(box.pid), "-n", "ip", *words).out
+
+
+@case("LNX-NETDEV-01")
+def moves(c: Context) -> None:
+    """A listed device is inside and no longer outside."""
+    with lent(c, "oct0"):
+        box = c.create(with_devices(c, oct0=None))
+        c.expect("oct0" not in interfaces(), "oct0 is still in the runtime's namespace")
+        c.expect("oct0" in enter(c, box, "-o", "link", "show"), "oct0 is not inside")
+
+
+@case("LNX-NETDEV-01")
+def several_move(c: Context) -> None:
+    """All listed devices are inside, others are not."""
+    with lent(c, "oct0", "oct1", "oct2"):
+        found = set(inside(c, with_devices(c, oct0=None, oct1=None)))
+        c.equal(found, {"lo", "oct0", "oct1"}, "interfaces inside")
+        c.expect("oct2" in interfaces(), "a device that is not listed is gone")
+
+
+@case("LNX-NETDEV-01")
+def moves_to_joined_namespace(c: Context) -> None:
+    """A listed device moves into a network namespace that is joined."""
+    with lent(c, "oct0"):
+        other = c.create()
+        bundle = with_devices(c, oct0=None).namespace("network", other.proc("ns/net"))
+        c.expect("oct0" in inside(c, bundle), "oct0 is not inside")
+        c.expect("oct0" in enter(c, other, "-o", "link", "show"), "oct0 is in no joined namespace")
+
+
+@case("LNX-NETDEV-02")
+def keeps_name(c: Context) -> None:
+    """Without a name the device is called inside as it was outside."""
+    with lent(c, "oct0"):
+        c.equal(set(inside(c, with_devices(c, oct0=None))), {"lo", "oct0"}, "interfaces inside")
+
+
+@case("LNX-NETDEV-02")
+def gets_name(c: Context) -> None:
+    """With a name the device has that one inside."""
+    with lent(c, "oct0"):
+        c.equal(set(inside(c, with_devices(c, oct0="box0"))), {"lo", "box0"}, "interfaces inside")
+
+
+@case("LNX-NETDEV-03")
+def missing(c: Context) -> None:
+    """A device that does not exist is refused, and the others stay where they are."""
+    with lent(c, "oct0"):
+        c.refused(with_devices(c, oct0=None, oct1=None), "a missing network device")
+        c.expect("oct0" in interfaces(), "the other device is gone")
+
+
+@case("LNX-NETDEV-03")
+def no_own_namespace(c: Context) -> None:
+    """A device for a container in the runtime's own network namespace is refused."""
+    with lent(c, "oct0"):
+        bundle = with_devices(c, oct0=None).without_namespace("network")
+        c.refused(bundle, "a network device without a network namespace")
+        c.expect("oct0" in interfaces(), "the device is gone")
+
+
+@case("LNX-NETDEV-03")
+def loopback(c: Context) -> None:
+    """The loopback device, which cannot move, is refused."""
+    c.refused(with_devices(c, lo="box0"), "lo as a network device")
+    c.expect("lo" in interfaces(), "the runtime's loopback device is gone")
+
+
+@table(
+    ("slash", "a/b"),
+    ("long", "sixteen-letters-"),
+    ("dot", "."),
+    ("blank", "a b"),
+    ids="LNX-NETDEV-03",
+)
+def impossible_name(c: Context, _what: str, name: str) -> None:
+    """A name that no device can have is refused ({0})."""
+    with lent(c, "oct0"):
+        c.refused(with_devices(c, oct0=name), f"a network device called {name!r}")
+        c.expect("oct0" in interfaces(), "the device is gone")
+
+
+@case("LNX-NETDEV-04")
+def name_taken(c: Context) -> None:
+    """A name that a new namespace has already is refused; the device stays outside."""
+    with lent(c, "oct0"):
+        c.refused(with_devices(c, oct0="lo"), "a second lo")
+        c.expect("oct0" in interfaces(), "the device is gone")
+
+
+@case("LNX-NETDEV-04")
+def name_taken_in_joined_namespace(c: Context) -> None:
+    """A name that the joined namespace has already is refused; the device stays outside."""
+    with lent(c, "oct0"):
+        other = c.create()
+        enter(c, other, "link", "add", "box0", "type", "veth", "peer", "name", "other")
+        bundle = with_devices(c, oct0="box0").namespace("network", other.proc("ns/net"))
+        c.refused(bundle, "a name that is taken")
+        c.expect("oct0" in interfaces(), "the device is gone")
+
+
+@case("LNX-NETDEV-04")
+def name_twice(c: Context) -> None:
+    """Two devices with the same name inside are refused; both stay outside."""
+    with lent(c, "oct0", "oct1"):
+        c.refused(with_devices(c, oct0="box0", oct1="box0"), "one name for two devices")
+        c.expect({"oct0", "oct1"} <= interfaces(), "a device is gone")
+
+
+@case("LNX-NETDEV-05")
+def pattern(c: Context) -> None:
+    """With box%d the kernel picks box0."""
+    with lent(c, "oct0"):
+        found = set(inside(c, with_devices(c, oct0="box%d")))
+        c.equal(found, {"lo", "box0"}, "interfaces inside")
+
+
+@case("LNX-NETDEV-05")
+def pattern_twice(c: Context) -> None:
+    """Two devices with the same pattern get two names."""
+    with lent(c, "oct0", "oct1"):
+        found = set(inside(c, with_devices(c, oct0="box%d", oct1="box%d")))
+        c.equal(found, {"lo", "box0", "box1"}, "interfaces inside")
+
+
+@case("LNX-NETDEV-05")
+def pattern_beside_taken_name(c: Context) -> None:
+    """With box%d in a namespace that has box0 the device becomes box1."""
+    with lent(c, "oct0"):
+        other = c.create()
+        enter(c, other, "link", "add", "box0", "type", "veth", "peer", "name", "other")
+        bundle = with_devices(c, oct0="box%d").namespace("network", other.proc("ns/net"))
+        c.expect("box1" in inside(c, bundle), "there is no box1 inside")
+
+
+@table(
+    ("mtu", ("mtu", "1400"), 1400),
+    ("mac", ("address", "02:00:00:00:12:34"), "02:00:00:00:12:34"),
+    ids="LNX-NETDEV-06",
+)
+def keeps_attribute(c: Context, key: str, words: tuple[str, ...], wanted: object) -> None:
+    """The device's {0} is kept."""
+    with lent(c, "oct0"):
+        c.tool("ip", "link", "set", "oct0", *words)
+        found = inside(c, with_devices(c, oct0="box0"))
+        c.equal(found.get("box0", {}).get(key), wanted, key)
+
+
+@table(("ipv4", "10.9.8.7/24"), ("ipv6", "fd00:9::7/64"), ids="LNX-NETDEV-06")
+def keeps_address(c: Context, _family: str, address: str) -> None:
+    """A permanent global address of {0} is kept with its prefix."""
+    with lent(c, "oct0"):
+        c.tool("ip", "address", "add", address, "dev", "oct0")
+        c.tool("ip", "link", "set", "oct0", "up")
+        addresses = inside(c, with_devices(c, oct0=None)).get("oct0", {}).get("addresses", [])
+        c.expect(address in addresses, f"addresses inside: {addresses}")
+
+
+@case("LNX-NETDEV-06")
+def keeps_all_addresses(c: Context) -> None:
+    """Several addresses are kept under a new name, also of a device that was down."""
+    wanted = {"10.9.8.7/24", "10.9.8.9/32", "192.0.2.1/30"}
+    with lent(c, "oct0"):
+        for address in wanted:
+            c.tool("ip", "address", "add", address, "dev", "oct0")
+        addresses = inside(c, with_devices(c, oct0="box0")).get("box0", {}).get("addresses", [])
+        c.expect(wanted <= set(addresses), f"addresses inside: {addresses}")
+
+
+@table(("up",), ("down",), ids="LNX-NETDEV-07")
+def is_up(c: Context, before: str) -> None:
+    """A device that was {0} outside is up inside."""
+    with lent(c, "oct0"):
+        c.tool("ip", "link", "set", "oct0", before)
+        found = inside(c, with_devices(c, oct0=None))
+        c.expect(found.get("oct0", {}).get("flags", 0) & UP, "oct0 is not up inside")
+
+
+@case("LNX-NETDEV-08")
+def left_alone(c: Context) -> None:
+    """What is changed at the device after create stays so."""
+    with lent(c, "oct0"):
+        c.tool("ip", "address", "add", "10.9.8.7/24", "dev", "oct0")
+        bundle = with_devices(c, oct0=None).args("/bin/probe", "facts", "--", "sleep")
+        box = c.create(bundle)
+        c.expect("oct0" in enter(c, box, "-o", "link", "show"), "oct0 is not inside")
+        enter(c, box, "address", "flush", "dev", "oct0")
+        enter(c, box, "link", "set", "oct0", "mtu", "1300", "down")
+        box.state()
+        box.start()
+        found = box.wait_for_reports(1)[0]["interfaces"].get("oct0", {})
+        c.equal(found.get("mtu"), 1300, "mtu")
+        c.equal(found.get("addresses"), [], "addresses")
+        c.expect(not found["flags"] & UP, "the device was set up again")
+
+
+@case("LNX-NETDEV-09")
+def not_moved_back(c: Context) -> None:
+    """After delete the device is still in the namespace that was joined."""
+    with lent(c, "oct0"):
+        other = c.create()
+        bundle = with_devices(c, oct0="box0").namespace("network", other.proc("ns/net"))
+        box = c.started(bundle)
+        box.kill()
+        box.wait()
+        box.delete()
+        c.equal(interfaces() & {"oct0", "box0"}, set(), "in the runtime's namespace")
+        c.expect("box0" in enter(c, other, "-o", "link", "show"), "it is not in the joined one")

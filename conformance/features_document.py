@@ -1,0 +1,93 @@
+"""The document that ``features`` prints: its properties, their types and ages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.clauses import version_key
+
+# Path -> type and the first release that has it; "words" is a list of strings, "map" an
+# object of strings.  From features.md, features-linux.md and their schema.
+PROPERTIES = {
+    "ociVersionMin": ("word", "1.1.0"),
+    "ociVersionMax": ("word", "1.1.0"),
+    "hooks": ("words", "1.1.0"),
+    "mountOptions": ("words", "1.1.0"),
+    "annotations": ("map", "1.1.0"),
+    "potentiallyUnsafeConfigAnnotations": ("words", "1.2.0"),
+    "linux.namespaces": ("words", "1.1.0"),
+    "linux.capabilities": ("words", "1.1.0"),
+    "linux.cgroup.v1": ("truth", "1.1.0"),
+    "linux.cgroup.v2": ("truth", "1.1.0"),
+    "linux.cgroup.systemd": ("truth", "1.1.0"),
+    "linux.cgroup.systemdUser": ("truth", "1.1.0"),
+    "linux.cgroup.rdma": ("truth", "1.1.0"),
+    "linux.seccomp.enabled": ("truth", "1.1.0"),
+    "linux.seccomp.actions": ("words", "1.1.0"),
+    "linux.seccomp.operators": ("words", "1.1.0"),
+    "linux.seccomp.archs": ("words", "1.1.0"),
+    "linux.seccomp.knownFlags": ("words", "1.1.0"),
+    "linux.seccomp.supportedFlags": ("words", "1.1.0"),
+    "linux.apparmor.enabled": ("truth", "1.1.0"),
+    "linux.selinux.enabled": ("truth", "1.1.0"),
+    "linux.intelRdt.enabled": ("truth", "1.1.0"),
+    "linux.intelRdt.schemata": ("truth", "1.3.0"),
+    "linux.intelRdt.monitoring": ("truth", "1.3.0"),
+    "linux.memoryPolicy.modes": ("words", "1.3.0"),
+    "linux.memoryPolicy.flags": ("words", "1.3.0"),
+    "linux.mountExtensions.idmap.enabled": ("truth", "1.2.0"),
+    "linux.netDevices.enabled": ("truth", "1.3.0"),
+}
+
+
+def member(document: Any, path: str) -> Any:
+    """The value at ``linux.seccomp.actions``; None if it is null or not there."""
+    for name in path.split("."):
+        if not isinstance(document, dict):
+            return None
+        document = document.get(name)
+    return document
+
+
+def _leaves(value: Any, path: str = "") -> list[str]:
+    """Paths of all properties; what is a whole in PROPERTIES is not looked into."""
+    if path in PROPERTIES or not isinstance(value, dict):
+        return [path]
+    found = []
+    for name, below in value.items():
+        found += _leaves(below, f"{path}.{name}" if path else name)
+    return found
+
+
+def _fits(value: Any, kind: str) -> bool:
+    if kind == "truth":
+        return isinstance(value, bool)
+    if kind == "word":
+        return isinstance(value, str)
+    holder = dict if kind == "map" else list
+    words = value.values() if isinstance(value, dict) else value
+    return isinstance(value, holder) and all(isinstance(word, str) for word in words)
+
+
+def faults(document: Any) -> list[str]:
+    """What does not have the type that it must have; null means unknown and is right."""
+    found = [
+        f"{path} is {value!r}"
+        for path, (kind, _) in PROPERTIES.items()
+        if (value := member(document, path)) is not None and not _fits(value, kind)
+    ]
+    parents = {path.rpartition(".")[0] for path in PROPERTIES} - {""}
+    for path in sorted(parents | {"linux.mountExtensions"}):
+        value = member(document, path)
+        if value is not None and not isinstance(value, dict):
+            found.append(f"{path} is no object: {value!r}")
+    return found
+
+
+def properties_after(document: Any, version: str) -> list[str]:
+    """Properties that this version of the specification does not define."""
+    return [
+        path
+        for path in _leaves(document)
+        if path not in PROPERTIES or version_key(PROPERTIES[path][1]) > version_key(version)
+    ]

@@ -1,0 +1,41 @@
+"""Whether a runtime knows a word of a config, even where the host cannot do what it means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from conformance.bundle import Bundle
+from conformance.context import Context
+from conformance.driver import Result
+
+
+def _complaint(result: Result, word: str) -> str:
+    """Without what differs from call to call: the word, the time, the container."""
+    text = result.complaint.replace(word, "WORD")
+    return re.sub(r"\d+", "0", re.sub(r"\boc\w+x\w+(-\w+)?\b", "ID", text))
+
+
+def _create(c: Context, bundle: Bundle) -> Result:
+    box, result = c.attempt_create(bundle)
+    if result.ok:
+        box.delete("--force")
+    else:
+        box.deleted = True
+    return result
+
+
+def unrecognized(
+    c: Context, words: Sequence[str], bogus: str, make: Callable[[str], Bundle]
+) -> list[str]:
+    """Those of the words whose bundle is refused in the terms in which a bogus word's is.
+
+    A word that is known may still be refused, in terms of its own: by the kernel, for example.
+    """
+    refusal = _create(c, make(bogus))
+    found = []
+    for word in words:
+        result = _create(c, make(word))
+        if not result.ok and _complaint(result, word) == _complaint(refusal, bogus):
+            found.append(word)
+    return found
