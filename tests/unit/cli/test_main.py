@@ -135,25 +135,6 @@ def test_debug_shows_the_traceback_outside_the_log(
     assert "Traceback" not in log.read_text()
 
 
-def test_debug_lists_everything_that_is_wrong_with_a_config(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("jsonschema")
-    (tmp_path / "config.json").write_text('{"ociVersion": 1, "hostname": 2, "root": {"path": "r"}}')
-    log = tmp_path / "log"
-    form = ["--log", str(log), "--log-format", "json"]
-    assert main([*form, "plan", str(tmp_path)]) == 1
-    assert main([*form, "--debug", "plan", str(tmp_path)]) == 1
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    error = ("error", "ociVersion: must be a string, got 1")
-    assert [(line["level"], line["msg"]) for line in lines] == [
-        error,
-        ("debug", "hostname: must be a string, got 2"),
-        error,
-    ]
-    assert "hostname" not in capfd.readouterr().err
-
-
 def test_interruption(fake: Callable[..., None], capfd: pytest.CaptureFixture[str]) -> None:
     fake("start", start=refuse(KeyboardInterrupt()))
     assert main(["start", "x"]) == 130
