@@ -151,7 +151,12 @@ def show(cases: Sequence[Case]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0: nothing failed that was not known; 1: something did; 2: wrong usage."""
-    options = parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["diff"]:
+        from conformance.difference import command
+
+        return command.main(words[1:])
+    options = parser().parse_args(words)
     cases = selected(discover(), options.filter, options.level)
     if options.list:
         show(cases)

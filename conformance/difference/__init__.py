@@ -1,0 +1,1 @@
+"""Looks for configs that runtimes understand differently."""

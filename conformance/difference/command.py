@@ -1,0 +1,192 @@
+"""``oci-conformance diff``: random configs under several runtimes, differences made small."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from conformance.bundle import Json
+from conformance.case import Case
+from conformance.clauses import version_key
+from conformance.deviations import plain
+from conformance.difference.configs import Edits, generate, smaller
+from conformance.difference.observe import Facts, observe
+from conformance.driver import Runtime
+from conformance.program import NoProbe, probe_path
+from conformance.runner.outcome import SKIP
+from conformance.runner.pool import Pool, Settings
+from conformance.runner.versions import accepted
+from conformance.template import config
+
+Observed = dict[str, Facts]
+ALIKE: frozenset[str] = frozenset({"message"})  # told, but never compared
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The smallest edits that show it, and for each fact what every runtime has."""
+
+    number: int
+    edits: Edits
+    facts: dict[str, Facts]
+
+    def as_json(self, version: str) -> Json:
+        """With the whole config."""
+        document = config(version, "/difference", rootless=os.geteuid() != 0)
+        for edit in self.edits:
+            edit.apply(document)
+        return {
+            "number": self.number,
+            "edits": [str(edit) for edit in self.edits],
+            "facts": self.facts,
+            "config": document,
+        }
+
+    def as_text(self) -> str:
+        """For people."""
+        lines = [f"config {self.number}: " + ("" if self.edits else "the plain config")]
+        lines += [f"  {edit}" for edit in self.edits]
+        for fact, values in self.facts.items():
+            lines.append(f"    {fact}")
+            lines += [f"      {label}: {plain(str(value))}" for label, value in values.items()]
+        return "\n".join(lines)
+
+
+def differing(observed: Observed) -> dict[str, Facts]:
+    """Facts that are not the same everywhere, with the value for each runtime."""
+    if len({facts["result"] for facts in observed.values()}) > 1:
+        told = {
+            label: " ".join(str(facts.get(key, "")) for key in ("result", "message")).strip()
+            for label, facts in observed.items()
+        }
+        return {"result": told}
+    names = dict.fromkeys(name for facts in observed.values() for name in facts)
+    values = {
+        name: {label: facts.get(name) for label, facts in observed.items()}
+        for name in names
+        if name not in ALIKE
+    }
+    return {
+        name: one for name, one in values.items() if len({json.dumps(v) for v in one.values()}) > 1
+    }
+
+
+class Hunt:
+    """Compares ``runtimes`` with configs of one version that all of them take."""
+
+    def __init__(self, runtimes: Sequence[Runtime], settings: Settings, version: str) -> None:
+        self.runtimes = [replace(one, versions=(version,)) for one in runtimes]
+        self.settings = settings
+        self.version = version
+        self.seen: dict[Edits, Observed] = {}
+
+    def observe(self, configs: Sequence[Edits]) -> list[dict[str, Facts]]:
+        """Differences of each config; runs only what has not been run yet."""
+        new = [one for one in dict.fromkeys(map(_key, configs)) if one not in self.seen]
+        originals = {_key(one): one for one in configs}
+        pairs = []
+        for number, key in enumerate(new):
+            function = partial(observe, version=self.version, edits=originals[key])
+            case = Case(str(number), "diff", ("CFG-VER-03",), "facts", function)
+            pairs += [(case, runtime) for runtime in self.runtimes]
+            self.seen[key] = {}
+        for outcome in Pool(self.settings).run(pairs):
+            facts: Facts = {"result": "no facts", "message": outcome.text}
+            if outcome.status == SKIP:
+                facts = json.loads(outcome.message)
+            facts["left behind"] = bool(outcome.left)
+            number = int(outcome.case.rpartition("::")[2])
+            self.seen[new[number]][outcome.runtime] = facts
+        order = [one.label for one in self.runtimes]
+        return [
+            differing({label: self.seen[_key(one)][label] for label in order}) for one in configs
+        ]
+
+    def shrink(self, edits: Edits, fact: str) -> Edits:
+        """The smallest config that still shows a difference of that fact."""
+        while True:
+            candidates = list(smaller(edits))
+            found = self.observe(candidates) if candidates else []
+            fitting = [one for one, facts in zip(candidates, found, strict=True) if fact in facts]
+            if not fitting:
+                return edits
+            edits = fitting[0]
+
+    def run(self, seed: int, count: int) -> Iterator[Difference]:
+        """Differences that are not those of the plain config or of an earlier one."""
+        plain_facts = self.observe([()])[0]
+        if plain_facts:
+            yield Difference(0, (), plain_facts)
+        known = set(plain_facts)
+        told: set[Edits] = set()
+        for number in range(1, count + 1):
+            edits = generate(random.Random(f"{seed}/{number}"))
+            facts = self.observe([edits])[0]
+            open_facts = [fact for fact in facts if fact not in known]
+            while open_facts:
+                fact = open_facts[0]
+                small = self.shrink(edits, fact)
+                shown = {k: v for k, v in self.observe([small])[0].items() if k not in known}
+                open_facts = [one for one in open_facts if one not in shown]
+                if _key(small) not in told:
+                    told.add(_key(small))
+                    yield Difference(number, small, shown)
+
+
+def _key(edits: Edits) -> Edits:
+    """Hashable, for edits hold lists."""
+    return tuple(replace(edit, value=json.dumps(edit.value)) for edit in edits)
+
+
+def parser() -> argparse.ArgumentParser:
+    """All options of ``diff``."""
+    made = argparse.ArgumentParser(prog="oci-conformance diff", description=__doc__)
+    add = made.add_argument
+    add("--runtimes", required=True, metavar="A,B,...", help="two programs or more")
+    add("--seed", type=int, default=1, metavar="N", help="another seed makes other configs")
+    add("--count", type=int, default=50, metavar="N", help="configs to try")
+    add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="containers at a time")
+    add("--json", metavar="FILE", help="write the differences there")
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit status 0: none found; 1: some; 2: wrong usage."""
+    from conformance.cli import find_runtime
+
+    options = parser().parse_args(arguments)
+    runtimes = [find_runtime(word, ()) for word in options.runtimes.split(",") if word]
+    if len({one.label for one in runtimes}) < 2:
+        parser().error("--runtimes: two different ones are needed")
+    try:
+        settings = Settings(probe=probe_path(), jobs=max(1, options.jobs))
+    except NoProbe as error:
+        raise SystemExit(f"oci-conformance: {error}") from None
+    common = set.intersection(*(set(one.versions) for one in accepted(runtimes, settings)))
+    if not common:
+        raise SystemExit("oci-conformance: no version of the specification that all take")
+    version = max(common, key=version_key)
+    found = []
+    for one in Hunt(runtimes, settings, version).run(options.seed, options.count):
+        print(one.as_text(), flush=True)
+        found.append(one.as_json(version))
+    print(
+        f"{options.count} configs of version {version}, {len(found)} differences", file=sys.stderr
+    )
+    if options.json:
+        document = {
+            "runtimes": [one.label for one in runtimes],
+            "seed": options.seed,
+            "count": options.count,
+            "version": version,
+            "differences": found,
+        }
+        Path(options.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return 1 if found else 0
