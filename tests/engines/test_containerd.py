@@ -12,6 +12,7 @@ import pytest
 from tests.engines.containerd import Containerd
 from tests.engines.scripts import MIB, WAITS_FOR_TERM, converse
 from tests.support import cgroupfs, processes
+from tests.support.runtime import Runtime
 
 
 def await_log(containerd: Containerd, name: str, text: str) -> None:
@@ -58,6 +59,14 @@ def test_states(containerd: Containerd) -> None:
     assert "exit with non-zero exit code 3" in result.err
     assert containerd.tasks() == {}
     containerd("container", "delete", "one").ok()
+
+
+def test_runtime_lists_them(containerd: Containerd) -> None:
+    """The containers of a namespace are in a state root of their own."""
+    containerd.background("one", "sleep", "100")
+    runtime = Runtime(containerd.runtime, containerd.home / "runtime/default")
+    fields = runtime("list").ok().out.splitlines()[1].split()
+    assert fields[:3] == ["one", str(containerd.tasks()["one"][0]), "running"]
 
 
 @pytest.mark.parametrize("flags", [(), ("--all",)])
