@@ -153,7 +153,7 @@ def no_data_options(c: Context) -> None:
 
 
 @case("FEAT-12")
-def annotations(c: Context) -> None:
+def annotations_of_features(c: Context) -> None:
     """The annotations are an object of strings, no key is empty."""
     found = member(c.features(), "annotations")
     if found is None:

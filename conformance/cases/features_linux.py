@@ -286,5 +286,5 @@ def network_devices_told_truly(c: Context) -> None:
             moved = "oct0" in box.reports[0]["interfaces"]
     finally:
         if "oct1" in {name for _, name in socket.if_nameindex()}:
-            c.tool("ip", "link", "del", "oct1")
+            c.tool("ip", "link", "del", "oct1", may_fail=True)
     c.equal(moved, claimed, "whether the device moved")

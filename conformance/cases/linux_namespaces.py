@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from conformance import isolation
 from conformance.bundle import Bundle
 from conformance.case import case, table
 from conformance.context import Context
@@ -139,7 +140,7 @@ def joined_mount_namespace(c: Context) -> None:
         facts = c.probe(c.bundle().namespace("mount", file))
         c.equal(facts["namespaces"]["mnt"], wanted, "mount namespace")
     finally:
-        c.tool("umount", str(file))
+        isolation.unmount(str(file))
 
 
 @table(
