@@ -73,6 +73,11 @@ static inline int sys_fsmount(int fs, unsigned int flags, unsigned int attribute
 	return (int)syscall(SYS_fsmount, fs, flags, attributes);
 }
 
+static inline int sys_fspick(int dir, const char *path, unsigned int flags)
+{
+	return (int)syscall(SYS_fspick, dir, path, flags);
+}
+
 static inline int sys_mount_setattr(int dir, const char *path, unsigned int flags,
 				    struct mount_attr *attributes)
 {

@@ -148,6 +148,14 @@ static int inherit_mode(int fs, int target)
 	return sys_fsconfig(fs, FSCONFIG_SET_STRING, "mode", data, 0);
 }
 
+static int set_options(struct executor *x, int fs, const struct plan_strs *options)
+{
+	for (uint32_t i = 0; i < options->count; i++)
+		if (set_option(fs, options->items[i]) < 0)
+			return fail_filesystem(x, fs, "fsconfig", options->items[i]);
+	return 0;
+}
+
 /* A new filesystem, mounted nowhere. */
 static int make_filesystem(struct executor *x, struct op_mount *op, int target)
 {
@@ -160,9 +168,8 @@ static int make_filesystem(struct executor *x, struct op_mount *op, int target)
 		return fail_filesystem(x, fs, "fsconfig", "source");
 	if ((op->flags & MOUNT_INHERIT_MODE) && inherit_mode(fs, target) < 0)
 		return fail_filesystem(x, fs, "fsconfig", "mode");
-	for (uint32_t i = 0; i < op->options.count; i++)
-		if (set_option(fs, op->options.items[i]) < 0)
-			return fail_filesystem(x, fs, "fsconfig", op->options.items[i]);
+	if (set_options(x, fs, &op->options) < 0)
+		return -1;
 	if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return fail_filesystem(x, fs, "fsconfig", "create");
 	tree = sys_fsmount(fs, FSMOUNT_CLOEXEC, (unsigned int)op->attributes);
@@ -258,6 +265,24 @@ int run_set_attributes(struct executor *x, struct op_set_attributes *op)
 		result = propagate(x, target, op->propagation, op->target);
 	close(target);
 	return result;
+}
+
+int run_reconfigure(struct executor *x, struct op_reconfigure *op)
+{
+	int target = open_inside(x, op->target, O_PATH), fs;
+
+	if (target < 0)
+		return fail(x, "open", op->target);
+	fs = sys_fspick(target, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
+	close(target);
+	if (fs < 0)
+		return fail(x, "fspick", op->target);
+	if (set_options(x, fs, &op->options) < 0)
+		return -1;
+	if (sys_fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0)
+		return fail_filesystem(x, fs, "fsconfig", "reconfigure");
+	close(fs);
+	return 0;
 }
 
 static int cover_file(struct executor *x, int target, const char *name)

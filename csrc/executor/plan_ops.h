@@ -35,39 +35,40 @@ enum plan_op {
 	OP_MOUNT = 12,
 	OP_BIND = 13,
 	OP_SET_ATTRIBUTES = 14,
-	OP_MKDIR = 15,
-	OP_DEVICE = 16,
-	OP_SYMLINK = 17,
-	OP_CONSOLE = 18,
-	OP_MASK = 19,
-	OP_READONLY = 20,
-	OP_HOOK = 21,
-	OP_PIVOT_ROOT = 22,
-	OP_MOVE_ROOT = 23,
-	OP_HOSTNAME = 24,
-	OP_DOMAINNAME = 25,
-	OP_LOOPBACK = 26,
-	OP_RLIMIT = 27,
-	OP_PERSONALITY = 28,
-	OP_IO_PRIORITY = 29,
-	OP_SCHEDULER = 30,
-	OP_MEMORY_POLICY = 31,
-	OP_CHDIR = 32,
-	OP_STDIO_OWNER = 33,
-	OP_BOUNDING = 34,
-	OP_USER = 35,
-	OP_CAPABILITIES = 36,
-	OP_NO_NEW_PRIVS = 37,
-	OP_UMASK = 38,
-	OP_CLOSE_HOST = 39,
-	OP_HOME = 40,
-	OP_FIND_EXECUTABLE = 41,
-	OP_WAIT_START = 42,
-	OP_SECCOMP = 43,
-	OP_EXEC = 44,
+	OP_RECONFIGURE = 15,
+	OP_MKDIR = 16,
+	OP_DEVICE = 17,
+	OP_SYMLINK = 18,
+	OP_CONSOLE = 19,
+	OP_MASK = 20,
+	OP_READONLY = 21,
+	OP_HOOK = 22,
+	OP_PIVOT_ROOT = 23,
+	OP_MOVE_ROOT = 24,
+	OP_HOSTNAME = 25,
+	OP_DOMAINNAME = 26,
+	OP_LOOPBACK = 27,
+	OP_RLIMIT = 28,
+	OP_PERSONALITY = 29,
+	OP_IO_PRIORITY = 30,
+	OP_SCHEDULER = 31,
+	OP_MEMORY_POLICY = 32,
+	OP_CHDIR = 33,
+	OP_STDIO_OWNER = 34,
+	OP_BOUNDING = 35,
+	OP_USER = 36,
+	OP_CAPABILITIES = 37,
+	OP_NO_NEW_PRIVS = 38,
+	OP_UMASK = 39,
+	OP_CLOSE_HOST = 40,
+	OP_HOME = 41,
+	OP_FIND_EXECUTABLE = 42,
+	OP_WAIT_START = 43,
+	OP_SECCOMP = 44,
+	OP_EXEC = 45,
 };
 
-#define PLAN_OP_LAST 44u
+#define PLAN_OP_LAST 45u
 
 /* open a namespace file of the host and keep it under a slot */
 struct op_open_namespace {
@@ -256,6 +257,18 @@ static inline bool read_set_attributes(struct plan_reader *r, struct op_set_attr
 	       plan_u64(r, &op->clear_attributes) &&
 	       plan_u32(r, &op->recursive) &&
 	       plan_u32(r, &op->propagation);
+}
+
+/* change options of the filesystem mounted at a target */
+struct op_reconfigure {
+	const char *target;
+	struct plan_strs options;
+};
+
+static inline bool read_reconfigure(struct plan_reader *r, struct op_reconfigure *op)
+{
+	return plan_str(r, &op->target) &&
+	       plan_strs(r, &op->options);
 }
 
 /* make a directory and its parents where missing */
@@ -652,6 +665,7 @@ static inline bool read_exec(struct plan_reader *r, struct op_exec *op)
 	X(OP_MOUNT, mount) \
 	X(OP_BIND, bind) \
 	X(OP_SET_ATTRIBUTES, set_attributes) \
+	X(OP_RECONFIGURE, reconfigure) \
 	X(OP_MKDIR, mkdir) \
 	X(OP_DEVICE, device) \
 	X(OP_SYMLINK, symlink) \

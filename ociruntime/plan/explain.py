@@ -55,6 +55,7 @@ VERBS: dict[str, str] = {
     "open_namespace": "open namespace",
     "open_tree": "copy mount tree",
     "readonly": "make read-only",
+    "reconfigure": "change filesystem",
     "rlimit": "set limit",
     "root": "open root filesystem",
     "set_attributes": "change mount",
@@ -168,6 +169,10 @@ def _set_attributes(f: Fields) -> str:
     return f"{f['target']}{_flags(words)}"
 
 
+def _reconfigure(f: Fields) -> str:
+    return f"{f['target']}{_flags(f['options'])}"
+
+
 def _device(f: Fields) -> str:
     kind = {S_IFCHR: "c", S_IFBLK: "b"}.get(f["mode"] & S_IFMT, "p")
     numbers = "" if kind == "p" else f" {f['major']}:{f['minor']}"
@@ -272,6 +277,7 @@ WRITERS: dict[str, Callable[[Fields], str]] = {
     "personality": lambda f: f"{f['domain']:#x}",
     "propagation": lambda f: f"/ {propagation_word(f['flags'])}",
     "readonly": _target,
+    "reconfigure": _reconfigure,
     "rlimit": _rlimit,
     "root": lambda f: f["source"],
     "scheduler": _scheduler,
@@ -303,6 +309,7 @@ SHORT: dict[str, Callable[[Fields], str]] = {
     "open_namespace": lambda f: f["source"],
     "open_tree": lambda f: f["source"],
     "readonly": _target,
+    "reconfigure": _target,
     "rlimit": _rlimit,
     "root": lambda f: f["source"],
     "set_attributes": _target,

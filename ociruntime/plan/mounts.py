@@ -78,7 +78,7 @@ def compile_mounts(job: Compilation) -> None:
         _check_target(mount, target, options, where)
         _check_copy_up(mount, fstype, options, where)
         if options.remount:
-            _remount(job, target, options, where)
+            _remount(job, mount.get("type") or "", target, options, where)
             continue
         if options.bind:
             _bind(job, index, mount, target, options)
@@ -205,13 +205,7 @@ def _is_mapped(job: Compilation, gid: int) -> bool:
 def _bind(job: Compilation, index: int, mount: Mount, target: str, options: MountOptions) -> None:
     """Mount a path of the host."""
     where = f"mounts[{index}]"
-    for option, text in options.data:
-        # The kernel would ignore it.
-        raise ConfigError(
-            f"{where}.options[{option}]",
-            f'unknown option "{text}" for a bind mount',
-            suggestion(text),
-        )
+    _check_no_data(options, where)
     slot = job.trees.get(index, NO_SLOT)
     if slot != NO_SLOT:
         # The copy was taken from the host's mount namespace and would pass mounts back to it.
@@ -233,14 +227,25 @@ def _bind(job: Compilation, index: int, mount: Mount, target: str, options: Moun
     )
 
 
-def _remount(job: Compilation, target: str, options: MountOptions, where: str) -> None:
-    """Change the attributes of what is mounted there."""
+def _check_no_data(options: MountOptions, where: str) -> None:
+    """Refuse in a bind mount what only a filesystem understands: the kernel would ignore it."""
     for option, text in options.data:
         raise ConfigError(
             f"{where}.options[{option}]",
-            f'"{text}" in a remount is not supported yet',
-            "only options of the mount itself can be changed",
+            f'unknown option "{text}" for a bind mount',
+            suggestion(text),
         )
+
+
+def _remount(job: Compilation, fstype: str, target: str, options: MountOptions, where: str) -> None:
+    """Change the attributes of what is mounted there and, but with ``bind``, its filesystem."""
+    if options.bind:
+        _check_no_data(options, where)
+    else:
+        check_data(fstype, options.data, where)
+        changes = options.superblock + [text for _, text in options.data]
+        if changes:
+            job.add(operations.reconfigure(target=target, options=changes, where=where))
     job.add(
         operations.set_attributes(
             target=target,

@@ -171,6 +171,16 @@ def set_attributes(
     return Operation(14, (target, set_attributes, clear_attributes, recursive, propagation), where)
 
 
+def reconfigure(
+    *,
+    target: str,
+    options: list[str],
+    where: str = "",
+) -> Operation:
+    """Change options of the filesystem mounted at a target."""
+    return Operation(15, (target, options), where)
+
+
 def mkdir(
     *,
     target: str,
@@ -178,7 +188,7 @@ def mkdir(
     where: str = "",
 ) -> Operation:
     """Make a directory and its parents where missing."""
-    return Operation(15, (target, mode), where)
+    return Operation(16, (target, mode), where)
 
 
 def device(
@@ -193,7 +203,7 @@ def device(
     where: str = "",
 ) -> Operation:
     """Make a device node or FIFO; one that is there must be the same."""
-    return Operation(16, (target, mode, major, minor, uid, gid, source), where)
+    return Operation(17, (target, mode, major, minor, uid, gid, source), where)
 
 
 def symlink(
@@ -205,7 +215,7 @@ def symlink(
     where: str = "",
 ) -> Operation:
     """Make a symbolic link; what is there stays unless it is to be replaced."""
-    return Operation(17, (target, text, requires, replace), where)
+    return Operation(18, (target, text, requires, replace), where)
 
 
 def console(
@@ -216,7 +226,7 @@ def console(
     where: str = "",
 ) -> Operation:
     """Open a terminal of the container's devpts, send its master to the host."""
-    return Operation(18, (rows, columns, uid), where)
+    return Operation(19, (rows, columns, uid), where)
 
 
 def mask(
@@ -225,7 +235,7 @@ def mask(
     where: str = "",
 ) -> Operation:
     """Make a path unreadable; a missing one is left out."""
-    return Operation(19, (target,), where)
+    return Operation(20, (target,), where)
 
 
 def readonly(
@@ -234,7 +244,7 @@ def readonly(
     where: str = "",
 ) -> Operation:
     """Make a path and the mounts below it read-only; a missing one is left out."""
-    return Operation(20, (target,), where)
+    return Operation(21, (target,), where)
 
 
 def hook(
@@ -248,7 +258,7 @@ def hook(
     where: str = "",
 ) -> Operation:
     """Run a hook where the container is now, the state on its standard input."""
-    return Operation(21, (source, args, env, timeout, state_before, state_after), where)
+    return Operation(22, (source, args, env, timeout, state_before, state_after), where)
 
 
 def pivot_root(
@@ -256,7 +266,7 @@ def pivot_root(
     where: str = "",
 ) -> Operation:
     """Make the root the process's root and leave the old one."""
-    return Operation(22, (), where)
+    return Operation(23, (), where)
 
 
 def move_root(
@@ -264,7 +274,7 @@ def move_root(
     where: str = "",
 ) -> Operation:
     """The same by moving the mount and chroot, for a root in the initramfs."""
-    return Operation(23, (), where)
+    return Operation(24, (), where)
 
 
 def hostname(
@@ -273,7 +283,7 @@ def hostname(
     where: str = "",
 ) -> Operation:
     """Set the host name."""
-    return Operation(24, (name,), where)
+    return Operation(25, (name,), where)
 
 
 def domainname(
@@ -282,7 +292,7 @@ def domainname(
     where: str = "",
 ) -> Operation:
     """Set the NIS domain name."""
-    return Operation(25, (name,), where)
+    return Operation(26, (name,), where)
 
 
 def loopback(
@@ -290,7 +300,7 @@ def loopback(
     where: str = "",
 ) -> Operation:
     """Bring the loopback interface up."""
-    return Operation(26, (), where)
+    return Operation(27, (), where)
 
 
 def rlimit(
@@ -301,7 +311,7 @@ def rlimit(
     where: str = "",
 ) -> Operation:
     """Set a resource limit."""
-    return Operation(27, (resource, soft, hard), where)
+    return Operation(28, (resource, soft, hard), where)
 
 
 def personality(
@@ -310,7 +320,7 @@ def personality(
     where: str = "",
 ) -> Operation:
     """Set the execution domain."""
-    return Operation(28, (domain,), where)
+    return Operation(29, (domain,), where)
 
 
 def io_priority(
@@ -319,7 +329,7 @@ def io_priority(
     where: str = "",
 ) -> Operation:
     """Set the I/O priority of the process group."""
-    return Operation(29, (value,), where)
+    return Operation(30, (value,), where)
 
 
 def scheduler(
@@ -334,7 +344,7 @@ def scheduler(
     where: str = "",
 ) -> Operation:
     """Set the scheduling policy."""
-    return Operation(30, (policy, flags, nice, priority, runtime, deadline, period), where)
+    return Operation(31, (policy, flags, nice, priority, runtime, deadline, period), where)
 
 
 def memory_policy(
@@ -344,7 +354,7 @@ def memory_policy(
     where: str = "",
 ) -> Operation:
     """Set the NUMA memory policy."""
-    return Operation(31, (mode, nodes), where)
+    return Operation(32, (mode, nodes), where)
 
 
 def chdir(
@@ -354,7 +364,7 @@ def chdir(
     where: str = "",
 ) -> Operation:
     """Change the working directory, which must lie inside the root."""
-    return Operation(32, (path, optional), where)
+    return Operation(33, (path, optional), where)
 
 
 def stdio_owner(
@@ -363,7 +373,7 @@ def stdio_owner(
     where: str = "",
 ) -> Operation:
     """Give the standard streams to the user, except /dev/null."""
-    return Operation(33, (uid,), where)
+    return Operation(34, (uid,), where)
 
 
 def bounding(
@@ -372,7 +382,7 @@ def bounding(
     where: str = "",
 ) -> Operation:
     """Drop capabilities from the bounding set."""
-    return Operation(34, (keep,), where)
+    return Operation(35, (keep,), where)
 
 
 def user(
@@ -384,7 +394,7 @@ def user(
     where: str = "",
 ) -> Operation:
     """Become the user, keeping capabilities until they are set."""
-    return Operation(35, (uid, gid, groups, set_groups), where)
+    return Operation(36, (uid, gid, groups, set_groups), where)
 
 
 def capabilities(
@@ -396,7 +406,7 @@ def capabilities(
     where: str = "",
 ) -> Operation:
     """Set the capability sets."""
-    return Operation(36, (effective, permitted, inheritable, ambient), where)
+    return Operation(37, (effective, permitted, inheritable, ambient), where)
 
 
 def no_new_privs(
@@ -404,7 +414,7 @@ def no_new_privs(
     where: str = "",
 ) -> Operation:
     """Give up privileges of setuid programs for good."""
-    return Operation(37, (), where)
+    return Operation(38, (), where)
 
 
 def umask(
@@ -413,7 +423,7 @@ def umask(
     where: str = "",
 ) -> Operation:
     """Set the file mode creation mask."""
-    return Operation(38, (mask,), where)
+    return Operation(39, (mask,), where)
 
 
 def close_host(
@@ -421,7 +431,7 @@ def close_host(
     where: str = "",
 ) -> Operation:
     """Close every descriptor of the host that is left."""
-    return Operation(39, (), where)
+    return Operation(40, (), where)
 
 
 def home(
@@ -430,7 +440,7 @@ def home(
     where: str = "",
 ) -> Operation:
     """Add HOME from /etc/passwd to the environment."""
-    return Operation(40, (uid,), where)
+    return Operation(41, (uid,), where)
 
 
 def find_executable(
@@ -440,7 +450,7 @@ def find_executable(
     where: str = "",
 ) -> Operation:
     """Look the program up as execvp would, as the user."""
-    return Operation(41, (file, path), where)
+    return Operation(42, (file, path), where)
 
 
 def wait_start(
@@ -448,7 +458,7 @@ def wait_start(
     where: str = "",
 ) -> Operation:
     """Wait for `start`."""
-    return Operation(42, (), where)
+    return Operation(43, (), where)
 
 
 def seccomp(
@@ -458,7 +468,7 @@ def seccomp(
     where: str = "",
 ) -> Operation:
     """Load the system call filter."""
-    return Operation(43, (flags, filter), where)
+    return Operation(44, (flags, filter), where)
 
 
 def exec(
@@ -468,4 +478,4 @@ def exec(
     where: str = "",
 ) -> Operation:
     """Become the container's program."""
-    return Operation(44, (args, env), where)
+    return Operation(45, (args, env), where)

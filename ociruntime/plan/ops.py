@@ -102,6 +102,14 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         ),
     ),
     (
+        "reconfigure",
+        "change options of the filesystem mounted at a target",
+        (
+            ("target", "str", "a mount point"),
+            ("options", "strs", "superblock options, key or key=value"),
+        ),
+    ),
+    (
         "mkdir",
         "make a directory and its parents where missing",
         (

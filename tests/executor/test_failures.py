@@ -74,6 +74,10 @@ def attributes(target: str, propagation: int = 0) -> Operation:
     )
 
 
+def again(target: str, *options: str) -> Operation:
+    return o.reconfigure(target=target, options=list(options))
+
+
 def device(target: str, kind: int = S_IFCHR, major: int = 1, minor: int = 3) -> Operation:
     return o.device(
         target=target, mode=kind | 0o666, major=major, minor=minor, uid=0, gid=0, source=""
@@ -181,6 +185,11 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
     "bind-empty-slot": (bind("", "/tmp", slot=5), "read", errno.EBADSLT, "slot"),
     "attributes-missing": (inside(attributes("/no/such")), "open", errno.ENOENT, "/no/such"),
     "attributes-no-mount": (inside(attributes("/tmp")), "mount_setattr", errno.EINVAL, "/tmp"),
+    "reconfigure-missing": (inside(again("/no/such")), "open", errno.ENOENT, "/no/such"),
+    "reconfigure-no-mount": (inside(again("/tmp")), "fspick", errno.EINVAL, "/tmp"),
+    "reconfigure-option": (
+        lambda root: [*mount("tmpfs", "/tmp")(root), again("/tmp", "nonsense")],
+        "fsconfig", errno.EINVAL, "nonsense"),
     "mkdir-below-a-file": (
         inside(o.mkdir(target="/etc/passwd/x", mode=0o755)),
         "mkdir", errno.ENOTDIR, "/etc/passwd/x"),

@@ -114,6 +114,12 @@ def test_set_attributes(root: Path) -> None:
     assert in_root(root, script, *steps).output == "Read-only\nRead-only\n"
 
 
+def test_reconfigure(root: Path) -> None:
+    steps = (tmpfs("/tmp", "size=64k"), o.reconfigure(target="/tmp", options=["size=8m", "sync"]))
+    script = "cat /bin/busybox > /tmp/x && echo fits"
+    assert in_root(root, script, *steps).output == "fits\n"
+
+
 def test_nodes_and_links(root: Path) -> None:
     (root / "dev" / "old").symlink_to("elsewhere")
     (root / "dev" / "kept").symlink_to("elsewhere")

@@ -11,6 +11,7 @@ from ociruntime.plan.plan import Plan
 from tests.unit.plan.compiling import compiled, config, facts, names, steps
 
 PROC = {"destination": "/proc", "type": "proc", "source": "proc"}
+TMPFS = {"destination": "/a", "type": "tmpfs"}
 
 
 def tmpfs(destination: str, *options: str) -> dict[str, Any]:
@@ -149,7 +150,8 @@ def test_unmapped_tty_group_is_left_out(gid: int, kept: bool) -> None:
         (bind("/sys/../proc"), "mounts[0]"),
         (tmpfs("/proc"), "mounts[0]"),
         ({**PROC, "options": ["bind"], "source": "/etc"}, "mounts[0]"),
-        ({"destination": "/a", "options": ["remount", "size=1"]}, "mounts[0].options[1]"),
+        ({"destination": "/a", "options": ["bind", "remount", "size=1"]}, "mounts[0].options[2]"),
+        ({**TMPFS, "options": ["remount", "sise=1"]}, "mounts[0].options[1]"),
         ({**PROC, "options": ["nodev", "tmpcopyup"]}, "mounts[0].options[1]"),
         (bind("/a", "tmpcopyup"), "mounts[0].options[1]"),
     ],
@@ -158,6 +160,14 @@ def test_refused(mount: dict[str, Any], where: str) -> None:
     with pytest.raises(ConfigError) as refused:
         compiled(config(mounts=[mount]))
     assert refused.value.where == where
+
+
+def test_remount_with_bind_leaves_the_filesystem_alone() -> None:
+    again = {"destination": "/a", "options": ["remount", "sync", "size=1"]}
+    plan = compiled(config(mounts=[{**again, "type": "tmpfs"}]))
+    assert [one["options"] for one in steps(plan, "reconfigure")] == [["sync", "size=1"]]
+    plan = compiled(config(mounts=[{**again, "options": ["bind", "remount", "sync"]}]))
+    assert steps(plan, "reconfigure") == []
 
 
 def test_files_of_lxcfs_may_be_replaced() -> None:
