@@ -33,14 +33,14 @@ class Executor:
         self.channel = channel
 
     def became(self, pid: int) -> None:
-        """The init process was born from the started one.  Raises HostError."""
+        """The first process was born from the started one.  Raises HostError."""
         self.reap()
         posix.close(self.pidfd)
         self.pid = pid
         try:
             self.pidfd = posix.pidfd_open(pid)
         except OSError as error:
-            raise HostError(f"open the init process {pid}", error) from None
+            raise HostError(f"open the first process {pid}", error) from None
 
     def reap(self) -> None:
         """Wait for the process's end; it is our child."""

@@ -37,7 +37,7 @@ def run_host_hooks(
 ) -> None:
     """Run the hooks of one kind in order; the first failure raises HookError and ends it.
 
-    The working directory is the caller's, which has made it the bundle's.  ``debug`` is told
+    The working directory is the caller's, who has gone to the bundle.  ``debug`` is told
     of each hook's argv, outcome and duration.
     """
     for i, hook in enumerate(hooks):

@@ -85,6 +85,13 @@ class Container:
         except OSError:
             return False
 
+    def enter_bundle(self) -> None:
+        """Where hooks run; a bundle that is gone by now is no reason to skip them."""
+        try:
+            posix.chdir(self.facts["bundle"])
+        except OSError:
+            pass
+
     def cgroup(self) -> Cgroup:
         """What was made in the cgroup trees."""
         return recorded_cgroup(self.directory)

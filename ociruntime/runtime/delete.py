@@ -58,7 +58,7 @@ def destroy(context: Context, container: Container) -> None:
         from ociruntime.host.hooks import run_poststop_hooks
         from ociruntime.spec.json_text import dump
 
-        _enter_bundle(container)
+        container.enter_bundle()
         state = dump(document(container, STOPPED))
         for warning in run_poststop_hooks(hooks, state, context.log.debug):
             context.log.warning(warning)
@@ -81,14 +81,6 @@ def _end(container: Container) -> None:
             )
     finally:
         posix.close(pidfd)
-
-
-def _enter_bundle(container: Container) -> None:
-    """Where hooks run; a bundle that is gone by now is no reason to skip them."""
-    try:
-        posix.chdir(container.facts["bundle"])
-    except OSError:
-        pass
 
 
 def clear_interrupted(root: str, container_id: str) -> bool:

@@ -133,6 +133,7 @@ def _run_poststart(context: Context, container: Container) -> None:
     from ociruntime.host.hooks import run_host_hooks
     from ociruntime.spec.json_text import dump
 
+    container.enter_bundle()
     status = RUNNING if container.alive() else STOPPED
     state = dump(document(container, status))
     try:

@@ -107,6 +107,18 @@ def test_namespaces_of_the_runtime(container: MakeContainer, bundle: MakeBundle,
     assert set(lines.read_text().split()) == namespaces_of("self")
 
 
+@pytest.mark.parametrize("kind", OF_THE_HOST)
+@deviates(runc="poststop runs where the caller is")
+def test_working_directory_is_the_bundle(
+    container: MakeContainer, bundle: MakeBundle, kind: str
+) -> None:
+    """A-11."""
+    one = bundle()
+    lines = log_everywhere(one, (kind,), "pwd")
+    container(one).started().delete("--force").silent()
+    assert lines.read_text() == f"{one.path}\n"
+
+
 @pytest.mark.parametrize("kind", ["createContainer", "startContainer"])
 def test_namespaces_of_the_container(
     container: MakeContainer, bundle: MakeBundle, kind: str
