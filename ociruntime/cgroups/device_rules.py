@@ -19,16 +19,17 @@ class DeviceRules:
     """Decided on construction (ConfigError), written by :meth:`install` (HostError).
 
     ``directory_v1`` is the container's directory in the devices hierarchy and
-    ``directory_v2`` that in the unified one, each empty where the host has none.
+    ``directory_v2`` that in the unified one, each empty where the host has none.  ``directory``
+    is the one that gets the rules.
     """
 
-    __slots__ = ("_directory", "_lines", "_program")
+    __slots__ = ("_lines", "_program", "directory")
 
     def __init__(
         self, entries: Sequence[dict[str, Any]], where: str, directory_v1: str, directory_v2: str
     ) -> None:
         wanted = policy(entries, where)
-        self._directory = directory_v1 or directory_v2
+        self.directory = directory_v1 or directory_v2
         self._lines: list[tuple[str, str, str]] = []
         self._program = b""
         if directory_v1:
@@ -45,9 +46,9 @@ class DeviceRules:
         if self._program:
             from ociruntime.cgroups.device_program import install
 
-            install(self._program, self._directory)
+            install(self._program, self.directory)
         elif self._lines:
-            _write_lists(self._directory, self._lines)
+            _write_lists(self.directory, self._lines)
 
 
 def _write_lists(directory: str, lines: list[tuple[str, str, str]]) -> None:

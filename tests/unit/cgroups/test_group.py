@@ -312,6 +312,21 @@ def test_rootless_does_without_what_it_may_not_write(
     assert [option for option, _ in cgroup.hierarchies()] == ["name=systemd", ""]
 
 
+def test_rootless_does_without_device_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import posix
+
+    def mkdir(path: str, _mode: int) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(posix, "mkdir", mkdir)
+    layout = Layout("v1", (Hierarchy(("devices",), "", str(tmp_path), 1),))
+    cgroup = Cgroup.plan(layout, None, "c1")
+    cgroup.create({"devices": [{"allow": False, "access": "rwm"}]}, rootless=True)
+    assert cgroup.paths == {}
+
+
 def test_limits_and_attachment(layout: Layout, tmp_path: Path) -> None:
     cgroup = Cgroup.plan(layout, None, "c1")
     cgroup.create({"pids": {"limit": 7}})
