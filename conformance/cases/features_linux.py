@@ -40,7 +40,7 @@ def listed_namespaces(c: Context) -> None:
         c.expect(kind in FILES, f"there is no namespace of type {kind}")
         if kind == "time" and c.host.kernel < (5, 6):
             continue
-        box = c.create(with_new(c, kind))
+        box = c.started(with_new(c, kind))
         c.expect(box.namespace(FILES[kind]) != own(kind), f"{kind} is listed, but not new")
         box.delete("--force")
 

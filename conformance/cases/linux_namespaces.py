@@ -83,7 +83,7 @@ def namespace_without_type(c: Context, _name: str, entry: dict[str, str]) -> Non
 @table(*KINDS, ids=("LNX-NS-02", "LNX-NS-06"))
 def new_namespace(c: Context, kind: str) -> None:
     """A new {0} namespace is neither the runtime's nor another container's."""
-    boxes = [c.create(with_new(c, kind)) for _ in range(2)]
+    boxes = [c.started(with_new(c, kind)) for _ in range(2)]
     inodes = [box.namespace(FILES[kind]) for box in boxes]
     c.expect(own(kind) not in inodes, f"the container is in the runtime's {kind} namespace")
     c.expect(inodes[0] != inodes[1], f"two containers share a new {kind} namespace")
