@@ -43,6 +43,25 @@ def mode() -> str:
     return "hybrid" if len(versions) == 2 else f"v{versions.pop()}"
 
 
+def version_of(controller: str) -> int:
+    """1 or 2: in which kind of hierarchy the controller is; 0 if in none."""
+    found = (one.version for one in hierarchies() if controller in one.controllers)
+    return next(found, 0)
+
+
+def has_file(controller: str, file: str, token: str) -> bool:
+    """Whether a new cgroup of the v1 controller has that file; makes one to look."""
+    for hierarchy in hierarchies():
+        if hierarchy.version == 1 and controller in hierarchy.controllers:
+            directory = hierarchy.point / f"{token}-look"
+            directory.mkdir()
+            try:
+                return (directory / file).exists()
+            finally:
+                directory.rmdir()
+    return False
+
+
 def named(token: str) -> set[Path]:
     """All cgroups with that text in their own name."""
     found = set()

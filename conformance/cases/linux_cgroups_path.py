@@ -1,0 +1,304 @@
+"""config-linux.md: control groups, cgroupsPath, cgroup ownership."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from conformance import cgroups, isolation
+from conformance.bundle import Bundle
+from conformance.case import case, table
+from conformance.container import Container
+from conformance.context import Context
+
+DELEGATE = Path("/sys/kernel/cgroup/delegate")
+WELL_KNOWN = {"cgroup.procs", "cgroup.subtree_control", "cgroup.threads"}
+OWNER = 100000
+
+
+def own_places(c: Context) -> None:
+    """Skip where paths do not name places: for systemd they name units."""
+    c.need_root("needs control groups to write to")
+    if c.runtime.systemd:
+        c.skip("for systemd cgroupsPath names a unit")
+    if c.host.cgroup_mode == "none":
+        c.skip("the host has no control groups")
+
+
+def joined(box: Container) -> dict[str, Path]:
+    """Cgroups of the container that are not those of the kit itself."""
+    own = cgroups.of("self")
+    return {name: path for name, path in box.cgroups().items() if own.get(name) != path}
+
+
+def clear_later(c: Context, path: str) -> None:
+    """A runtime may keep the upper directories of a path that it made."""
+    for hierarchy in cgroups.hierarchies():
+        place = hierarchy.point
+        for part in path.strip("/").split("/"):
+            place /= part
+            c.made_cgroups.append(place)
+
+
+def unharmed(c: Context, bundle: Bundle, first: Container | None) -> None:
+    """Create either reports an error and leaves nothing, or makes a container that works."""
+    box, result = c.attempt_create(bundle)
+    if result.ok:
+        for path in box.cgroups().values():
+            if first is None:
+                cgroups.thaw(path)
+        box.start()
+        c.equal(box.status, "running", "status of a container in a cgroup taken as fit")
+    else:
+        box.deleted = True
+        c.expect(not box.attempt("state").ok, "a failed create left its container")
+    if first is not None:
+        c.equal(first.status, "running", "status of the container that was there first")
+
+
+def thaw(path: str) -> None:
+    """In all hierarchies."""
+    for hierarchy in cgroups.hierarchies():
+        cgroups.thaw(hierarchy.point / path[1:])
+
+
+@case("LNX-CG-01")
+def cgroup_in_use(c: Context) -> None:
+    """Create in a cgroup that has members is an error, or the container works."""
+    own_places(c)
+    first = c.started()
+    second = c.bundle()
+    second.linux["cgroupsPath"] = first.bundle.linux["cgroupsPath"]
+    unharmed(c, second, first)
+
+
+@case("LNX-CG-01")
+def frozen_cgroup(c: Context) -> None:
+    """Create in a frozen cgroup is an error, or makes a container once it is thawed."""
+    own_places(c)
+    path = c.make_cgroups("frozen")
+    for hierarchy in cgroups.hierarchies():
+        for file, word in (("freezer.state", "FROZEN"), ("cgroup.freeze", "1")):
+            if (hierarchy.point / path[1:] / file).exists():
+                (hierarchy.point / path[1:] / file).write_text(word)
+    bundle = c.bundle()
+    bundle.linux["cgroupsPath"] = path
+    # A runtime that does not look into it waits for the process that it put there.
+    timer = threading.Timer(1, thaw, (path,))
+    timer.start()
+    unharmed(c, bundle, None)
+    timer.join()
+
+
+@table(("absolute", "/{0}"), ("relative", "{0}"), ids="LNX-CGPATH-01")
+def form_of_path(c: Context, _name: str, form: str) -> None:
+    """A cgroupsPath that is {0} is taken; the process is in a cgroup with its name."""
+    own_places(c)
+    name = c.id()
+    bundle = c.bundle()
+    bundle.linux["cgroupsPath"] = form.format(name)
+    places = joined(c.create(bundle))
+    c.expect(places, "the process is in none but the kit's own cgroups")
+    other = {str(path) for path in places.values() if path.name != name}
+    c.equal(other, set(), "cgroups with another name")
+
+
+@case("LNX-CGPATH-02")
+def absolute_path(c: Context) -> None:
+    """An absolute path is below the mount point, in each hierarchy that is used."""
+    own_places(c)
+    path = c.make_cgroups("parent") + "/box"
+    bundle = c.bundle()
+    bundle.linux["cgroupsPath"] = path
+    places = joined(c.create(bundle))
+    c.expect(places, "the process is in none but the kit's own cgroups")
+    wanted = {hierarchy.point / path[1:] for hierarchy in cgroups.hierarchies()}
+    c.equal(set(map(str, set(places.values()) - wanted)), set(), "cgroups at other places")
+
+
+@table(("absolute", "/{0}"), ("relative", "{0}"), ids="LNX-CGPATH-03")
+def same_place(c: Context, _name: str, form: str) -> None:
+    """An {0} path leads to the same place from another directory and another cgroup."""
+    own_places(c)
+    elsewhere = c.make_cgroups("elsewhere")
+    name = form.format(c.id())
+
+    def move() -> None:
+        for hierarchy in cgroups.hierarchies():
+            (hierarchy.point / elsewhere[1:] / "cgroup.procs").write_text("0")
+
+    places = []
+    elsewhere_too: dict[str, Any] = {"cwd": Path("/"), "before": move}
+    for options in ({}, elsewhere_too):
+        bundle = c.bundle()
+        bundle.linux["cgroupsPath"] = name
+        box = c.create(bundle, **options)
+        places.append({key: str(path) for key, path in joined(box).items()})
+        box.delete("--force")
+    c.expect(places[0], "the process is in none but the kit's own cgroups")
+    c.equal(places[1], places[0], "places of the second container")
+
+
+@table(("NUL", "/{0}\0x"), ("number", 5), ("list", ["/a"]), ids="LNX-CGPATH-04")
+def impossible_path(c: Context, _name: str, value: object) -> None:
+    """A cgroupsPath that cannot be one ({0}) is refused."""
+    bundle = c.bundle()
+    bundle.linux["cgroupsPath"] = value.format(c.token) if isinstance(value, str) else value
+    c.refused(bundle, f"cgroupsPath {value!r}")
+
+
+@table(("absolute", "/../../{0}"), ("relative", "../../{0}"), ids="LNX-CGPATH-04")
+def path_that_leads_out(c: Context, _name: str, form: str) -> None:
+    """An {0} path with dots is refused, or stays within the hierarchies."""
+    own_places(c)
+    name = c.id()
+    bundle = c.bundle()
+    bundle.linux["cgroupsPath"] = form.format(name)
+    box, result = c.attempt_create(bundle)
+    if not result.ok:
+        box.deleted = True
+        return
+    places = joined(box)
+    c.expect(places, "accepted, and the process is in none but the kit's own cgroups")
+    c.expect(all(path.name == name for path in places.values()), f"strange places: {places}")
+
+
+@case("LNX-CGPATH-05")
+def missing_cgroups(c: Context) -> None:
+    """All cgroups of a deep path are made."""
+    own_places(c)
+    path = f"/{c.id()}/middle/box"
+    clear_later(c, path)
+    bundle = c.bundle()
+    bundle.linux["cgroupsPath"] = path
+    places = joined(c.create(bundle))
+    c.expect(places, "the process is in none but the kit's own cgroups")
+    for place in places.values():
+        c.expect(str(place).endswith(path), f"the process is in {place}")
+
+
+# --- ownership ---
+
+
+def delegated(c: Context, *options: str, mounted: bool = True, separate: bool = True) -> Bundle:
+    """A user namespace whose container has the cgroup file system mounted."""
+    c.need_root("needs control groups to write to")
+    bundle = c.bundle().user_namespace()
+    if separate:
+        bundle.namespace("cgroup")
+    if mounted:
+        bundle.mount("/sys/fs/cgroup", "cgroup", "cgroup", *options)
+        (bundle.rootfs / "sys/fs/cgroup").mkdir(parents=True)
+        for path in ("sys/fs", "sys/fs/cgroup"):
+            os.chown(bundle.rootfs / path, OWNER, OWNER)
+    return bundle
+
+
+def created(c: Context, bundle: Bundle) -> Container:
+    """Skip where such a mount cannot be had in a user namespace."""
+    box, result = c.attempt_create(bundle)
+    if not result.ok:
+        box.deleted = True
+        c.skip(f"no such container here: {result.complaint}")
+    return box
+
+
+def owned(directory: Path) -> set[str]:
+    """Files of a cgroup that are the container's root's; the directory is ``"."``."""
+    names = [".", *(entry.name for entry in os.scandir(directory) if entry.is_file())]
+    return {name for name in names if (directory / name).stat().st_uid == OWNER}
+
+
+def v2_owned(c: Context, bundle: Bundle) -> set[str]:
+    """What of the container's v2 cgroup belongs to its root."""
+    places = joined(c.create(bundle))
+    c.expect("" in places, "the process is in no v2 cgroup of its own")
+    return owned(places[""])
+
+
+@case("LNX-CGOWN-01")
+def v1_owner(c: Context) -> None:
+    """Cgroups of v1 stay the host's root's, even if they are mounted writable."""
+    if 1 not in {one.version for one in cgroups.hierarchies()}:
+        c.skip("needs control groups v1")
+    places = joined(created(c, delegated(c)))
+    for name, place in places.items():
+        if name:
+            c.equal(owned(place), set(), f"files in {place} that the container's root owns")
+
+
+@case("LNX-CGOWN-02")
+def owner_without_namespace(c: Context) -> None:
+    """Without a new cgroup namespace the cgroup stays the host's root's."""
+    c.need_controller("memory", "v2")
+    place = joined(created(c, delegated(c, separate=False)))[""]
+    c.equal(owned(place), set(), "files that the container's root owns")
+
+
+@case("LNX-CGOWN-03")
+def owner(c: Context) -> None:
+    """The directory of a cgroup that is mounted writable is the container's root's."""
+    c.need_controller("memory", "v2")
+    found = v2_owned(c, delegated(c))
+    c.expect("." in found, "the directory does not belong to the container's root")
+
+
+@table(("unmounted", False), ("read-only", True), ids="LNX-CGOWN-04")
+def owner_without_mount(c: Context, _name: str, mounted: bool) -> None:
+    """A cgroup that is {0} stays the host's root's."""
+    c.need_controller("memory", "v2")
+    found = v2_owned(c, delegated(c, "ro", mounted=mounted))
+    c.equal(found, set(), "files that the container's root owns")
+
+
+@case("LNX-CGOWN-05", "LNX-CGOWN-07")
+def listed_files(c: Context) -> None:
+    """Exactly the directory and those listed files that exist are the container's root's."""
+    c.need_controller("memory", "v2")
+    if not DELEGATE.exists():
+        c.skip("the kernel has no list of files for delegation")
+    place = joined(c.create(delegated(c)))[""]
+    listed = {name for name in DELEGATE.read_text().split() if (place / name).exists()}
+    c.equal(sorted(owned(place)), sorted(listed | {"."}), "files of the container's root")
+
+
+@case("LNX-CGOWN-06")
+def absent_listed_file(c: Context) -> None:
+    """A listed file that does not exist is passed over; the others change their owner."""
+    c.need_controller("memory", "v2")
+    if not DELEGATE.exists():
+        c.skip("the kernel has no list of files for delegation")
+    listed = c.directory / "delegate"
+    listed.write_text("no.such.file\ncgroup.procs\n")
+    isolation.mount(str(listed), str(DELEGATE), None, isolation.MS_BIND)
+    try:
+        found = v2_owned(c, delegated(c))
+    finally:
+        isolation.unmount(str(DELEGATE))
+    c.expect("cgroup.procs" in found, "cgroup.procs is not the container's root's")
+
+
+@case("LNX-CGOWN-08")
+def owner_without_list(c: Context) -> None:
+    """Where the kernel has no list, the three well-known files are the container's root's."""
+    c.need_controller("memory", "v2")
+    hidden = DELEGATE.parent
+    if hidden.exists():
+        isolation.mount("none", str(hidden), "tmpfs", isolation.MS_RDONLY)
+    try:
+        found = v2_owned(c, delegated(c))
+    finally:
+        if hidden.exists():
+            isolation.unmount(str(hidden))
+    c.equal(sorted(WELL_KNOWN - found), [], "well-known files that kept their owner")
+
+
+@case("LNX-CGOWN-09")
+def files_of_controllers(c: Context) -> None:
+    """What limits the container does not become its root's."""
+    c.need_controller("memory", "v2")
+    bundle = delegated(c)
+    bundle.resources["memory"] = {"limit": 64 << 20}
+    c.expect("memory.max" not in v2_owned(c, bundle), "memory.max is the container's root's")
