@@ -129,7 +129,7 @@ class Pool:
             return from_json(document)
         except ValueError:
             message = "the case ended without an outcome"
-        except TypeError:
+        except (KeyError, TypeError):
             message = document.get("broken", "no outcome")
         return broken(job.runtime.label, job.case, message)
 
