@@ -67,7 +67,7 @@ def sets_on_new(c: Context, word: str) -> None:
         shows_not(c, found, *({*OF_MOUNT, *OF_FILE_SYSTEM} - {word}))
 
 
-@table(*((one,) for one in OF_MOUNT), ids=("CFG-MOPT-{0}", "CFG-MOPT-bind"))
+@table(*((one,) for one in OF_MOUNT), ids="CFG-MOPT-{0}")
 def sets_on_bind(c: Context, word: str) -> None:
     """A bind mount with {0} has it, and the source has it not."""
     need_option(c, word)

@@ -7,7 +7,7 @@ from conformance.case import case, table
 from conformance.context import Context
 from conformance.mounts import Mount
 
-# Those that mount_setattr(2) can set, and what takes them away again.
+# Those that mount_setattr(2) can set, and what takes them away again; rrw is tried by writing.
 RECURSIVE = {
     "rnoatime": "noatime",
     "rnodev": "nodev",
@@ -22,7 +22,6 @@ CLEARING = {
     "rdev": "nodev",
     "rdiratime": "nodiratime",
     "rexec": "noexec",
-    "rrw": "ro",
     "rsuid": "nosuid",
     "rsymfollow": "nosymfollow",
 }
