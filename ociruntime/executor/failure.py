@@ -129,7 +129,7 @@ def _mount(operation: Operation, message: Message) -> StepError | None:
 def _bind(operation: Operation, message: Message) -> StepError | None:
     if message.call == "open_tree" and message.error == ENOENT:
         return StepError(
-            f'{operation.where}.source "{message.argument}" does not exist: {_strerror(ENOENT)}',
+            f'{operation.where}.source: "{message.argument}" does not exist: {_strerror(ENOENT)}',
             errno=ENOENT,
         )
     return None
@@ -172,11 +172,12 @@ def _exec(_: Operation, message: Message) -> StepError:
 def _hook(operation: Operation, message: Message) -> RuntimeFailure:
     path = message.argument
     if message.call == "execve":
-        return HookError(f'{operation.where}.path "{path}": {_strerror(message.error)}')
+        return HookError(f'{operation.where}.path: "{path}": {_strerror(message.error)}')
     if message.call == "hook timeout":
-        text = f'{operation.where} "{path}" was killed: it ran longer than {message.error} s'
+        limit = f"its timeout of {message.error} s"
+        text = f'{operation.where}: "{path}" did not end within {limit} and was killed'
     elif message.call == "hook":
-        text = f'{operation.where} "{path}" {ending(message.error)}'
+        text = f'{operation.where}: "{path}" {ending(message.error)}'
     else:
         return StepError(f"{operation.where}: {message.call}: {_strerror(message.error)}")
     said = message.detail.strip()

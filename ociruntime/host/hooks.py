@@ -72,7 +72,7 @@ def _run(where: str, hook: Hook, state_json: str, debug: Callable[[str], None] |
             argv = hook.get("args") or [hook["path"]]
             debug(f"{where}: {argv} {outcome or 'succeeded'} after {milliseconds:.1f} ms")
         if outcome:
-            raise HookError(f'{where} "{hook["path"]}" {outcome}{_printed(stdout, stderr)}')
+            raise HookError(f'{where}: "{hook["path"]}" {outcome}{_printed(stdout, stderr)}')
     finally:
         for fd in (stdin, stdout, stderr):
             posix.close(fd)
@@ -130,7 +130,7 @@ def _spawn(where: str, hook: Hook, streams: tuple[int, int, int]) -> int:
         hint = ""
         if error.errno == ENOENT and _exists(path):
             hint = "the file is there; the interpreter that it names is not"
-        raise HookError(f'{where}.path "{path}": {reason(error)}', hint) from None
+        raise HookError(f'{where}.path: "{path}": {reason(error)}', hint) from None
 
 
 def _inheritable() -> list[int]:

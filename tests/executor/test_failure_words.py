@@ -76,7 +76,7 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     ),
     (
         BIND, "open_tree", errno.ENOENT, "/from", "",
-        'mounts[1].source "/from" does not exist: no such file or directory', "",
+        'mounts[1].source: "/from" does not exist: no such file or directory', "",
     ),
     (
         BIND, "open", errno.EISDIR, "/to", "",
@@ -142,19 +142,19 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     ),
     (
         hook(), "execve", errno.ENOENT, "/bin/hook", "",
-        'hooks.createContainer[1].path "/bin/hook": no such file or directory', "",
+        'hooks.createContainer[1].path: "/bin/hook": no such file or directory', "",
     ),
     (
         hook(), "hook timeout", 5, "/bin/hook", "",
-        'hooks.createContainer[1] "/bin/hook" was killed: it ran longer than 5 s', "",
+        'hooks.createContainer[1]: "/bin/hook" did not end within its timeout of 5 s and was killed', "",
     ),
     (
         hook(), "hook", 3 << 8, "/bin/hook", "the reason\n",
-        'hooks.createContainer[1] "/bin/hook" exited with status 3; it said: the reason', "",
+        'hooks.createContainer[1]: "/bin/hook" exited with status 3; it said: the reason', "",
     ),
     (
         hook(), "hook", 11, "/bin/hook", "",
-        'hooks.createContainer[1] "/bin/hook" was killed by signal 11', "",
+        'hooks.createContainer[1]: "/bin/hook" was killed by signal 11', "",
     ),
     (hook(), "fork", errno.EAGAIN, "/bin/hook", "",
         "hooks.createContainer[1]: fork: resource temporarily unavailable", "",

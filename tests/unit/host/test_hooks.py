@@ -82,12 +82,12 @@ def test_an_environment_entry_without_equals() -> None:
 
 def test_exit_status_and_stderr() -> None:
     assert failure(shell("true"), shell("echo no; echo boom >&2; exit 3")) == (
-        'hooks.createRuntime[1] "/bin/sh" exited with status 3; stderr: boom'
+        'hooks.createRuntime[1]: "/bin/sh" exited with status 3; stderr: boom'
     )
     assert failure(shell("echo said; exit 1"), kind="poststart") == (
-        'hooks.poststart[0] "/bin/sh" exited with status 1; stdout: said'
+        'hooks.poststart[0]: "/bin/sh" exited with status 1; stdout: said'
     )
-    assert failure(shell("exit 1")) == 'hooks.createRuntime[0] "/bin/sh" exited with status 1'
+    assert failure(shell("exit 1")) == 'hooks.createRuntime[0]: "/bin/sh" exited with status 1'
 
 
 def test_output_is_cut_and_made_one_line() -> None:
@@ -106,12 +106,12 @@ def test_the_first_failure_ends_it(tmp_path: Path) -> None:
 
 def test_killed_by_a_signal() -> None:
     text = failure(shell("kill -SEGV $$"))
-    assert text == 'hooks.createRuntime[0] "/bin/sh" was killed by signal 11 (SIGSEGV)'
+    assert text == 'hooks.createRuntime[0]: "/bin/sh" was killed by signal 11 (SIGSEGV)'
 
 
 def test_missing_path_and_missing_interpreter(tmp_path: Path) -> None:
     assert failure({"path": "/bin/nonesuch"}) == (
-        'hooks.createRuntime[0].path "/bin/nonesuch": no such file or directory'
+        'hooks.createRuntime[0].path: "/bin/nonesuch": no such file or directory'
     )
     script = tmp_path / "hook"
     script.write_text("#!/bin/nonesuch\n")
@@ -129,7 +129,7 @@ def test_timeout_kills_the_whole_group(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     script = f"sleep 1000 & echo $$ $! >{pids}; wait"
     assert failure(shell(script, timeout=1)) == (
-        'hooks.createRuntime[0] "/bin/sh" did not end within its timeout of 1 s and was killed'
+        'hooks.createRuntime[0]: "/bin/sh" did not end within its timeout of 1 s and was killed'
     )
     for pid in map(int, pids.read_text().split()):
         assert gone(pid)
