@@ -87,7 +87,7 @@ def one_mapping_alone(c: Context, member: str) -> None:
     """A mount with nothing but {0} is refused."""
     bundle = bound(c, "bind", "idmap")
     bundle.mounts[-1][member] = mapping(1000)
-    c.refused(bundle, f"{member} alone")
+    c.refused_beside(bound(c, "bind", "idmap", host=1000), bundle, f"{member} alone")
 
 
 @case("CFG-MIDMAP-04", "CFG-MOPT-idmap")
@@ -114,7 +114,7 @@ def mapping_of_container(c: Context, word: str, bind: str) -> None:
 @table(("idmap", "bind"), ("ridmap", "rbind"), ids="CFG-MIDMAP-06")
 def nothing_to_map(c: Context, word: str, bind: str) -> None:
     """{0} without mappings and without a user namespace is refused."""
-    c.refused(bound(c, bind, word), f"{word} without mappings")
+    c.refused_beside(bound(c, bind, word, host=1000), bound(c, bind, word), f"{word} unmapped")
 
 
 @table(("idmap", "bind"), ("ridmap", "rbind"), ids="CFG-MIDMAP-07")
