@@ -103,11 +103,6 @@ def shared_namespace(flag: int) -> Change:
     return change
 
 
-def keep_descriptors(plan: Plan) -> None:
-    """Leave to the program what the caller had open."""
-    plan.preserve_fds = 10
-
-
 def nothing(_: Plan) -> None:
     """Not a mutation."""
 
@@ -164,7 +159,6 @@ ROWS = (
     M("ptmx dropped", drop("symlink", target="/dev/ptmx"), "LNX-DEFDEV-03"),
     M("links dropped", drop("symlink", target="/dev/std"), "RTL-LINK-01"),
     M("link elsewhere", alter("symlink", "text", "/x", target="/dev/fd"), "RTL-LINK-01"),
-    M("descriptors kept", keep_descriptors, "RTL-FD-01"),
     M("filter dropped", drop("seccomp"), "LNX-SECC-10"),
     M("sysctl dropped", drop("write_proc", where="linux.sysctl"), "LNX-SYSCTL-01"),
     M("offsets dropped", drop("write_proc", path="timens_offsets"), "LNX-TIME-01"),
