@@ -53,38 +53,35 @@ def unlisted_namespaces(c: Context) -> None:
         c.refused(with_new(c, kind), f"{kind} namespace, which is not listed")
 
 
+def capabilities_to_give(c: Context) -> list[str]:
+    """Those that are listed, except what the host itself has not."""
+    c.need_root()
+    given = []
+    for name in told(c, "linux.capabilities"):
+        plain = name.removeprefix("CAP_")
+        c.expect(name.startswith("CAP_") and plain in CAPABILITIES, f"no capability: {name}")
+        if c.host.capabilities >> CAPABILITIES.index(plain) & 1:
+            given.append(name)
+    return given
+
+
 @case("FEATL-02")
 def listed_capabilities(c: Context) -> None:
     """The program gets each listed capability that the host has."""
-    c.need_root()
-    listed = told(c, "linux.capabilities")
-    wanted = 0
-    for name in listed:
-        plain = name.removeprefix("CAP_")
-        c.expect(name.startswith("CAP_") and plain in CAPABILITIES, f"no capability: {name}")
-        wanted |= 1 << CAPABILITIES.index(plain)
-    box = c.run(c.bundle().args("/bin/probe", "facts").capabilities(*listed))
+    names = capabilities_to_give(c)
+    box = c.run(c.bundle().args("/bin/probe", "facts").capabilities(*names))
     got = box.reports[0]["capabilities"]["effective"]
-    missing = [
-        name
-        for bit, name in enumerate(CAPABILITIES)
-        if wanted & c.host.capabilities & ~got & 1 << bit
-    ]
+    missing = [n for n in names if not got >> CAPABILITIES.index(n.removeprefix("CAP_")) & 1]
     c.equal(missing, [], "listed capabilities that the program has not")
 
 
 @case("FEATL-02")
 def no_warning_of_listed(c: Context) -> None:
     """A listed capability is not warned of as unknown."""
-    c.need_root()
-    bundle = c.bundle().capabilities(*told(c, "linux.capabilities"))
-    created = c.create(bundle).created
-    c.expect(created, "no result")
+    names = capabilities_to_give(c)
+    created = c.create(c.bundle().capabilities(*names)).created
     warning = created.err if created else ""
-    named = [name for name in CAPABILITIES if f"CAP_{name}" in warning]
-    # Those that the host itself has not may be warned of.
-    unknown = [n for n in named if c.host.capabilities >> CAPABILITIES.index(n) & 1]
-    c.equal(unknown, [], "capabilities that are listed and warned of")
+    c.equal([name for name in names if name in warning], [], "capabilities that are warned of")
 
 
 @table(("v1",), ("v2",), ("systemd",), ("systemdUser",), ids="FEATL-03")
