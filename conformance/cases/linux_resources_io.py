@@ -63,11 +63,19 @@ def weight(c: Context, name: str, v1: tuple[str, ...], v2: tuple[str, ...]) -> N
         box.deleted = not result.ok
         c.expect(not result.ok, f"accepted, and v2 has nothing like {name}")
         return
+    if not result.ok and version == 2:
+        box.deleted = True
+        throttled = with_member(
+            c, "blockIO", {"throttleReadBpsDevice": [block_device(c) | {"rate": 1 << 20}]}
+        )
+        directory = c.create(throttled).cgroups()[""]
+        there = [file for file in v2 if (directory / file).exists()]
+        c.equal(there, [], f"refused ({result.complaint}) in spite of files")
+        return
     c.expect(result.ok, f"create failed: {result.complaint}")
     directory = box.cgroups()["blkio" if version == 1 else ""]
-    found = [(directory / file).read_text() for file in (v1 or v2) if (directory / file).exists()]
-    if version == 2:
-        found = [(directory / file).read_text() for file in v2 if (directory / file).exists()]
+    files = v1 if version == 1 else v2
+    found = [(directory / file).read_text() for file in files if (directory / file).exists()]
     # io.weight: 200 of 10..1000 on the scale 1..10000, as runc and crun agreed
     values = {text.split()[-1] for text in found}
     c.expect(values & {"200", str(1 + (200 - 10) * 9999 // 990)}, f"weights are {values}")
