@@ -146,7 +146,8 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     ),
     (
         hook(), "hook timeout", 5, "/bin/hook", "",
-        'hooks.createContainer[1]: "/bin/hook" did not end within its timeout of 5 s and was killed', "",
+        'hooks.createContainer[1]: "/bin/hook" did not end within its timeout of 5 s'
+        " and was killed", "",
     ),
     (
         hook(), "hook", 3 << 8, "/bin/hook", "the reason\n",
