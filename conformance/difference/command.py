@@ -26,7 +26,6 @@ from conformance.runner.versions import accepted
 from conformance.template import config
 
 Observed = dict[str, Facts]
-ALIKE: frozenset[str] = frozenset({"message"})  # told, but never compared
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def differing(observed: Observed) -> dict[str, Facts]:
     values = {
         name: {label: facts.get(name) for label, facts in observed.items()}
         for name in names
-        if name not in ALIKE
+        if name != "message"
     }
     return {
         name: one for name, one in values.items() if len({json.dumps(v) for v in one.values()}) > 1
@@ -89,14 +88,13 @@ class Hunt:
 
     def observe(self, configs: Sequence[Edits]) -> list[dict[str, Facts]]:
         """Differences of each config; runs only what has not been run yet."""
-        new = [one for one in dict.fromkeys(map(_key, configs)) if one not in self.seen]
-        originals = {_key(one): one for one in configs}
+        new = [one for one in dict.fromkeys(configs) if one not in self.seen]
         pairs = []
-        for number, key in enumerate(new):
-            function = partial(observe, version=self.version, edits=originals[key])
+        for number, edits in enumerate(new):
+            function = partial(observe, version=self.version, edits=edits)
             case = Case(str(number), "diff", ("CFG-VER-03",), "facts", function)
             pairs += [(case, runtime) for runtime in self.runtimes]
-            self.seen[key] = {}
+            self.seen[edits] = {}
         for outcome in Pool(self.settings).run(pairs):
             facts: Facts = {"result": "no facts", "message": outcome.text}
             if outcome.status == SKIP:
@@ -105,9 +103,7 @@ class Hunt:
             number = int(outcome.case.rpartition("::")[2])
             self.seen[new[number]][outcome.runtime] = facts
         order = [one.label for one in self.runtimes]
-        return [
-            differing({label: self.seen[_key(one)][label] for label in order}) for one in configs
-        ]
+        return [differing({label: self.seen[one][label] for label in order}) for one in configs]
 
     def shrink(self, edits: Edits, fact: str) -> Edits:
         """The smallest config that still shows a difference of that fact."""
@@ -135,14 +131,9 @@ class Hunt:
                 small = self.shrink(edits, fact)
                 shown = {k: v for k, v in self.observe([small])[0].items() if k not in known}
                 open_facts = [one for one in open_facts if one not in shown]
-                if _key(small) not in told:
-                    told.add(_key(small))
+                if small not in told:
+                    told.add(small)
                     yield Difference(number, small, shown)
-
-
-def _key(edits: Edits) -> Edits:
-    """Hashable, for edits hold lists."""
-    return tuple(replace(edit, value=json.dumps(edit.value)) for edit in edits)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -21,6 +21,7 @@ FLAGS = (
 )
 PROPAGATION = ("private", "rprivate", "slave", "rslave", "shared", "rshared", "unbindable")
 TMPFS = ("size=64k", "size=1m", "mode=700", "mode=1777", "nr_inodes=100")
+INHERITED = ("ipc", "uts", "network", "pid")
 SYSCTLS = {"net.ipv4.ip_forward": "1", "kernel.msgmax": "4096", "fs.mqueue.msg_max": "20"}
 CALLS = ("chmod", "mkdir", "personality", "sethostname", "mount", "io_uring_setup")
 # What may be left out of an edit's value when it is made smaller.
@@ -30,11 +31,16 @@ OPTIONAL = frozenset({"options", "fileMode", "uid", "gid", "additionalGids", "um
 @dataclass(frozen=True)
 class Edit:
     """``action``: set the member at ``where``, append to the list there, or remove from a list
-    the entries that have all members of ``value``."""
+    the entries that have all members of the value.  ``text``: the value as JSON."""
 
     where: tuple[str, ...]
     action: str
-    value: Any
+    text: str
+
+    @property
+    def value(self) -> Any:
+        """A new copy each time."""
+        return json.loads(self.text)
 
     def apply(self, config: Json) -> None:
         """Change the config."""
@@ -42,7 +48,7 @@ class Edit:
         place = config
         for key in parents:
             place = place.setdefault(key, {})
-        value = copy.deepcopy(self.value)
+        value = self.value
         if self.action == "set":
             place[last] = value
         elif self.action == "append":
@@ -52,7 +58,12 @@ class Edit:
 
     def __str__(self) -> str:
         sign = {"set": "=", "append": "+=", "remove": "-="}[self.action]
-        return f"{'.'.join(self.where)} {sign} {self.value}"
+        return f"{'.'.join(self.where)} {sign} {self.text}"
+
+
+def edit(where: str, action: str, value: Any) -> Edit:
+    """``where``: members with dots between."""
+    return Edit(tuple(where.split(".")), action, json.dumps(value))
 
 
 Edits = tuple[Edit, ...]
@@ -61,13 +72,11 @@ Maker = Callable[[Random], Edit]
 
 
 def _set(where: str, *values: Any) -> Maker:
-    path = tuple(where.split("."))
-    return lambda chance: Edit(path, "set", chance.choice(values))
+    return lambda chance: edit(where, "set", chance.choice(values))
 
 
 def _append(where: str, make: Callable[[Random], Any]) -> Maker:
-    path = tuple(where.split("."))
-    return lambda chance: Edit(path, "append", make(chance))
+    return lambda chance: edit(where, "append", make(chance))
 
 
 def _some(chance: Random, values: tuple[str, ...] | list[str], most: int) -> list[str]:
@@ -118,7 +127,7 @@ def _user(chance: Random) -> Edit:
         user["additionalGids"] = chance.sample((0, 1, 8, 1000), 2)
     if chance.random() < 0.5:
         user["umask"] = chance.choice((0, 0o27, 0o777))
-    return Edit(("process", "user"), "set", user)
+    return edit("process.user", "set", user)
 
 
 def _capabilities(chance: Random) -> Edit:
@@ -127,7 +136,7 @@ def _capabilities(chance: Random) -> Edit:
     sets["permitted"] = sorted({*sets["effective"], *sets["permitted"], *sets["ambient"]})
     sets["inheritable"] = sorted({*sets["inheritable"], *sets["ambient"]})
     sets["bounding"] = sorted({*sets["bounding"], *sets["permitted"], *sets["inheritable"]})
-    return Edit(("process", "capabilities"), "set", sets)
+    return edit("process.capabilities", "set", sets)
 
 
 def _seccomp(chance: Random) -> Edit:
@@ -135,12 +144,12 @@ def _seccomp(chance: Random) -> Edit:
     if chance.random() < 0.5:
         rule["errnoRet"] = 38
     profile = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [rule]}
-    return Edit(("linux", "seccomp"), "set", profile)
+    return edit("linux.seccomp", "set", profile)
 
 
 def _sysctl(chance: Random) -> Edit:
     name = chance.choice(sorted(SYSCTLS))
-    return Edit(("linux", "sysctl", name), "set", SYSCTLS[name])
+    return Edit(("linux", "sysctl", name), "set", json.dumps(SYSCTLS[name]))
 
 
 MAKERS: tuple[Maker, ...] = (
@@ -157,9 +166,7 @@ MAKERS: tuple[Maker, ...] = (
     _capabilities,
     _seccomp,
     _sysctl,
-    lambda chance: Edit(
-        ("linux", "namespaces"), "remove", {"type": chance.choice(("ipc", "uts", "network", "pid"))}
-    ),
+    lambda chance: edit("linux.namespaces", "remove", {"type": chance.choice(INHERITED)}),
     _set("hostname", "box", "a.b.c", ""),
     _set("domainname", "domain"),
     _set("process.cwd", "/tmp", "/made/for/it", "/usr/../etc", "//var/"),
@@ -169,7 +176,6 @@ MAKERS: tuple[Maker, ...] = (
     _set("linux.rootfsPropagation", "private", "slave", "shared", "unbindable", "rshared"),
     _set("linux.personality", {"domain": "LINUX32"}, {"domain": "LINUX"}),
     _set("linux.resources", {"pids": {"limit": 50}}, {"memory": {"limit": 1 << 27}}, {}),
-    _set("annotations", {"a.b": "c"}, {"a.b": ""}),
     _set("process.ioPriority", {"class": "IOPRIO_CLASS_BE", "priority": 6}),
     _set("process.scheduler", {"policy": "SCHED_BATCH", "nice": 3}, {"policy": "SCHED_OTHER"}),
 )
@@ -177,26 +183,23 @@ MAKERS: tuple[Maker, ...] = (
 
 def generate(chance: Random) -> Edits:
     """A valid config's edits; at most one for each place that is set."""
-    edits: dict[tuple[object, ...], Edit] = {}
-    for number, make in enumerate(chance.choices(MAKERS, k=chance.randint(2, 8))):
-        edit = make(chance)
-        if edit.value is None or (edit.action == "append" and edit in edits.values()):
-            continue
-        key = edit.where if edit.action == "set" else (*edit.where, edit.action, number)
-        if edit.where == ("linux", "namespaces"):
-            key = (*edit.where, str(edit.value))
-        elif edit.where == ("process", "rlimits"):
-            key = (*edit.where, edit.value["type"])
-        edits[key] = edit
+    edits: dict[tuple[str, ...], Edit] = {}
+    for make in chance.choices(MAKERS, k=chance.randint(2, 8)):
+        one = make(chance)
+        key = one.where if one.action == "set" else (*one.where, one.text)
+        if one.where == ("process", "rlimits"):
+            key = (*one.where, one.value["type"])
+        edits[key] = one
     return tuple(edits.values())
 
 
 def smaller(edits: Edits) -> Iterator[Edits]:
     """Every config that is one step simpler."""
-    for place, edit in enumerate(edits):
-        yield edits[:place] + edits[place + 1 :]
-        for value in _smaller_values(edit.value):
-            yield (*edits[:place], replace(edit, value=value), *edits[place + 1 :])
+    for place, one in enumerate(edits):
+        before, behind = edits[:place], edits[place + 1 :]
+        yield before + behind
+        for value in _smaller_values(one.value):
+            yield (*before, replace(one, text=json.dumps(value)), *behind)
 
 
 def _smaller_values(value: Any) -> Iterator[Any]:

@@ -88,16 +88,13 @@ def normalised(facts: Json, outside: Json) -> Facts:
         for key in ("error", "kind", "mode", "uid", "gid", "major", "minor"):
             if key in stat:
                 found[f"{path}.{key}"] = oct(stat[key]) if key == "mode" else stat[key]
-    found |= {f"list {path}": _names(names) for path, names in facts["list"].items()}
+    for path, names in facts["list"].items():
+        found[f"list {path}"] = sorted(names) if isinstance(names, list) else names
     found |= {f"open {word}": answer for word, answer in facts["open"].items()}
     texts = dict(facts["read"])
     table = texts.pop("/proc/self/mountinfo", "")
     found |= {f"read {path}": text for path, text in texts.items()}
     return found | (_mounts(table) if isinstance(table, str) else {})
-
-
-def _names(names: Any) -> Any:
-    return sorted(names) if isinstance(names, list) else names
 
 
 def _mounts(table: str) -> Facts:
