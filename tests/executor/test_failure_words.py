@@ -42,6 +42,7 @@ FIND = o.find_executable(file="tool", path="/bin:/usr/bin", where="process.args[
 EXEC = o.exec(args=["/bin/tool"], env=[], where="process.args")
 SECCOMP = o.seccomp(flags=0, filter=b"", where="linux.seccomp")
 USER = o.user(uid=1000, gid=50, groups=[], set_groups=1, where="process.user")
+KILLED = " and was killed"
 MASK = o.mask(target="/proc/kcore", where="linux.maskedPaths[2]")
 
 # (operation, call, errno, argument, detail, sentence, hint's begin)
@@ -146,8 +147,7 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     ),
     (
         hook(), "hook timeout", 5, "/bin/hook", "",
-        'hooks.createContainer[1]: "/bin/hook" did not end within its timeout of 5 s'
-        " and was killed", "",
+        'hooks.createContainer[1]: "/bin/hook" did not end within its timeout of 5 s' + KILLED, "",
     ),
     (
         hook(), "hook", 3 << 8, "/bin/hook", "the reason\n",
