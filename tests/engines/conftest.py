@@ -75,7 +75,7 @@ def podman(podman_host: Podman, nothing_left: None) -> Iterator[Podman]:
     podman_host.tidy()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def containerd_host(
     runtime: Runtime, base: Path, image: Image, overlay: bool, cgroup: str
 ) -> Iterator[Containerd]:
@@ -104,7 +104,7 @@ def containerd(containerd_host: Containerd, nothing_left: None) -> Iterator[Cont
     containerd_host.tidy()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def docker_host(
     runtime: Runtime, base: Path, image: Image, overlay: bool, cgroup: str
 ) -> Iterator[Docker]:
