@@ -7,6 +7,7 @@ The runtime is a parameter, so that the same tests can judge ociruntime and its 
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -34,4 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell's background job ignores these two, and so would every process of the tests.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     config.pluginmanager.import_plugin("tests.support.plugin")
