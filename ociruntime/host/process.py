@@ -63,13 +63,22 @@ def signal_process(pid: int, started: int, number: int) -> bool:
     if fd < 0:
         return False
     try:
-        _signal.pidfd_send_signal(fd, number)
+        return send_signal(fd, number, pid)
+    finally:
+        posix.close(fd)
+
+
+def send_signal(pidfd: int, number: int, pid: int) -> bool:
+    """Send a signal to an opened process, ``pid`` for the error's text; False if it is gone.
+
+    Raises HostError.
+    """
+    try:
+        _signal.pidfd_send_signal(pidfd, number)
     except ProcessLookupError:
         return False
     except OSError as error:
         raise HostError(f"send signal {number} to process {pid}", error) from None
-    finally:
-        posix.close(fd)
     return True
 
 

@@ -6,7 +6,7 @@ import posix
 
 from ociruntime.errors import ContainerError, HostError, NoSuchContainer
 from ociruntime.host.files import exists
-from ociruntime.host.process import SIGKILL, await_end, open_process, signal_process
+from ociruntime.host.process import SIGKILL, await_end, open_process, send_signal
 from ociruntime.host.store import CREATING, DELETING, clear_leftover, remove_directory
 from ociruntime.runtime.container import CREATED, STOPPED, document, lock
 from ociruntime.runtime.identifier import check_id
@@ -25,8 +25,7 @@ def delete(context: Context, container_id: str, force: bool) -> None:
     Raises UsageError, NoSuchContainer (not with ``force``), ContainerError, HostError.
     """
     check_id(container_id)
-    if clear_interrupted(context.root, container_id) and force:
-        return
+    clear_interrupted(context.root, container_id)
     try:
         container, held = lock(context.root, container_id)
     except NoSuchContainer:
@@ -70,7 +69,7 @@ def _end(container: Container) -> None:
     if pidfd < 0:
         return
     try:
-        signal_process(container.pid, container.started, SIGKILL)
+        send_signal(pidfd, SIGKILL, container.pid)
         if container.facts["freezer"]:
             container.cgroup().thaw()
         if not await_end(pidfd, KILL_SECONDS):
@@ -83,17 +82,16 @@ def _end(container: Container) -> None:
         posix.close(pidfd)
 
 
-def clear_interrupted(root: str, container_id: str) -> bool:
-    """Clear what a killed ``create`` or ``delete`` of this id has left; whether there was any.
+def clear_interrupted(root: str, container_id: str) -> None:
+    """Clear what a killed ``create`` or ``delete`` of this id has left.
+
+    There may be a container of that id beside it, made since.
 
     Raises HostError, or ContainerExists while such a command is still at work.
     """
-    found = False
     for prefix in (CREATING, DELETING):
         path = f"{root}/{prefix}{container_id}"
         if exists(path):
             from ociruntime.runtime.creation import clear_recorded
 
             clear_leftover(path, container_id, clear_recorded)
-            found = True
-    return found

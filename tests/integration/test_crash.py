@@ -126,3 +126,13 @@ def test_mounts_do_not_pile_up(container: MakeContainer, bundle: MakeBundle) -> 
         time.sleep(0.0005)
     assert process.returncode == 0
     one.runtime("delete", "--force", one.id).silent()
+
+
+def test_leftover_of_a_killed_delete_beside_a_new_container(container: MakeContainer) -> None:
+    """What is left from before is cleared, and the container of that id is deleted all the same."""
+    one = container().created()
+    left = one.runtime.root / f".deleting-{one.id}"
+    left.mkdir()
+    one.delete("--force").silent()
+    assert not left.exists()
+    assert gone(one), nothing_of(one)
