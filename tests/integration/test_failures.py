@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from tests.support import cgroupfs, processes
 from tests.support.bundle import Bundle, Json
+from tests.support.container import Container
 from tests.support.peers import deviates
 from tests.support.plugin import TAG, MakeBundle, MakeContainer
 from tests.support.runtime import Runtime
@@ -158,9 +160,10 @@ def test_cgroup_that_is_occupied(container: MakeContainer, bundle: MakeBundle) -
     assert cgroupfs.directory(first.pid, "memory").name == f"{TAG}occupied"
 
 
-@deviates(runc="leaves the cgroups")
-def test_killed_while_creating(container: MakeContainer, bundle: MakeBundle) -> None:
-    """A SIGKILL in the middle (a hook waits there): delete --force clears what is left."""
+def creating(
+    container: MakeContainer, bundle: MakeBundle
+) -> tuple[Container, subprocess.Popen[bytes]]:
+    """A container whose `create` waits in a hook, and that command."""
     one = bundle()
     mark = one.path / "reached"
     script = f"touch {mark}; exec sleep 1000"
@@ -169,6 +172,13 @@ def test_killed_while_creating(container: MakeContainer, bundle: MakeBundle) -> 
     one.save()
     process = made.runtime.popen("create", "--bundle", str(one.path), made.id)
     assert processes.until(mark.exists)
+    return made, process
+
+
+@deviates(runc="leaves the cgroups")
+def test_killed_while_creating(container: MakeContainer, bundle: MakeBundle) -> None:
+    """A SIGKILL in the middle (a hook waits there): delete --force clears what is left."""
+    made, process = creating(container, bundle)
     process.kill()
     process.wait()
     hooks = {pid for pid in processes.descendants() if "sleep" in processes.describe(pid)}
@@ -199,14 +209,7 @@ def test_killed_create_can_be_repeated(container: MakeContainer, bundle: MakeBun
 @deviates(runc="does not end")
 def test_terminated_while_creating(container: MakeContainer, bundle: MakeBundle) -> None:
     """SIGTERM is answered by undoing, or as SIGKILL is."""
-    one = bundle()
-    mark = one.path / "reached"
-    script = f"touch {mark}; exec sleep 1000"
-    one.hooks["createRuntime"] = [{"path": "/bin/sh", "args": ["sh", "-c", script]}]
-    made = container(one)
-    one.save()
-    process = made.runtime.popen("create", "--bundle", str(one.path), made.id)
-    assert processes.until(mark.exists)
+    made, process = creating(container, bundle)
     process.terminate()
     assert process.wait(20) != 0
     hooks = {pid for pid in processes.descendants() if "sleep" in processes.describe(pid)}
