@@ -19,6 +19,7 @@ from typing import ClassVar
 
 import setuptools  # first: it brings the distutils of the next line
 from distutils.command.build_scripts import build_scripts
+from distutils.command.install_data import install_data
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError
@@ -32,6 +33,8 @@ LAUNCHER_SOURCES = ["csrc/launcher.c", *sorted(glob("csrc/entry/*.c"))]
 LAUNCHER = "ociruntime"
 EXTENSIONS = ["csrc/shim_build.py:ffibuilder", "csrc/seccomp_build.py:ffibuilder"]
 INCLUDES = ["csrc/executor", "csrc"]
+# Programs and where below share/ each writes.
+MADE_FROM_TABLES = {"tools/build_man_pages.py": "man", "tools/build_completions.py": ""}
 
 WARNINGS = ["-Wall", "-Wextra"]
 # Only for developers: a compiler that is yet to come may warn of what is right.
@@ -109,6 +112,22 @@ class BuildLauncher(build_scripts):
         compile_program(LAUNCHER_SOURCES, os.path.join(self.build_dir, LAUNCHER), RELEASE)
 
 
+class InstallData(install_data):
+    """Manual pages and the shells' completions, made from the tables of options."""
+
+    def run(self) -> None:
+        """Make and install."""
+        made = Path(self.get_finalized_command("build").build_base, "share")
+        for tool, directory in MADE_FROM_TABLES.items():
+            subprocess.run([sys.executable, tool, str(made / directory)], check=True)
+        self.data_files = [
+            (str(Path("share", path.relative_to(made)).parent), [str(path)])
+            for path in sorted(made.rglob("*"))
+            if path.is_file()
+        ]
+        super().run()
+
+
 class Wheel(bdist_wheel):
     """The extension modules keep to the stable interface: one wheel for all interpreters."""
 
@@ -166,12 +185,14 @@ class BuildNative(setuptools.Command):
 
 setuptools.setup(
     scripts=LAUNCHER_SOURCES,
+    data_files=[("share", [])],  # whatever InstallData makes
     cffi_modules=EXTENSIONS,
     distclass=NativeDistribution,
     cmdclass={
         "build_py": BuildPackage,
         "build_scripts": BuildLauncher,
         "bdist_wheel": Wheel,
+        "install_data": InstallData,
         "build_native": BuildNative,
     },
 )

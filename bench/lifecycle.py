@@ -6,9 +6,10 @@
     sudo bench/lifecycle.py --runtime /opt/runc-1.5.1 --runtime ./ociruntime --json result.json
 
 Every runtime gets the same bundle: the config.json of ``ociruntime spec`` with ``sleep`` as its
-program.  In each round every runtime goes once through create, start, state, kill and delete, and
-the rounds take turns in who begins, so that whatever happens to the machine happens to all.  A
-time is that of the whole command, from posix_spawn(3) to wait4(2), with files as its streams.
+program.  In each round every runtime goes once through create, start, state, exec (of ``true``),
+kill and delete, and the rounds take turns in who begins, so that whatever happens to the machine
+happens to all.  A time is that of the whole command, from posix_spawn(3) to wait4(2), with files
+as its streams.
 
 On cgroup v1 beside a v2 hierarchy crun refuses to work until hugetlb is mounted as v1; that is
 done in a mount namespace of this program's own, and undone by its end.
@@ -30,7 +31,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-COMMANDS = ("create", "start", "state", "kill", "delete")
+COMMANDS = ("create", "start", "state", "exec", "kill", "delete")
 WHOLE = "whole"
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 PR_SET_CHILD_SUBREAPER = 36
@@ -115,7 +116,7 @@ def make_bundle(place: Path, specification: Path) -> Path:
     for name in ("proc", "dev", "sys", "etc", "tmp"):
         (bundle / "rootfs" / name).mkdir()
     shutil.copy("/bin/busybox", bundle / "rootfs" / "bin" / "busybox")
-    for name in ("sh", "sleep"):
+    for name in ("sh", "sleep", "true"):
         (bundle / "rootfs" / "bin" / name).symlink_to("busybox")
     subprocess.run([specification, "spec"], cwd=bundle, check=True)
     config = json.loads((bundle / "config.json").read_text())
@@ -157,6 +158,7 @@ def life(runtime: Runtime, bundle: Path, name: str) -> dict[str, float]:
     times = {"create": timed([*base, *create], output)}
     times["start"] = timed([*base, "start", name], output)
     times["state"] = timed([*base, "state", name], output)
+    times["exec"] = timed([*base, "exec", name, "true"], output)
     times["kill"] = timed([*base, "kill", name, "KILL"], output)
     # As an engine does: it is the subreaper, and deletes when the process has ended.
     os.waitpid(int(pid_file.read_text()), 0)

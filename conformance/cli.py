@@ -20,9 +20,9 @@ from conformance.clauses import registry
 from conformance.driver import PATH, Runtime, identify
 from conformance.host import Host
 from conformance.program import NoProbe, probe_path
-from conformance.report import formats, text
+from conformance.report import document, formats, text
 from conformance.report.run import Run
-from conformance.runner.outcome import Outcome
+from conformance.runner.outcome import SKIP, Outcome
 from conformance.runner.pool import Pool, Settings
 from conformance.runner.versions import accepted
 
@@ -55,14 +55,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="OPTION",
         help="global option for the runtimes, as --option=--systemd-cgroup",
     )
-    add(
-        "--filter",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="only cases with that in section::name or with a clause that begins so",
-    )
-    add("--level", choices=sorted(LEVELS), default="all", help="only clauses of that weight")
+    _add_selection(made)
     add(
         "--report",
         action="append",
@@ -93,14 +86,34 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def selected(cases: Sequence[Case], filters: Sequence[str], level: str) -> list[Case]:
-    """Cases that any filter fits and that are about a clause of the level."""
+def _add_selection(made: argparse.ArgumentParser) -> None:
+    add = made.add_argument
+    add(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="only cases with that in section::name or with a clause that begins so",
+    )
+    add(
+        "--skipped-in",
+        metavar="FILE",
+        help="only cases that the first runtime of that JSON report skipped, and those of --filter",
+    )
+    add("--level", choices=sorted(LEVELS), default="all", help="only clauses of that weight")
+
+
+def selected(
+    cases: Sequence[Case], filters: Sequence[str], level: str, more: frozenset[str] = frozenset()
+) -> list[Case]:
+    """Cases that any filter fits, or whose path is in ``more``, about a clause of the level."""
     levels = LEVELS[level]
     found = []
     for one in cases:
         if levels is not None and not any(registry()[id].level in levels for id in one.clauses):
             continue
-        if filters and not any(_fits(one, word) for word in filters):
+        wanted = one.path in more or any(_fits(one, word) for word in filters)
+        if (filters or more) and not wanted:
             continue
         found.append(one)
     return found
@@ -108,6 +121,15 @@ def selected(cases: Sequence[Case], filters: Sequence[str], level: str) -> list[
 
 def _fits(case: Case, word: str) -> bool:
     return word in case.path or any(id.startswith(word) for id in case.clauses)
+
+
+def skipped_in(file: str) -> frozenset[str]:
+    """Paths of cases that the first runtime of a run skipped; raises SystemExit."""
+    try:
+        run = document.load(Path(file))
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"oci-conformance: {file}: {error}") from None
+    return frozenset(one.case for one in run.of(run.runtimes[0].label) if one.status == SKIP)
 
 
 def find_runtime(word: str, options: Sequence[str]) -> Runtime:
@@ -137,7 +159,8 @@ def write_expected(run: Run, file: str | None) -> None:
     """Update the file of each runtime."""
     for runtime in run.runtimes:
         path = Path(file) if file else deviations.file_for(runtime)
-        found = deviations.updated(run.of(runtime.label), run.known.get(runtime.label, {}))
+        known = known_deviations(runtime, file) or {}
+        found = deviations.updated(run.of(runtime.label), known, run.host["kind"])
         path.write_text(deviations.dump(runtime.label, found), encoding="utf-8")
         print(f"{path}: {len(found)} known deviations", file=sys.stderr)
 
@@ -157,7 +180,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return command.main(words[1:])
     options = parser().parse_args(words)
-    cases = selected(discover(), options.filter, options.level)
+    more = skipped_in(options.skipped_in) if options.skipped_in else frozenset()
+    cases = selected(discover(), options.filter, options.level, more)
     if options.list:
         show(cases)
         return 0
@@ -190,10 +214,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def prepare(runtimes: Sequence[Runtime], settings: Settings, expected: str | None) -> Run:
     """A run without outcomes."""
+    host = Host().describe(any(one.systemd for one in runtimes))
     found = {one.label: known_deviations(one, expected) for one in runtimes}
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    known = {label: one for label, one in found.items() if one is not None}
-    return Run(accepted(runtimes, settings), [], known, Host().describe(), made)
+    known = {
+        label: deviations.seen_on(one, host["kind"])
+        for label, one in found.items()
+        if one is not None
+    }
+    return Run(accepted(runtimes, settings), [], known, host, made)
 
 
 def finish(run: Run, options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance import cgroups, children, mounts
 from conformance.bundle import Bundle, Json
-from conformance.case import Failed
+from conformance.case import Failed, Skipped
 from conformance.driver import Result
 
 if TYPE_CHECKING:
@@ -145,8 +145,14 @@ class Container:
         return self.proc("root")
 
     def namespace(self, kind: str) -> int:
-        """Inode; ``kind`` as in /proc: cgroup ipc mnt net pid time user uts."""
-        return self.proc(f"ns/{kind}").stat().st_ino
+        """Inode; ``kind`` as in /proc: cgroup ipc mnt net pid time user uts.
+
+        Skips where the kernel lets an ordinary user not look at a process that may not be traced.
+        """
+        try:
+            return self.proc(f"ns/{kind}").stat().st_ino
+        except PermissionError as error:
+            raise Skipped(f"needs root to look at {error.filename}") from None
 
     def mountinfo(self) -> list[mounts.Mount]:
         """Its mounts."""

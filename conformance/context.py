@@ -18,7 +18,10 @@ from conformance.host import Host
 
 
 class Context:
-    """One case on one runtime.  ``directory`` is scratch space, ``token`` unique on the host."""
+    """One case on one runtime.  ``directory`` is scratch space, ``token`` unique on the host.
+
+    ``undo`` is called at the end, the last first.
+    """
 
     def __init__(
         self, runtime: Runtime, directory: Path, probe: Path, version: str, seconds: float
@@ -34,6 +37,7 @@ class Context:
         self.containers: list[Container] = []
         self.made_cgroups: list[Path] = []
         self.made_mounts: list[Path] = []
+        self.undo: list[Callable[[], object]] = []
         self.left: list[str] = []
         self.before = surroundings.snapshot(self.root, self.token)
         self._count = 0
@@ -304,6 +308,8 @@ class Context:
                     continue
                 if not result.ok:
                     self.left.append(f"container {box.id}: delete --force: {result.complaint}")
+        for undo in reversed(self.undo):
+            undo()
         self._remove_mounts()
         self._remove_cgroups()
         self.left += surroundings.settled_difference(self.before, self.root, self.token)

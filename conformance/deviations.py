@@ -5,10 +5,12 @@ A file ``expected/NAME-VERSION.toml`` has a table for each case that fails::
     ["config_mounts::propagation[slave]"]
     clauses = ["CFG-MNT-07"]
     reason = "mounts of tmpfs ignore the option"
+    on = ["v1"]
     sometimes = true
 
-``sometimes``: whether it fails depends on the host or on luck.  Everything that is not listed
-must pass or be skipped; what differs from that has changed.
+``on``: the kinds of host on which it fails (``host.KINDS``); all if there is no such member.
+``sometimes``: whether it fails is a matter of luck.  Everything that is not listed must pass
+or be skipped; what differs from that has changed.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from conformance.driver import Runtime
+from conformance.host import KINDS
 from conformance.runner.outcome import PASS, SKIP, Outcome
 
 DIRECTORY = Path(__file__).with_name("expected")
@@ -37,6 +41,7 @@ class Deviation:
     clauses: tuple[str, ...]
     reason: str
     sometimes: bool = False
+    on: tuple[str, ...] = ()
 
 
 Known = Mapping[str, Deviation]
@@ -44,8 +49,7 @@ Known = Mapping[str, Deviation]
 
 def file_for(runtime: Runtime) -> Path:
     """Where the runtime's deviations are, whether there is such a file or not."""
-    variant = "-systemd" if runtime.systemd else ""
-    return DIRECTORY / f"{runtime.name}-{runtime.version}{variant}.toml"
+    return DIRECTORY / f"{runtime.name}-{runtime.version}.toml"
 
 
 def load(path: Path) -> Known:
@@ -54,10 +58,23 @@ def load(path: Path) -> Known:
     found = {}
     for case, fields in tables.items():
         try:
-            found[case] = Deviation(case, **fields | {"clauses": tuple(fields["clauses"])})
-        except (KeyError, TypeError) as error:
+            found[case] = from_json({"case": case, **fields})
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path.name}: {case}: {error}") from None
     return found
+
+
+def from_json(fields: Mapping[str, Any]) -> Deviation:
+    """One of plain values.  Raises KeyError, TypeError, ValueError."""
+    on = tuple(fields.get("on", ()))
+    if not KINDS.keys() >= set(on):
+        raise ValueError(f"on: {', '.join(on)} instead of {', '.join(KINDS)}")
+    return Deviation(**{**fields, "clauses": tuple(fields["clauses"]), "on": on})
+
+
+def seen_on(known: Known, kind: str) -> Known:
+    """Those of that kind of host."""
+    return {case: one for case, one in known.items() if not one.on or kind in one.on}
 
 
 def change(outcome: Outcome, known: Known | None) -> str:
@@ -72,21 +89,26 @@ def change(outcome: Outcome, known: Known | None) -> str:
     return ""
 
 
-def updated(outcomes: Iterable[Outcome], known: Known) -> list[Deviation]:
-    """What is expected after these outcomes of one runtime.
+def updated(outcomes: Iterable[Outcome], known: Known, kind: str) -> list[Deviation]:
+    """What is expected after these outcomes of one runtime on that kind of host.
 
-    Reasons stay; cases that did not run, or were skipped, keep what is known of them.
+    Reasons stay, and what is known of other kinds; cases that did not run, or were skipped,
+    keep everything.
     """
     found = dict(known)
     for one in outcomes:
         old = found.get(one.case)
-        if one.bad:
-            reason = old.reason if old else UNEXPLAINED + plain(one.text)
-            found[one.case] = Deviation(
-                one.case, one.clauses, reason, old.sometimes if old else False
-            )
-        elif old and one.status != SKIP and not old.sometimes:
+        if one.bad and old is None:
+            reason = UNEXPLAINED + plain(one.text)
+            found[one.case] = Deviation(one.case, one.clauses, reason, on=(kind,))
+        elif one.bad and old is not None:
+            on = (*old.on, kind) if old.on and kind not in old.on else old.on
+            found[one.case] = replace(old, clauses=one.clauses, on=on)
+        elif old is not None and one.status != SKIP and not old.sometimes:
+            others = tuple(word for word in old.on or KINDS if word != kind)
             del found[one.case]
+            if others:
+                found[one.case] = replace(old, on=others)
     return sorted(found.values(), key=lambda deviation: deviation.case)
 
 
@@ -104,6 +126,8 @@ def dump(title: str, deviations: Iterable[Deviation]) -> str:
             f"clauses = [{', '.join(map(_quoted, one.clauses))}]",
             f"reason = {_quoted(one.reason)}",
         ]
+        if one.on:
+            lines.append(f"on = [{', '.join(map(_quoted, one.on))}]")
         if one.sometimes:
             lines.append("sometimes = true")
     return "\n".join(lines) + "\n"

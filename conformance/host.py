@@ -8,6 +8,14 @@ from pathlib import Path
 
 from conformance import cgroups
 
+# The kinds of host that known deviations tell apart, and reports name.
+KINDS = {
+    "v1": "cgroup v1",
+    "v2": "cgroup v2",
+    "systemd": "cgroup v2 with systemd",
+    "user": "an ordinary user",
+}
+
 
 class Host:
     """Looked up when first asked for."""
@@ -50,15 +58,18 @@ class Host:
 
     @cached_property
     def security_modules(self) -> frozenset[str]:
-        """``apparmor``, ``selinux``..."""
+        """``apparmor``, ``selinux``...; the latter only with a policy, which has the labels."""
         try:
-            return frozenset(Path("/sys/kernel/security/lsm").read_text().split(","))
+            found = set(Path("/sys/kernel/security/lsm").read_text().split(","))
         except OSError:
-            found = {
+            places = {
                 "selinux": Path("/sys/fs/selinux/enforce"),
                 "apparmor": Path("/sys/kernel/security/apparmor/profiles"),
             }
-            return frozenset(name for name, path in found.items() if path.exists())
+            found = {name for name, path in places.items() if path.exists()}
+        if "selinux" in found and ":" not in Path("/proc/self/attr/current").read_text():
+            found.remove("selinux")
+        return frozenset(found)
 
     @cached_property
     def resctrl(self) -> bool:
@@ -78,9 +89,18 @@ class Host:
         names = [path.name for path in Path("/sys/devices/system/node").glob("node[0-9]*")]
         return frozenset(int(name.removeprefix("node")) for name in names)
 
-    def describe(self) -> dict[str, str]:
+    def kind(self, systemd: bool) -> str:
+        """One of KINDS; ``systemd``: whether the runtime has systemd make control groups."""
+        if not self.root:
+            return "user"
+        if systemd:
+            return "systemd"
+        return "v2" if self.cgroup_mode == "v2" else "v1"
+
+    def describe(self, systemd: bool) -> dict[str, str]:
         """For reports."""
         return {
+            "kind": self.kind(systemd),
             "kernel": os.uname().release,
             "machine": os.uname().machine,
             "cgroups": self.cgroup_mode,

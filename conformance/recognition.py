@@ -25,6 +25,18 @@ def _create(c: Context, bundle: Bundle) -> Result:
     return result
 
 
+def refused_among(
+    c: Context, words: Sequence[str], make: Callable[[Sequence[str]], Bundle]
+) -> list[str]:
+    """Those of the words that make a bundle be refused, in few attempts if they are few."""
+    if not words or _create(c, make(words)).ok:
+        return []
+    if len(words) == 1:
+        return list(words)
+    middle = len(words) // 2
+    return [*refused_among(c, words[:middle], make), *refused_among(c, words[middle:], make)]
+
+
 def unrecognized(
     c: Context, words: Sequence[str], bogus: str, make: Callable[[str], Bundle]
 ) -> list[str]:

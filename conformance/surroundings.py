@@ -87,11 +87,7 @@ def clear(before: Snapshot, state_root: Path, token: str) -> None:
         for directory in cgroups.named(token) - before.cgroups:
             _thaw(directory)
             extra |= cgroups.processes(directory)
-        for pid in extra - {os.getpid()}:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        _end(extra - {os.getpid()})
         if not extra:
             break
         time.sleep(0.05)
@@ -103,7 +99,35 @@ def clear(before: Snapshot, state_root: Path, token: str) -> None:
             except OSError:
                 continue
     cgroups.remove(cgroups.named(token) - before.cgroups)
-    for path in _entries(state_root, token) - before.entries:
+    _remove(_entries(state_root, token) - before.entries)
+
+
+def clear_named(state_root: Path, token: str) -> None:
+    """Remove by force what is known by the token alone, for a case that cannot do it itself."""
+    for _ in range(20):
+        directories = cgroups.named(token)
+        found: set[int] = set()
+        for directory in directories:
+            _thaw(directory)
+            found |= cgroups.processes(directory)
+        if not found:
+            break
+        _end(found)
+        time.sleep(0.05)
+    cgroups.remove(cgroups.named(token))
+    _remove(_entries(state_root, token))
+
+
+def _end(pids: set[int]) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def _remove(paths: set[Path]) -> None:
+    for path in paths:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,6 +48,17 @@ static bool fill_standard_descriptors(void)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
 			return false;
 	return true;
+}
+
+/* The interpreter would end with a dump of its state. */
+static bool has_directory_for_stream(void)
+{
+	struct stat status;
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fstat(fd, &status) == 0 && S_ISDIR(status.st_mode))
+			return true;
+	return false;
 }
 
 /*
@@ -134,10 +146,11 @@ static void begin_grace_period(void)
 }
 
 /* An option's value or an id that happens to be such a word costs one needless process. */
-static bool makes_container(char *const argv[])
+static bool enters_cgroup(char *const argv[])
 {
 	for (; *argv; argv++)
-		if (strcmp(*argv, "create") == 0 || strcmp(*argv, "run") == 0)
+		if (strcmp(*argv, "create") == 0 || strcmp(*argv, "run") == 0 ||
+		    strcmp(*argv, "exec") == 0)
 			return true;
 	return false;
 }
@@ -247,10 +260,12 @@ int main(int argc, char *argv[])
 		return fail("refusing to run set-user-id or with file capabilities");
 	if (!fill_standard_descriptors())
 		return fail("cannot open /dev/null for a closed standard descriptor");
+	if (has_directory_for_stream())
+		return fail("a standard stream is a directory (give it a file, or /dev/null)");
 	status = answer(argc, argv, &failure_fd);
 	if (status != FALL_BACK)
 		return status;
-	if (makes_container(argv))
+	if (enters_cgroup(argv))
 		begin_grace_period();
 	if (!find_place(&place))
 		return fail("its Python package or interpreter is not where it was installed "

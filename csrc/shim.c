@@ -12,9 +12,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -60,6 +62,24 @@ static int keep_across_exec(int fd)
 	return fcntl(fd, F_SETFD, 0);
 }
 
+/* Copies first: a stream may be another one's target.  The copies end with the exec. */
+static int set_streams(const int *streams)
+{
+	int copies[3];
+
+	if (streams[0] == 0 && streams[1] == 1 && streams[2] == 2)
+		return 0;
+	for (int i = 0; i < 3; i++) {
+		copies[i] = fcntl(streams[i], F_DUPFD_CLOEXEC, 3);
+		if (copies[i] < 0)
+			return -1;
+	}
+	for (int i = 0; i < 3; i++)
+		if (dup2(copies[i], i) < 0)
+			return -1;
+	return 0;
+}
+
 static __attribute__((noinline)) long start(struct oci_spawn *spawn, struct clone_args *arguments,
 					    char **argv, volatile int *child_error)
 {
@@ -69,7 +89,9 @@ static __attribute__((noinline)) long start(struct oci_spawn *spawn, struct clon
 	if (pid != 0)
 		return pid;
 	if (keep_across_exec(spawn->plan_fd) == 0 && keep_across_exec(spawn->sync_fd) == 0 &&
-	    keep_across_exec(spawn->gate_fd) == 0)
+	    keep_across_exec(spawn->init_fd) == 0 &&
+	    (spawn->times_fd < 0 || keep_across_exec(spawn->times_fd) == 0) &&
+	    set_streams(spawn->streams) == 0)
 		syscall(SYS_execveat, spawn->executor_fd, "", argv, no_environment, AT_EMPTY_PATH);
 	*child_error = errno;
 	_exit(127);
@@ -83,8 +105,8 @@ int oci_spawn(struct oci_spawn *spawn)
 		.pidfd = (uint64_t)(uintptr_t)&spawn->pidfd,
 		.exit_signal = SIGCHLD,
 	};
-	char plan[12], sync[12], gate[12];
-	char *argv[] = { "ociruntime-init", plan, sync, gate, NULL };
+	char plan[12], sync[12], init[12], times[12];
+	char *argv[] = { "ociruntime-init", plan, sync, init, NULL, NULL };
 	volatile int child_error = 0;
 	sigset_t all, before;
 	long pid;
@@ -95,7 +117,11 @@ int oci_spawn(struct oci_spawn *spawn)
 	}
 	snprintf(plan, sizeof(plan), "%d", spawn->plan_fd);
 	snprintf(sync, sizeof(sync), "%d", spawn->sync_fd);
-	snprintf(gate, sizeof(gate), "%d", spawn->gate_fd);
+	snprintf(init, sizeof(init), "%d", spawn->init_fd);
+	if (spawn->times_fd >= 0) {
+		snprintf(times, sizeof(times), "%d", spawn->times_fd);
+		argv[4] = times;
+	}
 	spawn->failed = "clone3";
 	/* No handler of the interpreter may run in the child; the executor clears the mask. */
 	sigfillset(&all);
@@ -127,4 +153,35 @@ int oci_prctl(int option, unsigned long argument)
 	int result = prctl(option, argument, 0, 0, 0);
 
 	return result < 0 ? -errno : result;
+}
+
+int oci_setns(int fd, int kind)
+{
+	return setns(fd, kind) < 0 ? -errno : 0;
+}
+
+int oci_bind_privately(const char *path)
+{
+	if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
+	    mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0)
+		return -errno;
+	return 0;
+}
+
+int oci_remount_inside(int theirs, int ours, const char *path, unsigned long flags)
+{
+	int result = 0;
+
+	if (setns(theirs, CLONE_NEWNS) < 0)
+		return -errno;
+	if (mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | flags, NULL) < 0)
+		result = -errno;
+	if (setns(ours, CLONE_NEWNS) < 0)
+		return -errno;
+	return result;
+}
+
+int oci_unshare_fs(void)
+{
+	return unshare(CLONE_FS) < 0 ? -errno : 0;
 }

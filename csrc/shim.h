@@ -2,13 +2,15 @@
 #ifndef SHIM_H
 #define SHIM_H
 
-/* One start of the executor.  -1 stands for "none" in cgroup_fd. */
+/* One start of the executor.  -1 stands for "none" in the last two descriptors. */
 struct oci_spawn {
 	int executor_fd;	   /* its program, a sealed memory file */
 	int plan_fd;		   /* the plan, read by it */
 	int sync_fd;		   /* its end of the socket pair */
-	int gate_fd;		   /* listening socket of the start gate */
+	int init_fd;		   /* start gate, or pidfd of the process to join */
 	int cgroup_fd;		   /* v2 directory to be born in, or -1 */
+	int times_fd;		   /* where it notes when its operations began, or -1 */
+	int streams[3];		   /* what it has as descriptors 0, 1 and 2 */
 	unsigned long clone_flags; /* CLONE_NEW* */
 	int pid;		   /* out */
 	int pidfd;		   /* out */
@@ -23,5 +25,19 @@ long oci_bpf(int command, void *attributes, unsigned int size);
 
 /* prctl(2) with integer arguments: its result, or -errno. */
 int oci_prctl(int option, unsigned long argument);
+
+/* setns(2): 0, or -errno. */
+int oci_setns(int fd, int kind);
+
+/* A mount namespace of our own, in which `path` is a mount on itself: 0, or -errno. */
+int oci_bind_privately(const char *path);
+
+/*
+ * Give a mount of the mount namespace `theirs` these MS_* flags, and come back to `ours`: no
+ * Python runs in between.  The working directory is lost.  0, or -errno.
+ */
+int oci_remount_inside(int theirs, int ours, const char *path, unsigned long flags);
+/* unshare(2) of what CLONE_FS shares, for the calling thread: 0, or -errno. */
+int oci_unshare_fs(void);
 
 #endif

@@ -19,8 +19,10 @@ ffibuilder.cdef(
         int executor_fd;
         int plan_fd;
         int sync_fd;
-        int gate_fd;
+        int init_fd;
         int cgroup_fd;
+        int times_fd;
+        int streams[3];
         unsigned long clone_flags;
         int pid;
         int pidfd;
@@ -29,6 +31,10 @@ ffibuilder.cdef(
     int oci_spawn(struct oci_spawn *spawn);
     long oci_bpf(int command, void *attributes, unsigned int size);
     int oci_prctl(int option, unsigned long argument);
+    int oci_setns(int fd, int kind);
+    int oci_bind_privately(const char *path);
+    int oci_remount_inside(int theirs, int ours, const char *path, unsigned long flags);
+    int oci_unshare_fs(void);
     """
 )
 

@@ -1,3 +1,49 @@
 """An OCI runtime for Linux: Python decides, a small C program carries it out."""
 
 __version__ = "0.1.0"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.api import (
+        ConfigError,
+        ContainerError,
+        ContainerExists,
+        HookError,
+        HostError,
+        InternalError,
+        NoSuchContainer,
+        NotRunning,
+        Process,
+        Runtime,
+        RuntimeFailure,
+        State,
+        StepError,
+        UsageError,
+    )
+else:
+
+    def __getattr__(name: str) -> object:
+        """The names above, from ociruntime/api.py when they are asked for: commands do without."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from ociruntime.api import __dict__ as names
+
+        return names[name]
+
+
+__all__ = [
+    "ConfigError",
+    "ContainerError",
+    "ContainerExists",
+    "HookError",
+    "HostError",
+    "InternalError",
+    "NoSuchContainer",
+    "NotRunning",
+    "Process",
+    "Runtime",
+    "RuntimeFailure",
+    "State",
+    "StepError",
+    "UsageError",
+]

@@ -5,11 +5,12 @@ package lies in, which is also where its dependencies were installed, and the pl
 ``site`` would know for a package which lies elsewhere.
 """
 
-from __future__ import annotations
-
 import gc
 import posix
 import sys
+
+# Whose modules are loaded ahead for which word; one that means something else costs only time.
+AHEAD = {"create": "create", "run": "create", "exec": "exec"}
 
 
 def _extend_path() -> None:
@@ -22,7 +23,8 @@ def _extend_path() -> None:
     ]
     from ociruntime.archive import use_archive
 
-    use_archive(directory, "create" in sys.argv or "run" in sys.argv)
+    command = next((word for word in sys.argv if word in AHEAD), "")
+    use_archive(directory, AHEAD.get(command, ""))
 
 
 def _start() -> int:

@@ -7,15 +7,18 @@ container's life loads up to 70 modules, more than the interpreter itself takes 
     archive = magic of the interpreter's bytecode (16 bytes, NUL-padded)
               length of the index (8 bytes, little endian)
               index, marshalled: {name: (offset, size, is package, source size, source mtime)}
-              code objects, marshalled one by one; under the name "" all that `create`
-                  needs as one list of (name, code), each behind what it imports
+              code objects, marshalled one by one; under the names ":create" and ":exec"
+                  all that the command needs as one list of (name, code), each behind
+                  what it imports
 
 ``tools/build_archive.py`` writes it when the package is built.  A module whose source has
 changed since, or an archive of another interpreter, is passed over: Python then finds the
 source as usual.  A source mtime of 0 is not compared (installed files get new ones).
-"""
 
-from __future__ import annotations
+Neither here nor in ``__main__.py`` and ``__init__.py`` is there an import of ``__future__``, for
+which Python would look in the standard library; the archive's modules have been compiled as if
+they had it.
+"""
 
 import marshal
 import posix
@@ -41,13 +44,13 @@ class Archive:
 
     __slots__ = ("_directory", "_fd", "_index")
 
-    def __init__(self, fd: int, index: dict[str, Entry], directory: str) -> None:
+    def __init__(self, fd: int, index: "dict[str, Entry]", directory: str) -> None:
         self._fd = fd
         self._index = index
         self._directory = directory  # that holds the package
 
     def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+        self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> ModuleSpec | None:
         """As importlib.abc.MetaPathFinder has it."""
         del path, target
@@ -76,26 +79,26 @@ class Archive:
             return None
         return source
 
-    def _content(self, name: str) -> Any:  # noqa: ANN401 - code, or a list of it
+    def _content(self, name: str) -> "Any":  # noqa: ANN401 - code, or a list of it
         offset, size, _, _, _ = self._index[name]
         return marshal.loads(posix.pread(self._fd, size, offset))  # noqa: S302
 
     def create_module(self, spec: ModuleSpec) -> None:
         """As importlib.abc.Loader has it: the usual kind of module."""
 
-    def exec_module(self, module: ModuleType) -> None:
+    def exec_module(self, module: "ModuleType") -> None:
         """As importlib.abc.Loader has it."""
         exec(self._content(module.__name__), module.__dict__)  # noqa: S102
 
-    def load_ahead(self) -> None:
-        """Load what `create` needs, in the order in which nothing waits for anything.
+    def load_ahead(self, command: str) -> None:
+        """Load what a command needs, in the order in which nothing waits for anything.
 
         The import system spends more time on looking for 70 modules, one inside the other,
         than they take to run; here they are read at once and run.  At the first one whose
         source has changed this ends, and the rest is imported as usual.
         """
         make = type(sys)
-        for name, code in self._content(""):
+        for name, code in self._content(f":{command}"):
             source = self._source(name)
             if source is None:
                 return
@@ -112,10 +115,10 @@ class Archive:
                 setattr(sys.modules[parent], child, module)
 
 
-def use_archive(directory: str, ahead: bool) -> None:
+def use_archive(directory: str, command: str) -> None:
     """Let the modules below ``directory`` be found in its archive, if it has a fitting one.
 
-    ``ahead``: all that `create` needs is loaded at once.
+    ``command``: all that it needs is loaded at once; "create", "exec" or "".
     """
     try:
         fd = posix.open(f"{directory}/ociruntime/{NAME}", posix.O_RDONLY | posix.O_CLOEXEC)
@@ -128,5 +131,5 @@ def use_archive(directory: str, ahead: bool) -> None:
     index = marshal.loads(posix.read(fd, int.from_bytes(head[16:], "little")))  # noqa: S302
     archive = Archive(fd, index, directory)
     sys.meta_path.insert(0, archive)
-    if ahead:
-        archive.load_ahead()
+    if command:
+        archive.load_ahead(command)

@@ -10,6 +10,7 @@
      +- HostError              a system call outside the container failed
      +- StepError              an operation of the plan failed inside
      +- HookError              a hook failed, timed out or could not be started
+     +- CriuError              criu is missing, or could not dump or restore
      +- InternalError          a bug in ociruntime itself
 
 A message is lower case without a final stop.  It says what was tried, on what,
@@ -18,6 +19,9 @@ Only the command line prints.
 """
 
 from __future__ import annotations
+
+_LONGEST = 4500  # characters of a message about a value of any length; what is wrong ends it
+_LAST = 200
 
 
 class RuntimeFailure(Exception):
@@ -41,11 +45,13 @@ class UsageError(RuntimeFailure):
 class ConfigError(RuntimeFailure):
     """A value of config.json is missing, invalid or not supported.
 
-    ``where`` is its JSON path (``mounts[7].options[0]``), empty for the file itself.
+    ``where`` is its JSON path (``mounts[7].options[0]``), empty for the file itself.  Both it
+    and the message may quote the document as it is: what is no text is escaped here, and what is
+    too long for a line is cut in the middle.
     """
 
     def __init__(self, where: str, message: str, hint: str = "") -> None:
-        super().__init__(f"{where}: {message}" if where else message, hint)
+        super().__init__(_one_line(f"{where}: {message}" if where else message), _one_line(hint))
         self.where = where
 
 
@@ -94,6 +100,10 @@ class HookError(RuntimeFailure):
     """A hook failed; the message names kind, index, path, outcome and its last output."""
 
 
+class CriuError(RuntimeFailure):
+    """CRIU is missing, too old, or could not do it; the message quotes its log."""
+
+
 class InternalError(RuntimeFailure):
     """Cannot happen; if it does, it is ours."""
 
@@ -102,3 +112,11 @@ def reason(error: OSError) -> str:
     """The kernel's word for an errno, in the lower case that callers compare with."""
     text = error.strerror or str(error)
     return text[:1].lower() + text[1:]
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        text = "".join([c if c.isprintable() else ascii(c)[1:-1] for c in text])
+    if len(text) > _LONGEST:  # a path may be as long as PATH_MAX, and still be told whole
+        return f"{text[: _LONGEST - _LAST]} ... {text[-_LAST:]}"
+    return text

@@ -32,6 +32,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=5,
         help="how long to look for plans that the executor's reader cannot take (default: 5)",
     )
+    parser.addoption(
+        "--property-factor",
+        metavar="N",
+        type=int,
+        default=1,
+        help="look at N times as many made-up configs, and at others each time (default: 1)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,15 +1,18 @@
-"""docs/spec-coverage.md from the conformance kit's JSON result of ociruntime.
+"""docs/spec-coverage.md from the conformance kit's JSON reports of ociruntime.
 
-    tools/spec_coverage.py RESULT.json [FILE]
+    tools/spec_coverage.py FILE REPORT...
 
-Each clause of the specification with its state and the cases that show it.
+Each clause of the specification with its state over all hosts, and the cases that show it.
+What no host can show has tests of the project's own, named in spec_tests.toml.
 """
 
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -18,6 +21,7 @@ sys.path.append(str(ROOT))
 
 from conformance.clauses import Clause, registry  # noqa: E402
 from conformance.deviations import plain  # noqa: E402
+from conformance.host import KINDS  # noqa: E402
 from conformance.report import document  # noqa: E402
 from conformance.report.run import Run  # noqa: E402
 from conformance.runner.outcome import (  # noqa: E402
@@ -26,84 +30,164 @@ from conformance.runner.outcome import (  # noqa: E402
     HIDDEN,
     PASS,
     SKIP,
-    UNTESTED,
+    Outcome,
     Verdict,
 )
 
-PAGE = ROOT / "docs" / "spec-coverage.md"
-WORDS = {
-    PASS: "met",
-    FAIL: "failed",
-    ERROR: "failed",
-    HIDDEN: "not observable",
-    SKIP: "skipped here",
-    UNTESTED: "no case",
+TESTS = ROOT / "tools" / "spec_tests.toml"
+# How the reason of a known deviation begins if it is to stay.
+DECIDED = "deviation: "
+MET, TESTED, OTHERWISE, FAILED = "met", "tested apart", "decided otherwise", "failed"
+UNSEEN, UNSHOWN = "not observable", "not shown"
+MEANINGS = {
+    MET: "a case passed on one of the hosts, and none failed on any",
+    TESTED: "no host has what it needs; the named tests of ociruntime show what they can",
+    OTHERWISE: "ociruntime does something else on purpose; the reason is given",
+    FAILED: "a case failed; the reason is given, and the host",
+    UNSEEN: "nothing of it can be seen from outside; the reason is given",
+    UNSHOWN: "no host could show it; the reason is given",
 }
+LINKS = {OTHERWISE: f"[{OTHERWISE}](spec-decisions.md)"}
 CASES_SHOWN = 3
 INTRODUCTION = """\
 # Coverage of the specification
 
-<!-- written by `./dev conformance` from a run of the conformance kit -->
+<!-- written by `./dev conformance` from runs of the conformance kit -->
 
 Every clause of runtime-spec 1.3 that concerns a Linux runtime, as the
 [conformance kit](../conformance/README.md) sees {label}. What the clauses mean
 exactly is in the [specification]({base}); other runtimes are compared in
 [conformance.html](conformance.html).
-
-* **met**: all cases that this host can show pass;
-* **failed**: at least one case does not pass; the reason is given;
-* **not observable**: nothing of it can be seen from outside; the reason is given;
-* **skipped here**: the host that wrote this page could not show it.
 """
 BASE = "https://github.com/opencontainers/runtime-spec/tree/v1.3.0"
 
 
-def page(run: Run) -> str:
-    """The text for the first runtime of the run."""
-    label = run.runtimes[0].label
-    verdicts = run.verdicts[label]
-    lines = [INTRODUCTION.format(label=label, base=BASE)]
-    lines += ["| | all | MUST, MUST NOT, REQUIRED |", "|---|---|---|"]
-    everything = Counter(WORDS[one.status] for one in verdicts.values())
-    binding = Counter(WORDS[one.status] for id, one in verdicts.items() if registry()[id].binding)
-    lines += [
-        f"| {word} | {everything[word]} | {binding[word]} |"
-        for word in dict.fromkeys(WORDS.values())
-        if everything[word]
-    ]
+@dataclass(frozen=True)
+class Row:
+    """A clause's state in words, why, and what shows it."""
+
+    state: str
+    why: str = ""
+    shown_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Apart:
+    """``tests`` as pytest names them, without parameters; ``why`` no host can show it."""
+
+    why: str
+    tests: tuple[str, ...]
+
+
+def tested_apart() -> dict[str, Apart]:
+    """Clauses that no host can show."""
+    tables = tomllib.loads(TESTS.read_text(encoding="utf-8"))
+    return {id: Apart(one["why"], tuple(one["tests"])) for id, one in tables.items()}
+
+
+def host(run: Run) -> str:
+    """``cgroup v1``."""
+    return KINDS[run.host["kind"]]
+
+
+def own(run: Run) -> list[Outcome]:
+    """Outcomes of the runtime that the page is about."""
+    return run.of(run.runtimes[0].label)
+
+
+def judged(clause: Clause, runs: Sequence[Run], apart: Apart | None) -> Row:
+    """The state over all hosts."""
+    verdicts = [(host(run), run.verdicts[run.runtimes[0].label][clause.id]) for run in runs]
+    states = {one.status for _, one in verdicts}
+    if HIDDEN in states:
+        return Row(UNSEEN, clause.reason)
+    shown_by = tuple(_shown_by(clause, runs))
+    if states & {FAIL, ERROR}:
+        reasons = list(dict.fromkeys(_failures(clause, runs)))
+        if all(reason.startswith(DECIDED) for _, reason in reasons):
+            words = dict.fromkeys(reason.removeprefix(DECIDED) for _, reason in reasons)
+            return Row(OTHERWISE, "; ".join(words), shown_by)
+        return Row(FAILED, "; ".join(f"{reason} ({where})" for where, reason in reasons), shown_by)
+    if PASS in states:
+        return Row(MET, "", shown_by)
+    if apart:
+        return Row(TESTED, apart.why, tuple(f"`{test}`" for test in apart.tests))
+    return Row(UNSHOWN, "; ".join(dict.fromkeys(_obstacles(verdicts))), shown_by)
+
+
+def _concerned(clause: Clause, run: Run) -> Iterator[Outcome]:
+    for one in own(run):
+        if clause.id in one.clauses or (one.left and one.blamed == clause.id):
+            yield one
+
+
+def _failures(clause: Clause, runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
+    """Host and reason."""
+    for run in runs:
+        for one in _concerned(clause, run):
+            if one.bad:
+                yield host(run), run.reason(one) or plain(one.text)
+
+
+def _obstacles(verdicts: Iterable[tuple[str, Verdict]]) -> Iterator[str]:
+    for where, verdict in verdicts:
+        for message in verdict.messages if verdict.status == SKIP else ():
+            yield f"{plain(message.partition(': ')[2])} ({where})"
+
+
+def _shown_by(clause: Clause, runs: Sequence[Run]) -> Iterator[str]:
+    """Cases that did not skip on some host, with that host if it is not the first."""
+    places: dict[str, str] = {}
+    for run in runs:
+        for one in _concerned(clause, run):
+            if one.status != SKIP:
+                places.setdefault(one.case, host(run))
+    first = host(runs[0])
+    for case, where in sorted(places.items(), key=lambda pair: pair[1] != first):
+        yield f"`{case}`" + ("" if where == first else f" ({where})")
+
+
+def page(runs: Sequence[Run]) -> str:
+    """The text; the first run's hosts need not be named."""
+    apart = tested_apart()
+    rows = {id: judged(one, runs, apart.get(id)) for id, one in registry().items()}
+    lines = [INTRODUCTION.format(label=runs[0].runtimes[0].label, base=BASE)]
+    lines += _hosts(runs)
+    lines += _counts(rows)
     for source, members in groupby(registry().values(), lambda one: one.source):
-        lines += [
-            "",
-            f"## {source}",
-            "",
-            "| clause | level | state | shown by |",
-            "|---|---|---|---|",
-        ]
-        lines += [_row(run, clause, verdicts[clause.id]) for clause in members]
+        lines += ["", f"## {source}", "", "| clause | level | state | shown by |"]
+        lines.append("|---|---|---|---|")
+        lines += [_line(clause, rows[clause.id]) for clause in members]
     return "\n".join(lines) + "\n"
 
 
-def _row(run: Run, clause: Clause, verdict: Verdict) -> str:
-    cases = [f"`{case}`" for case in verdict.cases[:CASES_SHOWN]]
-    if len(verdict.cases) > CASES_SHOWN:
-        cases.append(f"and {len(verdict.cases) - CASES_SHOWN} more")
-    why = "; ".join(dict.fromkeys(_reasons(run, clause, verdict)))
-    state = WORDS[verdict.status] + (f": {why}" if why else "")
-    cells = (f"{clause.id}: {clause.text}", clause.level, state, ", ".join(cases))
+def _hosts(runs: Iterable[Run]) -> Iterator[str]:
+    yield "The hosts; where a case is shown without one, it is the first:"
+    yield ""
+    for run in runs:
+        cases = Counter(one.status for one in own(run))
+        seen = f"{cases[PASS]} cases passed, {cases[FAIL] + cases[ERROR]} failed"
+        yield f"* {host(run)}: Linux {run.host['kernel']}; {seen}"
+    yield ""
+
+
+def _counts(rows: dict[str, Row]) -> Iterator[str]:
+    everything = Counter(one.state for one in rows.values())
+    binding = Counter(one.state for id, one in rows.items() if registry()[id].binding)
+    yield "| state | all | MUST, MUST NOT, REQUIRED | meaning |"
+    yield "|---|---|---|---|"
+    for state, meaning in MEANINGS.items():
+        if everything[state]:
+            yield f"| {state} | {everything[state]} | {binding[state]} | {meaning} |"
+
+
+def _line(clause: Clause, row: Row) -> str:
+    shown = row.shown_by[:CASES_SHOWN]
+    if len(row.shown_by) > CASES_SHOWN:
+        shown += (f"and {len(row.shown_by) - CASES_SHOWN} more",)
+    state = LINKS.get(row.state, row.state) + (f": {row.why}" if row.why else "")
+    cells = (f"{clause.id}: {clause.text}", clause.level, state, ", ".join(shown))
     return f"| {' | '.join(_cell(cell) for cell in cells)} |"
-
-
-def _reasons(run: Run, clause: Clause, verdict: Verdict) -> Iterator[str]:
-    if verdict.status == HIDDEN:
-        yield clause.reason
-    elif verdict.status in {FAIL, ERROR}:
-        for one in run.of(run.runtimes[0].label):
-            concerned = clause.id in one.clauses or (one.left and one.blamed == clause.id)
-            if concerned and one.bad:
-                yield run.reason(one) or plain(one.text)
-    elif verdict.status == SKIP:
-        for message in verdict.messages:
-            yield message.partition(": ")[2]
 
 
 def _cell(text: str) -> str:
@@ -111,8 +195,10 @@ def _cell(text: str) -> str:
 
 
 def main() -> None:
-    target = Path(sys.argv[2]) if len(sys.argv) > 2 else PAGE
-    target.write_text(page(document.load(Path(sys.argv[1]))), encoding="utf-8")
+    runs = [document.load(Path(word)) for word in sys.argv[2:]]
+    order = list(KINDS)
+    runs.sort(key=lambda run: order.index(run.host["kind"]))
+    Path(sys.argv[1]).write_text(page(runs), encoding="utf-8")
 
 
 if __name__ == "__main__":

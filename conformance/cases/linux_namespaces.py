@@ -13,6 +13,7 @@ from conformance.bundle import Bundle
 from conformance.case import case, table
 from conformance.context import Context
 from conformance.mounts import at
+from conformance.template import ABSENT
 
 # Type in the config -> name in /proc/PID/ns.
 FILES = {
@@ -168,6 +169,15 @@ def inherited_namespace(c: Context, kind: str) -> None:
     c.need_root()
     facts = c.probe(c.bundle().without_namespace(kind))
     c.equal(facts["namespaces"].get(FILES[kind]), own(kind), f"{kind} namespace")
+
+
+@case("LNX-NS-07")
+def inherited_mount_namespace(c: Context) -> None:
+    """Without an entry, and without mounts, the process stays in the runtime's mount namespace."""
+    c.need_root()
+    box = c.started(c.bundle(mounts=ABSENT).without_namespace("mount"))
+    c.equal(box.namespace("mnt"), own("mount"), "mount namespace")
+    c.equal(str(box.bundle.rootfs), os.readlink(box.proc("root")), "root")
 
 
 @case("LNX-NS-07")

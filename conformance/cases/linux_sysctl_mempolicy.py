@@ -124,7 +124,7 @@ def outside(key: str) -> str:
 
 @table(
     ("net.ipv4.ip_forward", "1"),
-    ("net.ipv4.ping_group_range", "0 77"),
+    ("net.ipv4.ping_group_range", "0 0"),
     ("net.core.somaxconn", "321"),
     ("kernel.msgmax", "12345"),
     ("kernel.shmmax", "123456789"),

@@ -16,7 +16,10 @@ from conformance.bundle import Json
 from conformance.case import Case
 from conformance.clauses import version_key
 from conformance.deviations import plain
-from conformance.difference.configs import Edits, generate, smaller
+from conformance.difference import known
+from conformance.difference.configs import generate, smaller
+from conformance.difference.edits import Edits
+from conformance.difference.known import Known, unexplained
 from conformance.difference.observe import Facts, observe
 from conformance.driver import Runtime
 from conformance.program import NoProbe, probe_path
@@ -26,6 +29,7 @@ from conformance.runner.versions import accepted
 from conformance.template import config
 
 Observed = dict[str, Facts]
+BATCH = 20  # configs that are run beside each other
 
 
 @dataclass(frozen=True)
@@ -59,35 +63,47 @@ class Difference:
 
 
 def differing(observed: Observed) -> dict[str, Facts]:
-    """Facts that are not the same everywhere, with the value for each runtime."""
+    """Facts that are not the same everywhere, with the value for each runtime.
+
+    ``result`` is one of them, with the reason of a refusal; all others are compared between
+    those runtimes that run the container.
+    """
+    found: dict[str, Facts] = {}
     if len({facts["result"] for facts in observed.values()}) > 1:
-        told = {
+        found["result"] = {
             label: " ".join(str(facts.get(key, "")) for key in ("result", "message")).strip()
             for label, facts in observed.items()
         }
-        return {"result": told}
-    names = dict.fromkeys(name for facts in observed.values() for name in facts)
-    values = {
-        name: {label: facts.get(name) for label, facts in observed.items()}
-        for name in names
-        if name != "message"
-    }
-    return {
-        name: one for name, one in values.items() if len({json.dumps(v) for v in one.values()}) > 1
-    }
+    running = {label: facts for label, facts in observed.items() if facts["result"] == "runs"}
+    names = dict.fromkeys(name for facts in running.values() for name in facts)
+    for name in names:
+        values = {label: facts.get(name) for label, facts in running.items()}
+        if (
+            name != "message"
+            and len({json.dumps(one, sort_keys=True) for one in values.values()}) > 1
+        ):
+            found[name] = values
+    return found
 
 
 class Hunt:
     """Compares ``runtimes`` with configs of one version that all of them take."""
 
-    def __init__(self, runtimes: Sequence[Runtime], settings: Settings, version: str) -> None:
+    def __init__(
+        self,
+        runtimes: Sequence[Runtime],
+        settings: Settings,
+        version: str,
+        known: Sequence[Known] = (),
+    ) -> None:
         self.runtimes = [replace(one, versions=(version,)) for one in runtimes]
         self.settings = settings
         self.version = version
+        self.known = list(known)
         self.seen: dict[Edits, Observed] = {}
 
     def observe(self, configs: Sequence[Edits]) -> list[dict[str, Facts]]:
-        """Differences of each config; runs only what has not been run yet."""
+        """Differences of each config that are not known; runs only what has not been run yet."""
         new = [one for one in dict.fromkeys(configs) if one not in self.seen]
         pairs = []
         for number, edits in enumerate(new):
@@ -103,7 +119,12 @@ class Hunt:
             number = int(outcome.case.rpartition("::")[2])
             self.seen[new[number]][outcome.runtime] = facts
         order = [one.label for one in self.runtimes]
-        return [differing({label: self.seen[one][label] for label in order}) for one in configs]
+        return [
+            unexplained(
+                differing({label: self.seen[one][label] for label in order}), one, self.known
+            )
+            for one in configs
+        ]
 
     def shrink(self, edits: Edits, fact: str) -> Edits:
         """The smallest config that still shows a difference of that fact."""
@@ -120,16 +141,18 @@ class Hunt:
         plain_facts = self.observe([()])[0]
         if plain_facts:
             yield Difference(0, (), plain_facts)
-        known = set(plain_facts)
+        everywhere = set(plain_facts)
         told: set[Edits] = set()
-        for number in range(1, count + 1):
-            edits = generate(random.Random(f"{seed}/{number}"))
+        configs = [generate(random.Random(f"{seed}/{number}")) for number in range(1, count + 1)]
+        for number, edits in enumerate(configs, 1):
+            if number % BATCH == 1:
+                self.observe(configs[number - 1 : number - 1 + BATCH])
             facts = self.observe([edits])[0]
-            open_facts = [fact for fact in facts if fact not in known]
+            open_facts = [fact for fact in facts if fact not in everywhere]
             while open_facts:
                 fact = open_facts[0]
                 small = self.shrink(edits, fact)
-                shown = {k: v for k, v in self.observe([small])[0].items() if k not in known}
+                shown = {k: v for k, v in self.observe([small])[0].items() if k not in everywhere}
                 open_facts = [one for one in open_facts if one not in shown]
                 if small not in told:
                     told.add(small)
@@ -144,8 +167,23 @@ def parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=1, metavar="N", help="another seed makes other configs")
     add("--count", type=int, default=50, metavar="N", help="configs to try")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="containers at a time")
+    add("--known", type=Path, default=known.FILE, metavar="FILE", help="known differences")
     add("--json", metavar="FILE", help="write the differences there")
     return made
+
+
+def usable(runtimes: Sequence[Runtime], settings: Settings) -> tuple[list[Runtime], str]:
+    """Those that run anything on this host, and the newest version that all take."""
+    found = []
+    for one in accepted(runtimes, settings):
+        if one.versions:
+            found.append(one)
+        else:
+            print(f"{one.label} takes no config on this host", file=sys.stderr)
+    common = set.intersection(*(set(one.versions) for one in found)) if found else set()
+    if len(found) < 2 or not common:
+        raise SystemExit("oci-conformance: no two runtimes that take the same version")
+    return found, max(common, key=version_key)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -153,6 +191,10 @@ def main(arguments: Sequence[str]) -> int:
     from conformance.cli import find_runtime
 
     options = parser().parse_args(arguments)
+    try:
+        explained = known.load(options.known)
+    except (OSError, ValueError, TypeError) as error:
+        raise SystemExit(f"oci-conformance: {options.known}: {error}") from None
     runtimes = [find_runtime(word, ()) for word in options.runtimes.split(",") if word]
     if len({one.label for one in runtimes}) < 2:
         parser().error("--runtimes: two different ones are needed")
@@ -160,12 +202,9 @@ def main(arguments: Sequence[str]) -> int:
         settings = Settings(probe=probe_path(), jobs=max(1, options.jobs))
     except NoProbe as error:
         raise SystemExit(f"oci-conformance: {error}") from None
-    common = set.intersection(*(set(one.versions) for one in accepted(runtimes, settings)))
-    if not common:
-        raise SystemExit("oci-conformance: no version of the specification that all take")
-    version = max(common, key=version_key)
+    runtimes, version = usable(runtimes, settings)
     found = []
-    for one in Hunt(runtimes, settings, version).run(options.seed, options.count):
+    for one in Hunt(runtimes, settings, version, explained).run(options.seed, options.count):
         print(one.as_text(), flush=True)
         found.append(one.as_json(version))
     print(

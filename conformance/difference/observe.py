@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from conformance import mounts
-from conformance.bundle import Json
+from conformance.bundle import Bundle, Json
 from conformance.case import Failed, Skipped
+from conformance.container import Container
 from conformance.context import Context
-from conformance.difference.configs import CALLS, Edits
+from conformance.difference.edits import Edits
+from conformance.difference.makers import CALLS
+from conformance.difference.stage import prepare
 from conformance.template import PROBE
 
 Facts = dict[str, Any]
 # Another value at each run, or the kit's own doing.
 FLEETING = frozenset(
-    "fds pid pgid sid keyring monotonic_ns boottime_ns realtime_ns argv root interfaces".split()
+    "pid ppid pgid sid keyring monotonic_ns boottime_ns realtime_ns argv root".split()
 )
 STATS = (
     *("/dev/null", "/dev/one", "/dev/sub/two", "/out/three", "/dev/ptmx", "/dev/console"),
     *("/tmp", "/run", "/var", "/var/deep", "/mnt", "/mnt/dir", "/mnt/file", "/usr", "/made"),
+    *("/dev/full", "/dev/tty", "/dev/fd", "/dev/stdin", "/dev/pts", "/dev/shm", "/etc", "/sys"),
 )
 READS = (
     *("/proc/self/oom_score_adj", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/kernel/msgmax"),
-    *("/proc/sys/fs/mqueue/msg_max", "/etc/passwd"),
+    *("/proc/sys/fs/mqueue/msg_max", "/etc/passwd", "/proc/self/uid_map", "/proc/self/gid_map"),
+    *("/proc/self/setgroups", "/proc/self/coredump_filter"),
 )
 LISTS = ("/dev", "/", "/sys")
-OPENS = ("w:/etc/passwd", "w:/proc/sys/kernel/msgmax", "w:/dev/null", "r:/proc/kcore")
+OPENS = (
+    *("w:/etc/passwd", "w:/proc/sys/kernel/msgmax", "w:/dev/null", "r:/dev/zero", "w:/dev/zero"),
+    *(
+        "r:/proc/kcore",
+        "b:/dev/one",
+        "r:/dev/sub/two",
+        "r:/out/three",
+        "r:/dev/full",
+        "b:/dev/ptmx",
+    ),
+)
 ASKS = (
     *(f"stat={path}" for path in STATS),
     *(f"read={path}" for path in (*READS, "/proc/self/mountinfo")),
@@ -34,7 +50,33 @@ ASKS = (
     *(f"open={word}" for word in OPENS),
 )
 # Calls that do nothing by these arguments but tell whether a filter is in the way.
-TRIED = [f"syscall {name} 0 0 0 0 0" for name in CALLS if name != "personality"]
+# The odd numbers are for filters that look at arguments.
+TRIED = [
+    *(f"syscall {name} 0 0 0 0 0" for name in CALLS if name != "personality"),
+    *(
+        "syscall chmod 0 7",
+        "syscall mkdir 7 0",
+        f"syscall chmod {1 << 33} 0",
+        "syscall personality 0",
+    ),
+    f"syscall personality {0xFFFFFFFF}",
+]
+CONTROL_FILES = {
+    "memory": (
+        *("memory.limit_in_bytes", "memory.soft_limit_in_bytes", "memory.memsw.limit_in_bytes"),
+        *("memory.swappiness", "memory.oom_control", "memory.kmem.tcp.limit_in_bytes"),
+        "memory.use_hierarchy",
+    ),
+    "cpu": (
+        *("cpu.shares", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.cfs_burst_us", "cpu.idle"),
+        *("cpu.rt_runtime_us", "cpu.rt_period_us"),
+    ),
+    "cpuset": ("cpuset.cpus", "cpuset.mems"),
+    "pids": ("pids.max",),
+    "hugetlb": ("hugetlb.2MB.limit_in_bytes", "hugetlb.2MB.rsvd.limit_in_bytes"),
+    "": ("cgroup.max.depth", "cgroup.freeze"),
+}
+HOUR = 3600 * 10**9
 
 
 def observe(c: Context, version: str, edits: Edits) -> None:
@@ -49,12 +91,14 @@ def observe(c: Context, version: str, edits: Edits) -> None:
     raise Skipped(json.dumps(_facts(c, bundle)))
 
 
-def _facts(c: Context, bundle: Any) -> Facts:
-    outside = c.probe_on_host().json()["namespaces"]
+def _facts(c: Context, bundle: Bundle) -> Facts:
+    others = prepare(c, bundle)
+    outside = c.probe_on_host().json()
     box, result = c.attempt_create(bundle)
     if not result.ok:
         box.deleted = True
         return {"result": "create fails", "message": result.complaint}
+    found: Facts = {"result": "runs", **_of_state(box), **_of_cgroups(box)}
     result = box.attempt("start")
     if not result.ok:
         return {"result": "start fails", "message": result.complaint}
@@ -65,17 +109,55 @@ def _facts(c: Context, bundle: Any) -> Facts:
     reports = box.reports
     if not reports:
         return {"result": f"ends with {box.exit_status}", "message": box.err[-200:]}
-    found: Facts = {"result": "runs"}
     for report in reports[1:]:
-        found[f"call {report.get('call')}"] = report.get("error")
-    return found | normalised(reports[0], outside)
+        found[f"call {report.get('call')} {report.get('arguments')}"] = report.get("error")
+    found |= normalised(reports[0], outside, others)
+    box.delete()
+    return found | _of_hooks(bundle, outside)
 
 
-def normalised(facts: Json, outside: Json) -> Facts:
-    """One member for each fact: ``rlimits.RLIMIT_CORE``, ``mount /tmp.options``..."""
+def _of_state(box: Container) -> Facts:
+    state = box.state()
+    found = {f"state.{key}": state.get(key) for key in ("status", "ociVersion")}
+    return found | {"state.annotations": state.get("annotations") or {}}
+
+
+def _of_cgroups(box: Container) -> Facts:
     found: Facts = {}
+    places = box.cgroups()
+    for controller, files in CONTROL_FILES.items():
+        for file in files:
+            path = places.get(controller, Path("/nothing")) / file
+            if path.exists():
+                found[f"cgroup {file}"] = path.read_text().strip()
+    return found
+
+
+def _of_hooks(bundle: Bundle, outside: Json) -> Facts:
+    found: Facts = {}
+    for number, note in enumerate(bundle.hooked()):
+        name = f"hook {number} {note['word']}"
+        state = json.loads(note["stdin"])
+        found[f"{name}.status"] = state.get("status")
+        found[f"{name}.pid"] = "none" if not state.get("pid") else "a pid"
+        found[f"{name}.env"] = sorted(one.partition("=")[0] for one in note["env"])
+        for kind in ("mnt", "net", "pid"):
+            own = note["namespaces"].get(kind) != outside["namespaces"].get(kind)
+            found[f"{name}.namespaces.{kind}"] = "own" if own else "the host's"
+    return found
+
+
+def normalised(facts: Json, outside: Json, others: dict[str, int]) -> Facts:
+    """One member for each fact: ``rlimits.RLIMIT_CORE``, ``mount /tmp.options``..."""
+    found: Facts = {"fds": sorted(facts["fds"] or [], key=int)}  # none may be opened to look
+    for clock in ("monotonic_ns", "boottime_ns"):
+        found[f"hours of {clock}"] = round((facts[clock] - outside[clock]) / HOUR)
+    found["is its parent's child"] = facts["ppid"] != 0
+    names = facts.get("interfaces", {})
+    found["interfaces"] = {name: names[name].get("flags") for name in sorted(names)}
+    grouped = {"stat", "read", "list", "open", "namespaces", "rlimits", "fds", "interfaces"}
     for key, value in facts.items():
-        if key in FLEETING or key in {"stat", "read", "list", "open", "namespaces", "rlimits"}:
+        if key in FLEETING or key in grouped:
             continue
         if key == "capabilities":
             found |= {f"capabilities.{kind}": f"{mask:#x}" for kind, mask in value.items()}
@@ -83,7 +165,9 @@ def normalised(facts: Json, outside: Json) -> Facts:
             found[key] = sorted(value) if key in {"env", "groups"} else value
     found |= {f"rlimits.{name}": pair for name, pair in facts["rlimits"].items()}
     for kind, inode in facts["namespaces"].items():
-        found[f"namespaces.{kind}"] = "the host's" if inode == outside.get(kind) else "own"
+        host = inode == outside["namespaces"].get(kind)
+        own = "the other's" if inode == others.get(kind) else "own"
+        found[f"namespaces.{kind}"] = "the host's" if host else own
     for path, stat in facts["stat"].items():
         for key in ("error", "kind", "mode", "uid", "gid", "major", "minor"):
             if key in stat:

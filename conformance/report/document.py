@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from conformance import __version__
+from conformance import __version__, deviations
 from conformance.clauses import registry
-from conformance.deviations import Deviation
 from conformance.driver import Runtime
 from conformance.report.run import Run
 from conformance.runner.outcome import from_json
 
-FORMAT = 1
+FORMAT = 2
 SPECIFICATION = "1.3.0"
 
 
@@ -62,9 +61,7 @@ def _runtime(run: Run, runtime: Runtime) -> dict[str, Any]:
         "config_versions": list(runtime.versions),
         "clauses": dict(run.counts(runtime.label)),
         "binding": dict(run.counts(runtime.label, binding=True)),
-        "known": None
-        if known is None
-        else [vars(one) | {"clauses": list(one.clauses)} for one in known.values()],
+        "known": None if known is None else [vars(one) for one in known.values()],
     }
 
 
@@ -89,10 +86,7 @@ def load(path: Path) -> Run:
         for one in found["runtimes"]
     ]
     known = {
-        one["label"]: {
-            each["case"]: Deviation(**each | {"clauses": tuple(each["clauses"])})
-            for each in one["known"]
-        }
+        one["label"]: {each["case"]: deviations.from_json(each) for each in one["known"]}
         for one in found["runtimes"]
         if one["known"] is not None
     }

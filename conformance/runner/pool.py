@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conformance import children, isolation
+from conformance import children, isolation, surroundings
 from conformance.case import Case
 from conformance.driver import Runtime
 from conformance.runner import worker
@@ -39,6 +39,7 @@ class Job:
 
     case: Case
     runtime: Runtime
+    directory: Path
     pid: int
     reply: int
     deadline: float
@@ -53,7 +54,7 @@ class Pool:
         self.jobs: dict[int, Job] = {}
         self._base = Path(tempfile.mkdtemp(prefix="oci-"))
         self._base.chmod(0o755)
-        self._run = secrets.token_hex(2)
+        self.token = f"oc{secrets.token_hex(2)}x"  # in all names of this run
         self._count = 0
 
     def run(
@@ -76,6 +77,8 @@ class Pool:
                     yield outcome
         finally:
             self._end_all()
+            # What a worker could not get rid of in its time: a hierarchy lives by its last cgroup.
+            surroundings.clear_named(self._base / "state", self.token)
             if not self.settings.keep:
                 shutil.rmtree(self._base, ignore_errors=True)
 
@@ -90,7 +93,7 @@ class Pool:
 
     def _begin(self, case: Case, runtime: Runtime) -> None:
         self._count += 1
-        directory = self._base / f"oc{self._run}x{self._count}"
+        directory = self._base / f"{self.token}{self._count}"
         timeout = case.timeout or self.settings.timeout
         reading, writing = os.pipe()
         pid = os.fork()
@@ -101,7 +104,7 @@ class Pool:
             )
         os.close(writing)
         deadline = time.monotonic() + timeout + worker.CLEANUP_SECONDS + 10
-        self.jobs[reading] = Job(case, runtime, pid, reading, deadline)
+        self.jobs[reading] = Job(case, runtime, directory, pid, reading, deadline)
 
     def _collect(self) -> Iterator[Outcome]:
         poll = select.poll()
@@ -131,6 +134,8 @@ class Pool:
             message = "the case ended without an outcome"
         except (KeyError, TypeError):
             message = document.get("broken", "no outcome")
+        # It may have lost its file system, for one, and could not put anything right.
+        surroundings.clear_named(job.directory / "state", job.directory.name)
         return broken(job.runtime.label, job.case, message)
 
     def _reap_orphans(self) -> None:

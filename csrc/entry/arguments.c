@@ -4,7 +4,6 @@
  */
 #include "entry.h"
 
-#include <signal.h>
 #include <string.h>
 
 static const char *const verbs[] = {
@@ -85,7 +84,7 @@ bool read_arguments(int argc, char *const argv[], struct request *request)
 	char *const *at = argv + 1;
 	const char *signal_name = NULL;
 
-	*request = (struct request){ .signal = SIGTERM };
+	*request = (struct request){ 0 };
 	if (argc < 3)
 		return false;
 	while (*at && **at == '-')
@@ -105,7 +104,8 @@ bool read_arguments(int argc, char *const argv[], struct request *request)
 		else
 			return false;
 	}
-	if (signal_name)
-		request->signal = signal_number(signal_name);
+	/* Without one an annotation names it, and those are not in the record. */
+	if (request->verb == VERB_KILL)
+		request->signal = signal_name ? signal_number(signal_name) : -1;
 	return request->id && is_plain_id(request->id) && request->signal >= 0;
 }

@@ -38,12 +38,8 @@ static int failed(struct copy *c, const char *call, const char *name)
 
 static int open_entry(int directory, const char *name, int flags)
 {
-	struct open_how how = {
-		.flags = (uint64_t)(uint32_t)(flags | O_RDONLY | O_NONBLOCK | O_CLOEXEC),
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
-	};
-
-	return sys_openat2(directory, name, &how);
+	return open_below(directory, name, flags | O_RDONLY | O_NONBLOCK,
+			  RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
 }
 
 /* Owner before mode, because a change of the owner clears the setuid bit. */

@@ -53,8 +53,8 @@ static int close_listed(int first, int low, int high)
 
 int close_others(struct executor *x, int preserve_fds)
 {
-	int low = x->sync_fd < x->gate_fd ? x->sync_fd : x->gate_fd;
-	int high = x->sync_fd < x->gate_fd ? x->gate_fd : x->sync_fd;
+	int low = x->sync_fd < x->init_fd ? x->sync_fd : x->init_fd;
+	int high = x->sync_fd < x->init_fd ? x->init_fd : x->sync_fd;
 	int first = 3 + preserve_fds;
 
 	errno = EBADF;

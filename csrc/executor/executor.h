@@ -20,8 +20,6 @@
 #include "plan.h"
 #include "text.h"
 
-#define SLOTS 64
-
 /* A resource limit that the executor itself must not meet. */
 struct late_limit {
 	uint32_t resource;
@@ -30,28 +28,50 @@ struct late_limit {
 	uint64_t hard;
 };
 
-#define LATE_LIMITS 2
+#define LATE_LIMITS 3
+
+/* A mount that was made, for whoever comes back to its target. */
+struct made_mount {
+	const char *target;
+	uint64_t id;
+};
+
+#define MADE_MOUNTS 128u /* of more, the last ones are known */
 
 struct executor {
 	uint32_t step;	  /* place of the current operation, from 0 */
 	int sync_fd;	  /* to the runtime that creates; -1 once it has let go */
-	int gate_fd;	  /* listening socket of the start gate */
+	int init_fd;	  /* listening socket of the start gate; to join: pidfd of the first process */
 	int report_fd;	  /* where a failure goes: sync_fd, later the starter's connection */
 	int root_fd;	  /* the container's root; targets are resolved in it */
 	int proc_fd;	  /* the host's /proc, verified */
 	int null_fd;	  /* the host's /dev/null, verified */
 	int preserve_fds; /* descriptors from 3 upwards that the program keeps */
-	int slots[SLOTS]; /* namespace files and detached trees */
+	int slots[SLOTS]; /* namespace files, id maps and detached trees */
+	bool own_mounts;  /* nobody else is in the mount namespace */
+	bool has_mount_api;
 	bool entered;	  /* the old root is gone */
+	bool joined;	  /* the namespaces are those of a container that was there before */
 	bool in_directory;
 	bool announced;	  /* that the program follows */
+	bool listened_to; /* by the filter's agent: this thread makes no call but execve */
 	bool has_program;
 	bool has_home;
+	bool has_listen_pid;
 	char program[PATH_MAX];
 	char home[PATH_MAX];
+	char listen_pid[32];
 	struct late_limit late_limits[LATE_LIMITS];
+	struct made_mount made_mounts[MADE_MOUNTS];
+	uint32_t made_count;
+	uint64_t *times; /* shared with a runtime that wants to know when each operation began */
+	uint32_t time_count;
 	struct message failure;
 };
+
+/* slots.c */
+int *slot_of(struct executor *x, uint32_t slot);
+int open_slot(struct executor *x, uint32_t slot);
 
 /* report.c */
 int fail(struct executor *x, const char *call, const char *argument);
@@ -59,18 +79,35 @@ int fail_detail(struct executor *x, const char *call, const char *argument, cons
 int send_message(int fd, const void *data, size_t size, int attached_fd);
 int send_short(struct executor *x, int fd, uint32_t kind, uint32_t value, int attached_fd);
 void report_failure(struct executor *x);
+void await_go(int fd);
+
+/* listener.c */
+struct sock_fprog;
+int load_with_listener(struct executor *x, unsigned int flags, const struct sock_fprog *program);
+_Noreturn void leave_report_to_thread(void);
 
 /* descriptors.c */
 int close_others(struct executor *x, int preserve_fds);
 void hide_preserved(struct executor *x);
 
+/* walk.c; `resolve` are RESOLVE_* of openat2(2), always with BENEATH or IN_ROOT */
+int open_below(int root, const char *path, int flags, uint64_t resolve);
+int open_no_link(int parent, const char *name, int flags);
+
+/* made_mounts.c */
+void note_mount(struct executor *x, int tree, const char *target);
+int open_mount(struct executor *x, const char *target);
+
 /* paths.c: nothing here leaves the container's root */
 int open_inside(struct executor *x, const char *path, int flags);
+bool is_there(struct executor *x, const char *path);
 int open_directory(struct executor *x, const char *path, mode_t mode);
 int open_file(struct executor *x, const char *path);
 int open_parent(struct executor *x, const char *path, const char **name);
 int open_real_directory(struct executor *x, const char *path);
-int open_no_link(int parent, const char *name);
+
+/* ops_id_map.c */
+int map_ids(struct executor *x, int tree, uint32_t id_map, bool recursive, const char *name);
 
 /* ops_process.c */
 int apply_late_limits(struct executor *x);
@@ -81,8 +118,23 @@ void announce_exec(struct executor *x);
 /* copy_up.c */
 int copy_up(struct executor *x, int source, int target, const char *path);
 
-/* ops_mount.c */
+/* ops_mount.c: -1 or a mount that is attached nowhere */
+int make_filesystem(struct executor *x, struct op_mount *op, int target);
+
+/* ops_restrictions.c */
+int cover_directory(struct executor *x, int target, const char *name, const char *context);
+
+/* mount_calls.c; `name` is for messages */
+bool is_missing_call(long number);
+void look_for_mount_api(struct executor *x);
+int copy_mounts(struct executor *x, int source, bool recursive, const char *name);
 int attach_tree(struct executor *x, int tree, int target, const char *name);
+int change_mount(struct executor *x, int tree, uint64_t set, uint64_t clear, bool recursive,
+		 const char *name);
+int propagate(struct executor *x, int tree, uint32_t flags, const char *name);
+bool fit_fsconfig(const struct plan_strs *options);
+int make_filesystem_by_mount(struct executor *x, struct op_mount *op, const char *mode);
+int reconfigure_by_mount(struct executor *x, struct op_reconfigure *op, int target);
 
 #define DECLARE_RUN(code, name) int run_##name(struct executor *x, struct op_##name *op);
 PLAN_OPERATIONS(DECLARE_RUN)

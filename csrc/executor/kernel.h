@@ -21,6 +21,9 @@
 #ifndef MOUNT_ATTR_NOSYMFOLLOW
 #define MOUNT_ATTR_NOSYMFOLLOW 0x00200000
 #endif
+#ifndef MOUNT_ATTR_IDMAP
+#define MOUNT_ATTR_IDMAP 0x00100000
+#endif
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
 #endif
@@ -30,8 +33,14 @@
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
 #endif
+#ifndef MS_NOSYMFOLLOW
+#define MS_NOSYMFOLLOW 256
+#endif
 #ifndef MNT_DETACH
 #define MNT_DETACH 2
+#endif
+#ifndef UMOUNT_NOFOLLOW
+#define UMOUNT_NOFOLLOW 8
 #endif
 #ifndef PROC_SUPER_MAGIC
 #define PROC_SUPER_MAGIC 0x9fa0
@@ -84,9 +93,10 @@ static inline int sys_mount_setattr(int dir, const char *path, unsigned int flag
 	return (int)syscall(SYS_mount_setattr, dir, path, flags, attributes, sizeof(*attributes));
 }
 
-static inline int sys_mount(const char *source, const char *target, unsigned long flags)
+static inline int sys_mount(const char *source, const char *target, const char *fstype,
+			    unsigned long flags, const void *data)
 {
-	return (int)syscall(SYS_mount, source, target, NULL, flags, NULL);
+	return (int)syscall(SYS_mount, source, target, fstype, flags, data);
 }
 
 static inline int sys_umount(const char *target, int flags)

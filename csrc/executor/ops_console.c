@@ -60,15 +60,15 @@ static int bind_console(struct executor *x, int slave)
 	 * A link of the image at this place must not be followed (CVE-2026-88264), and what is
 	 * there not be opened: it may be a device, or a FIFO without a writer.
 	 */
-	target = open_no_link(parent, name);
+	target = open_no_link(parent, name, 0);
 	if (target < 0 && errno == ENOENT)
 		target = openat(parent, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	close(parent);
 	if (target < 0)
 		return fail(x, "open", path);
-	tree = sys_open_tree(slave, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	tree = copy_mounts(x, slave, false, path);
 	if (tree < 0)
-		return fail(x, "open_tree", path);
+		return -1;
 	result = attach_tree(x, tree, target, path);
 	close(tree);
 	close(target);
@@ -90,12 +90,12 @@ int run_console(struct executor *x, struct op_console *op)
 		return fail(x, "ioctl", "TIOCSWINSZ");
 	if (fchown(slave, op->uid, (gid_t)-1) < 0)
 		return fail(x, "chown", "terminal");
-	if (bind_console(x, slave) < 0)
+	if ((op->flags & CONSOLE_BIND) && bind_console(x, slave) < 0)
 		return -1;
 	if (send_short(x, x->sync_fd, MESSAGE_CONSOLE, 0, master) < 0)
 		return fail(x, "sendmsg", "terminal");
 	close(master);
-	if (ioctl(slave, TIOCSCTTY, 0) < 0)
+	if ((op->flags & CONSOLE_CONTROL) && ioctl(slave, TIOCSCTTY, 0) < 0)
 		return fail(x, "ioctl", "TIOCSCTTY");
 	for (int fd = 0; fd < 3; fd++)
 		if (dup2(slave, fd) < 0)

@@ -58,11 +58,11 @@ static int own_node(struct executor *x, int parent, const char *name, struct op_
 /* In a user namespace nobody may make device nodes: the host's own is bound instead. */
 static int bind_node(struct executor *x, struct op_device *op)
 {
-	int tree = sys_open_tree(AT_FDCWD, op->source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	int source = open(op->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int tree, target, result;
 	struct stat node;
-	int target, result;
 
-	if (tree < 0 || fstat(tree, &node) < 0)
+	if (source < 0 || fstat(source, &node) < 0)
 		return fail(x, "open_tree", op->source);
 	errno = ENODEV;
 	if (!is_wanted(&node, op))
@@ -70,6 +70,10 @@ static int bind_node(struct executor *x, struct op_device *op)
 	target = open_file(x, op->target);
 	if (target < 0)
 		return fail(x, "open", op->target);
+	tree = copy_mounts(x, source, false, op->source);
+	close(source);
+	if (tree < 0)
+		return -1;
 	result = attach_tree(x, tree, target, op->target);
 	close(target);
 	close(tree);
@@ -136,18 +140,15 @@ int run_symlink(struct executor *x, struct op_symlink *op)
 
 static int open_proc(struct executor *x, const char *path)
 {
-	struct open_how how = {
-		.flags = O_WRONLY | O_CLOEXEC,
-		/* Not another filesystem mounted into /proc, and no link out of it. */
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
-	};
-	int fd = sys_openat2(x->proc_fd, path, &how);
+	/* Not another filesystem mounted into /proc, and no link out of it. */
+	const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+	int fd = open_below(x->proc_fd, path, O_WRONLY, resolve);
 
 	if (fd >= 0 || errno != EACCES || strncmp(path, "self/", 5) != 0)
 		return fd;
 	/* While it is closed to others, the files of a process belong to the host's root. */
 	prctl(PR_SET_DUMPABLE, 1);
-	fd = sys_openat2(x->proc_fd, path, &how);
+	fd = open_below(x->proc_fd, path, O_WRONLY, resolve);
 	prctl(PR_SET_DUMPABLE, 0);
 	return fd;
 }

@@ -3,6 +3,7 @@
  *
  * The state comes on standard input, what the hook prints is kept for the error's text.
  * Both are memory files: a hook that never reads or prints without end cannot hang anything.
+ * What is printed without end is cut again and again.
  */
 #include "executor.h"
 
@@ -63,24 +64,43 @@ static void become_hook(struct executor *x, struct op_hook *op, int state, int o
 	_exit(127);
 }
 
-/* 0: it ends in time; 1: it does not, or -1: that cannot be known. */
-static int is_late(pid_t pid, uint32_t timeout)
+/* Leave only the end of what was printed; every write appends, so the hook does not notice. */
+static void cut(int output)
 {
-	int limit = timeout > INT_MAX / 1000 ? INT_MAX : (int)timeout * 1000;
+	const off_t most = 1 << 20;
+	char tail[4096];
+	off_t end = lseek(output, 0, SEEK_END);
+	ssize_t size;
+
+	if (end <= most)
+		return;
+	size = pread(output, tail, sizeof(tail), end - (off_t)sizeof(tail));
+	if (ftruncate(output, 0) == 0 && size > 0)
+		(void)!write(output, tail, (size_t)size);
+}
+
+/* 0: it ends in time; 1: it does not, or -1: that cannot be known.  0 seconds: all the time. */
+static int is_late(pid_t pid, uint32_t timeout, int output)
+{
+	const int look = 10; /* milliseconds */
+	uint64_t left = (uint64_t)timeout * 1000 / (uint64_t)look;
 	struct pollfd ended = { .fd = sys_pidfd_open(pid), .events = POLLIN };
 	int result;
 
 	if (ended.fd < 0)
-		return -1;
-	result = poll(&ended, 1, limit);
+		return timeout > 0 ? -1 : 0;
+	do {
+		result = poll(&ended, 1, look);
+		cut(output);
+	} while (result == 0 && (timeout == 0 || --left > 0));
 	close(ended.fd);
 	return result < 0 ? -1 : result == 0;
 }
 
 /* As `is_late`; the hook has ended by then, with all of its group if it had to be killed. */
-static int await_hook(pid_t pid, uint32_t timeout, int *status)
+static int await_hook(pid_t pid, uint32_t timeout, int output, int *status)
 {
-	int late = timeout > 0 ? is_late(pid, timeout) : 0, error = errno;
+	int late = is_late(pid, timeout, output), error = errno;
 
 	if (late != 0) {
 		(void)kill(-pid, SIGKILL);
@@ -107,7 +127,7 @@ static int fail_hook(struct executor *x, struct op_hook *op, const char *what, i
 
 static int finish_hook(struct executor *x, struct op_hook *op, pid_t pid, int failed, int output)
 {
-	int error = 0, status = 0, late = await_hook(pid, op->timeout, &status);
+	int error = 0, status = 0, late = await_hook(pid, op->timeout, output, &status);
 
 	if (late < 0)
 		return fail(x, "pidfd_open", op->source);
@@ -130,6 +150,7 @@ int run_hook(struct executor *x, struct op_hook *op)
 
 	if (state < 0 || output < 0)
 		return fail(x, "memfd_create", op->source);
+	(void)fcntl(output, F_SETFL, O_APPEND);
 	if (pipe2(failed, O_CLOEXEC) < 0)
 		return fail(x, "pipe2", op->source);
 	pid = fork();

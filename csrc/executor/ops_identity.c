@@ -2,10 +2,13 @@
 #include "executor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <linux/filter.h>
+#include <linux/major.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -15,6 +18,25 @@
 
 #define LAST_POSSIBLE_CAPABILITY 63u
 
+/* Behind a node of its own, /dev/pts/N, which goes with it. */
+static bool is_pseudoterminal(const struct stat *node)
+{
+	return S_ISCHR(node->st_mode) && major(node->st_rdev) >= UNIX98_PTY_SLAVE_MAJOR &&
+	       major(node->st_rdev) < UNIX98_PTY_SLAVE_MAJOR + UNIX98_PTY_MAJOR_COUNT;
+}
+
+/*
+ * Giving is for opening a stream again, as /dev/stdout, and no more than that: an owner could
+ * write to a file that is to be read alone.  A device is the host's, whose /dev/zero or /dev/tty
+ * all share.
+ */
+static bool may_be_given(int fd, const struct stat *node)
+{
+	if (S_ISREG(node->st_mode))
+		return (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY;
+	return S_ISFIFO(node->st_mode) || S_ISSOCK(node->st_mode) || is_pseudoterminal(node);
+}
+
 int run_stdio_owner(struct executor *x, struct op_stdio_owner *op)
 {
 	for (int fd = 0; fd < 3; fd++) {
@@ -22,8 +44,8 @@ int run_stdio_owner(struct executor *x, struct op_stdio_owner *op)
 
 		if (fstat(fd, &node) < 0)
 			continue; /* closed by the caller */
-		if (S_ISCHR(node.st_mode) && node.st_rdev == makedev(1, 3))
-			continue; /* the host's /dev/null belongs to everybody */
+		if (!may_be_given(fd, &node))
+			continue;
 		/* Files of a read-only or foreign filesystem keep their owner: no harm done. */
 		if (fchown(fd, op->uid, (gid_t)-1) < 0 && errno != EINVAL && errno != EPERM &&
 		    errno != EROFS && errno != EACCES)
@@ -48,6 +70,20 @@ int run_bounding(struct executor *x, struct op_bounding *op)
 	return 0;
 }
 
+/* Whether the maker of this user namespace, a user without privileges, had to give them up. */
+static bool groups_are_fixed(struct executor *x)
+{
+	int fd = openat(x->proc_fd, "self/setgroups", O_RDONLY | O_CLOEXEC);
+	char word[4] = "";
+	bool denied = fd >= 0 && read(fd, word, sizeof(word)) == sizeof(word) &&
+		      memcmp(word, "deny", sizeof(word)) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	errno = EPERM;
+	return denied;
+}
+
 int run_user(struct executor *x, struct op_user *op)
 {
 	/* To the kernel this number means "leave it as it is": root would stay root. */
@@ -56,7 +92,8 @@ int run_user(struct executor *x, struct op_user *op)
 		return fail(x, "verify", "");
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
 		return fail(x, "prctl", "PR_SET_KEEPCAPS");
-	if (op->set_groups && setgroups(op->groups.count, op->groups.items) < 0)
+	if (op->set_groups && setgroups(op->groups.count, op->groups.items) < 0 &&
+	    !(errno == EPERM && op->groups.count == 0 && groups_are_fixed(x)))
 		return fail(x, "setgroups", "");
 	if (setresgid(op->gid, op->gid, op->gid) < 0)
 		return fail(x, "setresgid", "");
@@ -107,6 +144,8 @@ int run_seccomp(struct executor *x, struct op_seccomp *op)
 		errno = EINVAL;
 		return fail(x, "seccomp", "");
 	}
+	if (op->flags & SECCOMP_FILTER_FLAG_NEW_LISTENER)
+		return load_with_listener(x, op->flags, &program);
 	/* Done and said now: the filter may forbid both. */
 	if (apply_late_limits(x) < 0)
 		return -1;

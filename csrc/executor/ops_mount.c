@@ -1,6 +1,6 @@
 /*
- * Mounts.  A mount is made and given its attributes while it is attached nowhere, then
- * moved onto a descriptor of its target: no path is looked up twice, nothing is writable
+ * Mounts.  A mount is made and given its attributes while it is attached nowhere, or where
+ * nobody sees it, then moved onto a descriptor of its target: no path is looked up twice, nothing is writable
  * for a moment, and nothing is changed later.
  */
 #include "executor.h"
@@ -10,61 +10,54 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "kernel.h"
 
-#define MS_REC_BIT 16384u
 #define OPTION_SIZE 256u /* fsconfig(2) takes no longer keys or values, with their NUL */
-
-int attach_tree(struct executor *x, int tree, int target, const char *name)
-{
-	if (sys_move_mount(tree, "", target, "",
-			   MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-		return fail(x, "move_mount", name);
-	return 0;
-}
-
-static int change(struct executor *x, int tree, uint64_t set, uint64_t clear, uint32_t propagation,
-		  bool recursive, const char *name)
-{
-	struct mount_attr attributes = { .attr_set = set, .attr_clr = clear, .propagation = propagation };
-
-	if (!set && !clear && !propagation)
-		return 0;
-	/* The kernel wants the access time's old value cleared whenever one is set. */
-	if (set & MOUNT_ATTR__ATIME)
-		attributes.attr_clr |= MOUNT_ATTR__ATIME;
-	if (sys_mount_setattr(tree, "", AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0),
-			      &attributes) < 0)
-		return fail(x, "mount_setattr", name);
-	return 0;
-}
-
-static int propagate(struct executor *x, int tree, uint32_t flags, const char *name)
-{
-	return change(x, tree, 0, 0, flags & ~MS_REC_BIT, flags & MS_REC_BIT, name);
-}
 
 int run_propagation(struct executor *x, struct op_propagation *op)
 {
-	return sys_mount(NULL, "/", op->flags) < 0 ? fail(x, "mount", "/") : 0;
+	/* Here a mount namespace begins, or the container's root has been entered. */
+	x->own_mounts = true;
+	return sys_mount(NULL, "/", NULL, op->flags, NULL) < 0 ? fail(x, "mount", "/") : 0;
 }
 
-static int copy_tree(const char *source, bool recursive)
+static int open_source(struct executor *x, const char *source)
 {
-	return sys_open_tree(AT_FDCWD, source,
-			     OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (recursive ? AT_RECURSIVE : 0));
+	int fd = open(source, O_PATH | O_CLOEXEC);
+
+	return fd < 0 ? fail(x, "open_tree", source) : fd;
+}
+
+static int copy_tree(struct executor *x, const char *source, bool recursive, uint32_t id_map,
+		     bool id_map_recursive)
+{
+	int fd = open_source(x, source), tree;
+
+	if (fd < 0)
+		return -1;
+	tree = copy_mounts(x, fd, recursive, source);
+	close(fd);
+	if (tree < 0 || map_ids(x, tree, id_map, id_map_recursive, source) == 0)
+		return tree;
+	close(tree);
+	return -1;
 }
 
 int run_open_tree(struct executor *x, struct op_open_tree *op)
 {
-	if (op->slot >= SLOTS) {
-		errno = EBADSLT;
-		return fail(x, "read", "slot");
-	}
-	x->slots[op->slot] = copy_tree(op->source, op->recursive);
-	return x->slots[op->slot] < 0 ? fail(x, "open_tree", op->source) : 0;
+	int *tree = slot_of(x, op->slot);
+
+	if (!tree)
+		return -1;
+	x->has_mount_api = !is_missing_call(SYS_open_tree) && !is_missing_call(SYS_mount_setattr);
+	/* Without detached trees it is left to `bind`; but then it is too late to map ids. */
+	if (!x->has_mount_api && op->id_map == NO_SLOT)
+		return 0;
+	*tree = copy_tree(x, op->source, op->recursive, op->id_map, op->id_map_recursive);
+	return *tree < 0 ? -1 : 0;
 }
 
 /* For the masks.  Not earlier: only mounts of the mount namespace one is in can be copied. */
@@ -85,17 +78,25 @@ int run_root(struct executor *x, struct op_root *op)
 {
 	int source, result;
 
+	look_for_mount_api(x);
 	if (open_null(x) < 0)
 		return -1;
 	source = open(op->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (source < 0)
 		return fail(x, "open", op->source);
-	x->root_fd = sys_open_tree(source, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE |
-						       OPEN_TREE_CLOEXEC);
-	result = x->root_fd < 0 ? fail(x, "open_tree", op->source)
-				: attach_tree(x, x->root_fd, source, op->source);
+	x->root_fd = copy_mounts(x, source, true, op->source);
+	result = x->root_fd < 0 ? -1 : attach_tree(x, x->root_fd, source, op->source);
 	close(source);
 	return result;
+}
+
+int run_shared_root(struct executor *x, struct op_shared_root *op)
+{
+	look_for_mount_api(x);
+	if (open_null(x) < 0)
+		return -1;
+	x->root_fd = open(op->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return x->root_fd < 0 ? fail(x, "open", op->source) : 0;
 }
 
 /* The kernel explains a refused option on the filesystem context's descriptor, line by line. */
@@ -136,16 +137,18 @@ static int set_option(int fs, const char *option)
 	return sys_fsconfig(fs, FSCONFIG_SET_STRING, key, equals + 1, 0);
 }
 
-static int inherit_mode(int fs, int target)
+/* The mode to inherit, in octal; empty without that flag. */
+static int inherited_mode(struct executor *x, struct op_mount *op, int target, char data[16])
 {
+	struct text mode = text_in(data, 16);
 	struct stat directory;
-	char data[16];
-	struct text mode = text_in(data, sizeof(data));
 
+	if (!(op->flags & MOUNT_INHERIT_MODE))
+		return 0;
 	if (fstat(target, &directory) < 0)
-		return -1;
+		return fail(x, "stat", op->target);
 	text_add_number(&mode, directory.st_mode & 07777, 8);
-	return sys_fsconfig(fs, FSCONFIG_SET_STRING, "mode", data, 0);
+	return 0;
 }
 
 static int set_options(struct executor *x, int fs, const struct plan_strs *options)
@@ -157,16 +160,22 @@ static int set_options(struct executor *x, int fs, const struct plan_strs *optio
 }
 
 /* A new filesystem, mounted nowhere. */
-static int make_filesystem(struct executor *x, struct op_mount *op, int target)
+int make_filesystem(struct executor *x, struct op_mount *op, int target)
 {
-	int fs = sys_fsopen(op->fstype, FSOPEN_CLOEXEC), tree;
+	char mode[16];
+	int fs, tree;
 
+	if (inherited_mode(x, op, target, mode) < 0)
+		return -1;
+	if (!x->has_mount_api || (x->own_mounts && !fit_fsconfig(&op->options)))
+		return make_filesystem_by_mount(x, op, mode);
+	fs = sys_fsopen(op->fstype, FSOPEN_CLOEXEC);
 	if (fs < 0)
 		return fail(x, "fsopen", op->fstype);
 	if (op->source[0] &&
 	    sys_fsconfig(fs, FSCONFIG_SET_STRING, "source", op->source, 0) < 0)
 		return fail_filesystem(x, fs, "fsconfig", "source");
-	if ((op->flags & MOUNT_INHERIT_MODE) && inherit_mode(fs, target) < 0)
+	if (mode[0] && sys_fsconfig(fs, FSCONFIG_SET_STRING, "mode", mode, 0) < 0)
 		return fail_filesystem(x, fs, "fsconfig", "mode");
 	if (set_options(x, fs, &op->options) < 0)
 		return -1;
@@ -185,16 +194,72 @@ static int open_mount_point(struct executor *x, const char *path, uint32_t flags
 					    : open_directory(x, path, 0755);
 }
 
+/*
+ * Some filesystems show what belongs to a namespace, and only its owner may mount them.  Who
+ * shares that namespace with the host may as well see what the host has mounted.
+ */
+static int bind_the_hosts(struct executor *x, struct op_mount *op)
+{
+	const char *path = strcmp(op->fstype, "proc") == 0 ? "/proc" : "/sys";
+	int tree = copy_tree(x, path, true, NO_SLOT, false);
+
+	if (tree < 0)
+		return -1;
+	/* All the way down: below /sys there are cgroups that the user may write to. */
+	if (change_mount(x, tree, op->attributes & ~(uint64_t)MOUNT_ATTR__ATIME, 0, true,
+			 op->target) == 0 &&
+	    propagate(x, tree, MS_SLAVE | MS_REC, op->target) == 0)
+		return tree;
+	close(tree);
+	return -1;
+}
+
+/* For a filesystem that takes no context for all of it: its files get the policy's labels. */
+static int label_root(struct executor *x, int tree, const char *label)
+{
+	int fd, result;
+
+	if (!label[0])
+		return 0;
+	/* A descriptor with O_PATH gives no access to attributes. */
+	fd = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return fail(x, "open", ".");
+	result = fsetxattr(fd, "security.selinux", label, strlen(label), 0);
+	if (result < 0)
+		(void)fail(x, "fsetxattr", label);
+	close(fd);
+	return result;
+}
+
+/* In this order: below a shared mount the kernel makes shared what is attached, and takes nothing
+ * that is unbindable. */
+static int attach_and_propagate(struct executor *x, int tree, int target, uint32_t flags,
+				const char *name)
+{
+	int result = attach_tree(x, tree, target, name);
+
+	return result < 0 ? result : propagate(x, tree, flags, name);
+}
+
 int run_mount(struct executor *x, struct op_mount *op)
 {
-	int target = open_mount_point(x, op->target, op->flags), tree, result = -1;
+	int target, tree, result = -1;
 
+	if ((op->flags & MOUNT_INHERIT_MODE) && !is_there(x, op->target))
+		op->flags &= ~(uint32_t)MOUNT_INHERIT_MODE; /* tmpfs has its own: 1777 */
+	target = open_mount_point(x, op->target, op->flags);
 	if (target < 0)
 		return fail(x, "open", op->target);
 	tree = make_filesystem(x, op, target);
-	if (tree >= 0 && propagate(x, tree, op->propagation, op->target) == 0 &&
+	if (tree < 0 && x->failure.error == EPERM && (op->flags & MOUNT_OR_BIND))
+		tree = bind_the_hosts(x, op);
+	if (tree >= 0 && map_ids(x, tree, op->id_map, false, op->target) == 0 &&
+	    label_root(x, tree, op->label) == 0 &&
 	    (!(op->flags & MOUNT_COPY_UP) || copy_up(x, target, tree, op->target) == 0))
-		result = attach_tree(x, tree, target, op->target);
+		result = attach_and_propagate(x, tree, target, op->propagation, op->target);
+	if (result == 0)
+		note_mount(x, tree, op->target);
 	if (tree >= 0)
 		close(tree);
 	close(target);
@@ -204,18 +269,14 @@ int run_mount(struct executor *x, struct op_mount *op)
 /* The tree to bind: one that was opened before, or a copy of the source now. */
 static int bind_tree(struct executor *x, struct op_bind *op)
 {
+	const int *kept = op->slot == NO_SLOT ? NULL : slot_of(x, op->slot);
 	int tree;
 
-	if (op->slot == NO_SLOT) {
-		tree = copy_tree(op->source, op->recursive);
-		return tree < 0 ? fail(x, "open_tree", op->source) : tree;
-	}
-	if (op->slot >= SLOTS || x->slots[op->slot] < 0) {
-		errno = EBADSLT;
-		return fail(x, "read", "slot");
-	}
-	tree = x->slots[op->slot];
-	x->slots[op->slot] = -1;
+	if (op->slot == NO_SLOT || (kept && *kept < 0 && !x->has_mount_api))
+		return copy_tree(x, op->source, op->recursive, op->id_map, op->id_map_recursive);
+	tree = open_slot(x, op->slot);
+	if (tree >= 0)
+		x->slots[op->slot] = -1;
 	return tree;
 }
 
@@ -230,10 +291,31 @@ static int bind_target(struct executor *x, int tree, const char *path, uint32_t 
 
 static int bind_attributes(struct executor *x, int tree, struct op_bind *op)
 {
-	if (change(x, tree, op->set_recursive, op->clear_recursive, 0, true, op->target) < 0 ||
-	    change(x, tree, op->set_attributes, op->clear_attributes, 0, false, op->target) < 0)
+	if (change_mount(x, tree, op->set_attributes, op->clear_attributes, false, op->target) < 0)
 		return -1;
-	return propagate(x, tree, op->propagation, op->target);
+	/* Afterwards: who asks for all of it to be read-only beside `rw` does not mean less. */
+	return change_mount(x, tree, op->set_recursive, op->clear_recursive, op->recursive,
+			    op->target);
+}
+
+/*
+ * The joined namespace's /proc shows other processes, if any: what has been resolved is named
+ * in the host's, where the working directory is for that.
+ */
+int run_unmount(struct executor *x, struct op_unmount *op)
+{
+	int target = open_inside(x, op->target, O_PATH), result = 0;
+	char data[32];
+	struct text path = text_in(data, sizeof(data));
+
+	if (target < 0)
+		return fail(x, "open", op->target);
+	text_add(&path, "self/fd/");
+	text_add_number(&path, (uint32_t)target, 10);
+	if (fchdir(x->proc_fd) < 0 || sys_umount(data, MNT_DETACH) < 0)
+		result = fail(x, "umount2", op->target);
+	close(target);
+	return result;
 }
 
 int run_bind(struct executor *x, struct op_bind *op)
@@ -245,7 +327,9 @@ int run_bind(struct executor *x, struct op_bind *op)
 		if (target < 0)
 			result = fail(x, "open", op->target);
 		else if (bind_attributes(x, tree, op) == 0)
-			result = attach_tree(x, tree, target, op->target);
+			result = attach_and_propagate(x, tree, target, op->propagation, op->target);
+		if (result == 0)
+			note_mount(x, tree, op->target);
 		if (target >= 0)
 			close(target);
 		close(tree);
@@ -255,12 +339,12 @@ int run_bind(struct executor *x, struct op_bind *op)
 
 int run_set_attributes(struct executor *x, struct op_set_attributes *op)
 {
-	int target = open_inside(x, op->target, O_PATH), result;
+	int target = open_mount(x, op->target), result;
 
 	if (target < 0)
-		return fail(x, "open", op->target);
-	result = change(x, target, op->set_attributes, op->clear_attributes, 0, op->recursive,
-			op->target);
+		return -1;
+	result = change_mount(x, target, op->set_attributes, op->clear_attributes, op->recursive,
+			      op->target);
 	if (result == 0)
 		result = propagate(x, target, op->propagation, op->target);
 	close(target);
@@ -269,10 +353,15 @@ int run_set_attributes(struct executor *x, struct op_set_attributes *op)
 
 int run_reconfigure(struct executor *x, struct op_reconfigure *op)
 {
-	int target = open_inside(x, op->target, O_PATH), fs;
+	int target = open_mount(x, op->target), fs, result;
 
 	if (target < 0)
-		return fail(x, "open", op->target);
+		return -1;
+	if (!x->has_mount_api || (x->own_mounts && !fit_fsconfig(&op->options))) {
+		result = reconfigure_by_mount(x, op, target);
+		close(target);
+		return result;
+	}
 	fs = sys_fspick(target, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
 	close(target);
 	if (fs < 0)
@@ -283,79 +372,4 @@ int run_reconfigure(struct executor *x, struct op_reconfigure *op)
 		return fail_filesystem(x, fs, "fsconfig", "reconfigure");
 	close(fs);
 	return 0;
-}
-
-static int cover_file(struct executor *x, int target, const char *name)
-{
-	int tree = sys_open_tree(x->null_fd, "",
-				 AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC), result;
-
-	if (tree < 0)
-		return fail(x, "open_tree", "/dev/null");
-	/* Not nodev: the device behind a masked file must still open, as an empty file. */
-	result = change(x, tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0, 0, false, name);
-	if (result == 0)
-		result = attach_tree(x, tree, target, name);
-	close(tree);
-	return result;
-}
-
-static int cover_directory(struct executor *x, int target, const char *name)
-{
-	char *options[] = { "size=4k", "mode=755", NULL };
-	struct op_mount empty = {
-		.fstype = "tmpfs",
-		.source = "tmpfs",
-		.target = name,
-		.options = { .items = options, .count = 2 },
-		.attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-			      MOUNT_ATTR_NOEXEC,
-	};
-	int tree = make_filesystem(x, &empty, target), result;
-
-	if (tree < 0)
-		return -1;
-	result = attach_tree(x, tree, target, name);
-	close(tree);
-	return result;
-}
-
-static bool is_missing(int error)
-{
-	return error == ENOENT || error == ENOTDIR;
-}
-
-int run_mask(struct executor *x, struct op_mask *op)
-{
-	int target = open_inside(x, op->target, O_PATH), result;
-	struct stat node;
-
-	if (target < 0)
-		return is_missing(errno) ? 0 : fail(x, "open", op->target);
-	if (fstat(target, &node) < 0)
-		result = fail(x, "stat", op->target);
-	else if (S_ISDIR(node.st_mode))
-		result = cover_directory(x, target, op->target);
-	else
-		result = cover_file(x, target, op->target);
-	close(target);
-	return result;
-}
-
-int run_readonly(struct executor *x, struct op_readonly *op)
-{
-	int target = open_inside(x, op->target, O_PATH), tree, result = -1;
-
-	if (target < 0)
-		return is_missing(errno) ? 0 : fail(x, "open", op->target);
-	tree = sys_open_tree(target, "",
-			     AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	if (tree < 0)
-		(void)fail(x, "open_tree", op->target);
-	else if (change(x, tree, MOUNT_ATTR_RDONLY, 0, 0, true, op->target) == 0)
-		result = attach_tree(x, tree, target, op->target);
-	if (tree >= 0)
-		close(tree);
-	close(target);
-	return result;
 }

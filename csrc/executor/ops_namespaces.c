@@ -7,19 +7,11 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include "kernel.h"
-
-static int *slot_of(struct executor *x, uint32_t slot)
-{
-	if (slot < SLOTS)
-		return &x->slots[slot];
-	errno = EBADSLT;
-	(void)fail(x, "read", "slot");
-	return NULL;
-}
 
 int run_open_namespace(struct executor *x, struct op_open_namespace *op)
 {
@@ -48,19 +40,6 @@ int run_join_namespace(struct executor *x, struct op_join_namespace *op)
 int run_unshare(struct executor *x, struct op_unshare *op)
 {
 	return unshare((int)op->flags) < 0 ? fail(x, "unshare", "") : 0;
-}
-
-/* Without an answer the runtime is gone and with it the container that was to be. */
-static void await_go(int fd)
-{
-	struct message answer;
-	ssize_t size;
-
-	do {
-		size = recv(fd, &answer, sizeof(answer), 0);
-	} while (size < 0 && errno == EINTR);
-	if (size < (ssize_t)MESSAGE_SHORT || answer.kind != MESSAGE_GO)
-		_exit(1);
 }
 
 int run_sync(struct executor *x, struct op_sync *op)
@@ -118,6 +97,67 @@ int run_clone_init(struct executor *x, struct op_clone_init *op)
 	if (send_short(x, x->sync_fd, MESSAGE_INIT_PID, 0, -1) < 0)
 		return fail(x, "sendmsg", "sync");
 	return 0;
+}
+
+static int open_root_of(struct executor *x, uint32_t pid)
+{
+	char path[32];
+	struct text text = text_in(path, sizeof(path));
+
+	text_add_number(&text, pid, 10);
+	text_add(&text, "/root");
+	return openat(x->proc_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/*
+ * All at once: the kernel takes the user namespace first and measures the others by it.  With a
+ * mount namespace comes its root.  Where the mounts are everybody's the first process has been
+ * put into its root, and we follow; that the pid was still its own is known by the pidfd.
+ */
+int run_join_process(struct executor *x, struct op_join_process *op)
+{
+	int root = op->root_of ? open_root_of(x, op->root_of) : -1;
+
+	if (op->root_of && root < 0)
+		return fail(x, "open", "root");
+	if (op->flags && setns(x->init_fd, (int)op->flags) < 0)
+		return fail(x, "setns", "");
+	if (!op->flags && syscall(SYS_pidfd_send_signal, x->init_fd, 0, NULL, 0) < 0)
+		return fail(x, "pidfd_send_signal", "");
+	prctl(PR_SET_DUMPABLE, 0);
+	close(x->init_fd);
+	x->init_fd = -1;
+	x->joined = true;
+	if (root >= 0) {
+		if (fchdir(root) < 0 || chroot(".") < 0 || chdir("/") < 0)
+			return fail(x, "chroot", "root");
+		close(root);
+	}
+	if (op->flags & CLONE_NEWNS)
+		look_for_mount_api(x);
+	x->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return x->root_fd < 0 ? fail(x, "open", "/") : 0;
+}
+
+/*
+ * As late as can be: the child is the first that the container's processes can see, and a
+ * tracer among them gets a process that has given up everything (CVE-2016-9962).
+ */
+int run_clone_process(struct executor *x, struct op_clone_process *op)
+{
+	struct clone_args arguments = { .flags = CLONE_PARENT };
+	long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
+
+	if (pid < 0)
+		return fail(x, "clone3", "");
+	if (pid > 0) {
+		/* Only on this side it has the number that the host needs. */
+		x->failure.pid = (int32_t)pid;
+		_exit(send_short(x, x->sync_fd, MESSAGE_INIT_PID, 0, -1) < 0);
+	}
+	if (setsid() < 0)
+		return fail(x, "setsid", "");
+	return op->terminal && ioctl(0, TIOCSCTTY, 0) < 0 ? fail(x, "ioctl", "TIOCSCTTY") : 0;
 }
 
 int run_keyring(struct executor *x, struct op_keyring *op)

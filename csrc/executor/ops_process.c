@@ -77,12 +77,22 @@ int run_rlimit(struct executor *x, struct op_rlimit *op)
 		return set_late(x, &x->late_limits[0], op);
 	if (op->resource == RLIMIT_FSIZE)
 		return set_late(x, &x->late_limits[1], op);
+	/* Who joins a container forks as its user, and is one process more for a moment. */
+	if (op->resource == RLIMIT_NPROC && x->joined)
+		return set_late(x, &x->late_limits[2], op);
 	return set_limit(x, op->resource, op->soft, op->hard);
 }
 
 int run_personality(struct executor *x, struct op_personality *op)
 {
 	return personality(op->domain) < 0 ? fail(x, "personality", "") : 0;
+}
+
+int run_affinity(struct executor *x, struct op_affinity *op)
+{
+	return syscall(SYS_sched_setaffinity, 0, op->cpus.size, op->cpus.data) < 0
+		       ? fail(x, "sched_setaffinity", "")
+		       : 0;
 }
 
 int run_io_priority(struct executor *x, struct op_io_priority *op)
@@ -110,11 +120,11 @@ int run_scheduler(struct executor *x, struct op_scheduler *op)
 
 int run_memory_policy(struct executor *x, struct op_memory_policy *op)
 {
-	unsigned long nodes = (unsigned long)op->nodes;
+	size_t size = op->nodes.size;
 
 	/* The kernel takes one bit less than the number it is given. */
-	return syscall(SYS_set_mempolicy, op->mode, op->nodes ? &nodes : NULL,
-		       op->nodes ? 8 * sizeof(nodes) + 1 : 0) < 0
+	return syscall(SYS_set_mempolicy, op->mode, size ? op->nodes.data : NULL,
+		       size ? 8 * size + 1 : 0) < 0
 		       ? fail(x, "set_mempolicy", "")
 		       : 0;
 }

@@ -45,11 +45,12 @@ static char *scan_lines(char *text, uint32_t uid, const char **home)
 /* The image's file may be a FIFO, a device or without end: regular, non-blocking, limited. */
 static int open_passwd(void)
 {
-	struct open_how how = { .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-				.resolve = RESOLVE_NO_MAGICLINKS };
-	int fd = sys_openat2(AT_FDCWD, "/etc/passwd", &how);
+	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = open_below(root, "etc/passwd", O_RDONLY | O_NONBLOCK | O_NOCTTY,
+			    RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 	struct stat node;
 
+	close(root);
 	if (fd >= 0 && (fstat(fd, &node) < 0 || !S_ISREG(node.st_mode))) {
 		close(fd);
 		return -1;
@@ -95,6 +96,17 @@ int run_home(struct executor *x, struct op_home *op)
 	set_home(x, home ? home : "/");
 	if (fd >= 0)
 		close(fd);
+	return 0;
+}
+
+int run_listen_pid(struct executor *x, struct op_listen_pid *op)
+{
+	struct text entry = text_in(x->listen_pid, sizeof(x->listen_pid));
+
+	(void)op;
+	text_add(&entry, "LISTEN_PID=");
+	text_add_number(&entry, (uint32_t)getpid(), 10);
+	x->has_listen_pid = true;
 	return 0;
 }
 
@@ -198,7 +210,7 @@ int run_wait_start(struct executor *x, struct op_wait_start *op)
 {
 	(void)op;
 	for (;;) {
-		int starter = accept4(x->gate_fd, NULL, NULL, SOCK_CLOEXEC);
+		int starter = accept4(x->init_fd, NULL, NULL, SOCK_CLOEXEC);
 		struct message order;
 		ssize_t size;
 
@@ -222,25 +234,32 @@ int run_wait_start(struct executor *x, struct op_wait_start *op)
 
 /*
  * So that the end without a failure report is known to be success.  A starter that was
- * killed meanwhile has given its order all the same.
+ * killed meanwhile has given its order all the same; but who has killed an `exec` takes it for
+ * failed, and nobody would ever end its program.
  */
 void announce_exec(struct executor *x)
 {
-	if (!x->announced)
-		(void)send_short(x, x->report_fd, MESSAGE_EXEC, 0, -1);
+	if (!x->announced && send_short(x, x->report_fd, MESSAGE_EXEC, 0, -1) < 0 && x->joined)
+		_exit(1);
 	x->announced = true;
 }
 
 int run_exec(struct executor *x, struct op_exec *op)
 {
+	char **end;
+
 	errno = EINVAL;
 	if (op->args.count == 0)
 		return fail(x, "execve", "");
 	if (apply_late_limits(x) < 0)
 		return -1;
 	announce_exec(x);
+	/* The list has room for two more. */
+	end = op->env.items + op->env.count;
 	if (x->has_home)
-		op->env.items[op->env.count] = x->home; /* the list has room for one more */
+		*end++ = x->home;
+	if (x->has_listen_pid)
+		*end++ = x->listen_pid;
 	execve(x->has_program ? x->program : op->args.items[0], op->args.items, op->env.items);
 	return fail(x, "execve", op->args.items[0]);
 }

@@ -1,6 +1,7 @@
 /* Leaving the host's filesystem for the container's. */
 #include "executor.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "kernel.h"
@@ -21,7 +22,7 @@ int run_pivot_root(struct executor *x, struct op_pivot_root *op)
 		return fail(x, "fchdir", "old root");
 	close(old_root);
 	/* It must not carry the unmount to the host. */
-	if (sys_mount(NULL, ".", MS_SLAVE | MS_REC) < 0)
+	if (sys_mount(NULL, ".", NULL, MS_SLAVE | MS_REC, NULL) < 0)
 		return fail(x, "mount", "old root");
 	if (sys_umount(".", MNT_DETACH) < 0)
 		return fail(x, "umount", "old root");
@@ -31,19 +32,52 @@ int run_pivot_root(struct executor *x, struct op_pivot_root *op)
 	return 0;
 }
 
-int run_move_root(struct executor *x, struct op_move_root *op)
+/* Makes the working directory the root. */
+static int enter_by_chroot(struct executor *x)
 {
-	(void)op;
-	if (fchdir(x->root_fd) < 0)
-		return fail(x, "fchdir", "root");
-	if (sys_move_mount(x->root_fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return fail(x, "move_mount", "/");
 	if (chroot(".") < 0)
 		return fail(x, "chroot", "root");
 	if (chdir("/") < 0)
 		return fail(x, "chdir", "/");
 	x->entered = true;
 	return 0;
+}
+
+/* In a user namespace mounts of the host are locked; nothing of them is to be seen even so. */
+static int hide_kernel_mount(struct executor *x, const char *path)
+{
+	int fd, result;
+
+	if (sys_umount(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0 || errno == ENOENT)
+		return 0;
+	fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : fail(x, "open", path);
+	result = cover_directory(x, fd, path, "");
+	close(fd);
+	return result;
+}
+
+/* The old root stays below the new one: from there procfs would give the host's away. */
+int run_move_root(struct executor *x, struct op_move_root *op)
+{
+	for (uint32_t i = 0; i < op->uncovered.count; i++)
+		if (hide_kernel_mount(x, op->uncovered.items[i]) < 0)
+			return -1;
+	if (fchdir(x->root_fd) < 0)
+		return fail(x, "fchdir", "root");
+	if (sys_mount(".", "/", NULL, MS_MOVE, NULL) < 0)
+		return fail(x, "mount", "/");
+	return enter_by_chroot(x);
+}
+
+/* In the mount namespace of others there is nothing to leave and nothing to unmount. */
+int run_chroot(struct executor *x, struct op_chroot *op)
+{
+	(void)op;
+	if (fchdir(x->root_fd) < 0)
+		return fail(x, "fchdir", "root");
+	return enter_by_chroot(x);
 }
 
 static void close_kept(int *fd)
@@ -59,7 +93,7 @@ int run_close_host(struct executor *x, struct op_close_host *op)
 	close_kept(&x->proc_fd);
 	close_kept(&x->null_fd);
 	close_kept(&x->root_fd);
-	for (int i = 0; i < SLOTS; i++)
+	for (unsigned int i = 0; i < SLOTS; i++)
 		close_kept(&x->slots[i]);
 	return 0;
 }

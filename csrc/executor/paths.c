@@ -2,9 +2,9 @@
  * Paths of the container.
  *
  * The root filesystem is hostile: each component may be a symbolic link that points to the
- * host, and another container may exchange it at any moment.  openat2(2) resolves in the
- * root's descriptor; where something is missing, it is made component by component, each
- * opened without following links.
+ * host, and another container may exchange it at any moment.  walk.c resolves in the root's
+ * descriptor; where something is missing, it is made component by component, each opened
+ * without following links.
  */
 #include "executor.h"
 
@@ -14,28 +14,26 @@
 #include <unistd.h>
 
 #include "kernel.h"
-
-#define LINK_LIMIT 40
-#define RACE_RETRIES 1000
+#include "walk.h"
 
 static int open_how(struct executor *x, const char *path, int flags, uint64_t resolve)
 {
-	struct open_how how = {
-		.flags = (uint64_t)(uint32_t)(flags | O_CLOEXEC),
-		.resolve = resolve | RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	int fd, tries = 0;
-
-	/* EAGAIN: a rename anywhere on the host raced with ".."; the kernel asks to try again. */
-	do {
-		fd = sys_openat2(x->root_fd, path, &how);
-	} while (fd < 0 && (errno == EAGAIN || errno == EINTR) && ++tries < RACE_RETRIES);
-	return fd;
+	return open_below(x->root_fd, path, flags,
+			  resolve | RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 }
 
 int open_inside(struct executor *x, const char *path, int flags)
 {
 	return open_how(x, path, flags, 0);
+}
+
+bool is_there(struct executor *x, const char *path)
+{
+	int fd = open_inside(x, path, O_PATH);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 int open_real_directory(struct executor *x, const char *path)
@@ -51,118 +49,9 @@ int open_real_directory(struct executor *x, const char *path)
 	return open_how(x, path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
 }
 
-int open_no_link(int parent, const char *name)
-{
-	int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	struct stat node;
-
-	if (fd >= 0 && (fstat(fd, &node) < 0 || S_ISLNK(node.st_mode))) {
-		close(fd);
-		errno = ELOOP;
-		return -1;
-	}
-	return fd;
-}
-
-/* A path on its way: `done` is free of links, `rest` is still to be walked. */
-struct walk {
-	char done[PATH_MAX];
-	char rest[PATH_MAX];
-	int links;
-};
-
-static int walk_start(struct walk *w, const char *path)
-{
-	w->done[0] = '\0';
-	w->links = 0;
-	if (strlen(path) >= sizeof(w->rest)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	strcpy(w->rest, path);
-	return 0;
-}
-
-/* 1: the next component was taken off `rest`; 0: there is none; -1: it is too long. */
-static int walk_next(struct walk *w, char name[NAME_MAX + 1])
-{
-	char *at = w->rest;
-	size_t length;
-
-	for (;;) {
-		at += strspn(at, "/");
-		length = strcspn(at, "/");
-		if (length == 0)
-			return 0;
-		if (length > NAME_MAX) {
-			errno = ENAMETOOLONG;
-			return -1;
-		}
-		memcpy(name, at, length);
-		name[length] = '\0';
-		at += length;
-		if (strcmp(name, ".") == 0)
-			continue;
-		if (strcmp(name, "..") != 0)
-			break;
-		/* ".." at the root stays there, as in every root. */
-		char *slash = strrchr(w->done, '/');
-
-		if (slash)
-			*slash = '\0';
-	}
-	memmove(w->rest, at, strlen(at) + 1);
-	return 1;
-}
-
 static int walk_parent(struct executor *x, const struct walk *w)
 {
 	return open_how(x, w->done[0] ? w->done : "/", O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
-}
-
-static int walk_enter(struct walk *w, const char *name)
-{
-	size_t length = strlen(w->done);
-
-	if (length + 1 + strlen(name) >= sizeof(w->done)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	w->done[length] = '/';
-	strcpy(w->done + length + 1, name);
-	return 0;
-}
-
-/* Put a link's text in front of what is left; an absolute one starts at the root again. */
-static int walk_link(struct walk *w, const char *text, size_t length)
-{
-	size_t left = strlen(w->rest);
-
-	if (++w->links > LINK_LIMIT) {
-		errno = ELOOP;
-		return -1;
-	}
-	if (length + 1 + left >= sizeof(w->rest)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	memmove(w->rest + length + 1, w->rest, left + 1);
-	memcpy(w->rest, text, length);
-	w->rest[length] = '/';
-	if (text[0] == '/')
-		w->done[0] = '\0';
-	return 0;
-}
-
-/* 1: `name` is a link and was followed; 0: it is something else or nothing; -1: error. */
-static int walk_follow(struct walk *w, int parent, const char *name)
-{
-	char text[PATH_MAX];
-	ssize_t length = readlinkat(parent, name, text, sizeof(text));
-
-	if (length < 0) /* the kernel calls everything invalid that is no link */
-		return errno == ENOENT || errno == EINVAL ? 0 : -1;
-	return walk_link(w, text, (size_t)length) < 0 ? -1 : 1;
 }
 
 /* Follow `name` or make it a directory, and stand behind it. */
@@ -228,7 +117,7 @@ static int walk_make_file(struct walk *w, int parent, const char *name, int *mad
 	*made = openat(parent, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	/* Another container with the same root was faster. */
 	if (*made < 0 && errno == EEXIST)
-		*made = open_no_link(parent, name);
+		*made = open_no_link(parent, name, 0);
 	return *made < 0 ? -1 : 1;
 }
 

@@ -9,16 +9,23 @@
 #define STAGE_CGROUP 0x2u /* the host puts the process into its cgroups */
 #define STAGE_HOOKS 0x3u /* mounts are done; the host runs prestart and createRuntime */
 #define STAGE_READY 0x4u /* all is built; the host writes the state down */
+#define STAGE_NETWORK 0x5u /* the host moves network devices into the namespace */
+#define STAGE_DONE 0x6u /* further mounts are made; the host ends the executor */
 #define MESSAGE_GO 0x1u /* host: go on */
 #define MESSAGE_STAGE 0x2u /* executor: a stage is reached */
 #define MESSAGE_INIT_PID 0x3u /* executor: the init process exists */
 #define MESSAGE_CONSOLE 0x4u /* executor: the terminal's master is attached */
 #define MESSAGE_EXEC 0x5u /* executor: the next system call is execve */
 #define MESSAGE_FAILURE 0x6u /* executor: an operation failed */
+#define MESSAGE_LISTENER 0x7u /* executor: the filter's listener is attached */
 #define NO_SLOT 0xffffffffu /* no slot */
+#define SLOTS 0x100u /* how many slots there are */
 #define MOUNT_REAL_DIRECTORY 0x1u /* the target must be a real directory */
 #define MOUNT_INHERIT_MODE 0x2u /* a tmpfs takes the mode of what it covers */
 #define MOUNT_COPY_UP 0x4u /* a tmpfs takes a copy of what it covers */
+#define MOUNT_OR_BIND 0x8u /* not permitted: the host's /proc or /sys is bound instead */
+#define CONSOLE_BIND 0x1u /* the terminal is mounted at /dev/console */
+#define CONSOLE_CONTROL 0x2u /* it becomes the controlling terminal */
 
 enum plan_op {
 	OP_OPEN_NAMESPACE = 1,
@@ -27,48 +34,56 @@ enum plan_op {
 	OP_SYNC = 4,
 	OP_BECOME_ROOT = 5,
 	OP_CLONE_INIT = 6,
-	OP_WRITE_PROC = 7,
-	OP_KEYRING = 8,
-	OP_PROPAGATION = 9,
-	OP_OPEN_TREE = 10,
-	OP_ROOT = 11,
-	OP_MOUNT = 12,
-	OP_BIND = 13,
-	OP_SET_ATTRIBUTES = 14,
-	OP_RECONFIGURE = 15,
-	OP_MKDIR = 16,
-	OP_DEVICE = 17,
-	OP_SYMLINK = 18,
-	OP_CONSOLE = 19,
-	OP_MASK = 20,
-	OP_READONLY = 21,
-	OP_HOOK = 22,
-	OP_PIVOT_ROOT = 23,
-	OP_MOVE_ROOT = 24,
-	OP_HOSTNAME = 25,
-	OP_DOMAINNAME = 26,
-	OP_LOOPBACK = 27,
-	OP_RLIMIT = 28,
-	OP_PERSONALITY = 29,
-	OP_IO_PRIORITY = 30,
-	OP_SCHEDULER = 31,
-	OP_MEMORY_POLICY = 32,
-	OP_CHDIR = 33,
-	OP_STDIO_OWNER = 34,
-	OP_BOUNDING = 35,
-	OP_USER = 36,
-	OP_CAPABILITIES = 37,
-	OP_NO_NEW_PRIVS = 38,
-	OP_UMASK = 39,
-	OP_CLOSE_HOST = 40,
-	OP_HOME = 41,
-	OP_FIND_EXECUTABLE = 42,
-	OP_WAIT_START = 43,
-	OP_SECCOMP = 44,
-	OP_EXEC = 45,
+	OP_JOIN_PROCESS = 7,
+	OP_CLONE_PROCESS = 8,
+	OP_WRITE_PROC = 9,
+	OP_KEYRING = 10,
+	OP_PROPAGATION = 11,
+	OP_ID_MAP = 12,
+	OP_OPEN_TREE = 13,
+	OP_ROOT = 14,
+	OP_SHARED_ROOT = 15,
+	OP_MOUNT = 16,
+	OP_BIND = 17,
+	OP_UNMOUNT = 18,
+	OP_SET_ATTRIBUTES = 19,
+	OP_RECONFIGURE = 20,
+	OP_MKDIR = 21,
+	OP_DEVICE = 22,
+	OP_SYMLINK = 23,
+	OP_CONSOLE = 24,
+	OP_MASK = 25,
+	OP_READONLY = 26,
+	OP_HOOK = 27,
+	OP_PIVOT_ROOT = 28,
+	OP_MOVE_ROOT = 29,
+	OP_CHROOT = 30,
+	OP_HOSTNAME = 31,
+	OP_DOMAINNAME = 32,
+	OP_LOOPBACK = 33,
+	OP_RLIMIT = 34,
+	OP_PERSONALITY = 35,
+	OP_AFFINITY = 36,
+	OP_IO_PRIORITY = 37,
+	OP_SCHEDULER = 38,
+	OP_MEMORY_POLICY = 39,
+	OP_CHDIR = 40,
+	OP_STDIO_OWNER = 41,
+	OP_BOUNDING = 42,
+	OP_USER = 43,
+	OP_CAPABILITIES = 44,
+	OP_NO_NEW_PRIVS = 45,
+	OP_UMASK = 46,
+	OP_CLOSE_HOST = 47,
+	OP_HOME = 48,
+	OP_LISTEN_PID = 49,
+	OP_FIND_EXECUTABLE = 50,
+	OP_WAIT_START = 51,
+	OP_SECCOMP = 52,
+	OP_EXEC = 53,
 };
 
-#define PLAN_OP_LAST 45u
+#define PLAN_OP_LAST 53u
 
 /* open a namespace file of the host and keep it under a slot */
 struct op_open_namespace {
@@ -135,6 +150,28 @@ static inline bool read_clone_init(struct plan_reader *r, struct op_clone_init *
 	return plan_u32(r, &op->flags);
 }
 
+/* enter namespaces of the container's first process, and its root */
+struct op_join_process {
+	uint32_t flags;
+	uint32_t root_of;
+};
+
+static inline bool read_join_process(struct plan_reader *r, struct op_join_process *op)
+{
+	return plan_u32(r, &op->flags) &&
+	       plan_u32(r, &op->root_of);
+}
+
+/* fork into the joined pid namespace and leave; the child goes on */
+struct op_clone_process {
+	uint32_t terminal;
+};
+
+static inline bool read_clone_process(struct plan_reader *r, struct op_clone_process *op)
+{
+	return plan_u32(r, &op->terminal);
+}
+
 /* write a file of the host's verified procfs */
 struct op_write_proc {
 	const char *path;
@@ -167,18 +204,36 @@ static inline bool read_propagation(struct plan_reader *r, struct op_propagation
 	return plan_u32(r, &op->flags);
 }
 
+/* make a user namespace that only holds id maps and keep it under a slot */
+struct op_id_map {
+	uint32_t slot;
+	const char *uid_map;
+	const char *gid_map;
+};
+
+static inline bool read_id_map(struct plan_reader *r, struct op_id_map *op)
+{
+	return plan_u32(r, &op->slot) &&
+	       plan_str(r, &op->uid_map) &&
+	       plan_str(r, &op->gid_map);
+}
+
 /* copy a mount tree of the host, detached, and keep it under a slot */
 struct op_open_tree {
 	uint32_t slot;
 	const char *source;
 	uint32_t recursive;
+	uint32_t id_map;
+	uint32_t id_map_recursive;
 };
 
 static inline bool read_open_tree(struct plan_reader *r, struct op_open_tree *op)
 {
 	return plan_u32(r, &op->slot) &&
 	       plan_str(r, &op->source) &&
-	       plan_u32(r, &op->recursive);
+	       plan_u32(r, &op->recursive) &&
+	       plan_u32(r, &op->id_map) &&
+	       plan_u32(r, &op->id_map_recursive);
 }
 
 /* bind the root filesystem onto itself and resolve every target inside it from now on */
@@ -187,6 +242,16 @@ struct op_root {
 };
 
 static inline bool read_root(struct plan_reader *r, struct op_root *op)
+{
+	return plan_str(r, &op->source);
+}
+
+/* resolve every target inside a directory that nothing is mounted on */
+struct op_shared_root {
+	const char *source;
+};
+
+static inline bool read_shared_root(struct plan_reader *r, struct op_shared_root *op)
 {
 	return plan_str(r, &op->source);
 }
@@ -200,6 +265,8 @@ struct op_mount {
 	uint64_t attributes;
 	uint32_t propagation;
 	uint32_t flags;
+	uint32_t id_map;
+	const char *label;
 };
 
 static inline bool read_mount(struct plan_reader *r, struct op_mount *op)
@@ -210,7 +277,9 @@ static inline bool read_mount(struct plan_reader *r, struct op_mount *op)
 	       plan_strs(r, &op->options) &&
 	       plan_u64(r, &op->attributes) &&
 	       plan_u32(r, &op->propagation) &&
-	       plan_u32(r, &op->flags);
+	       plan_u32(r, &op->flags) &&
+	       plan_u32(r, &op->id_map) &&
+	       plan_str(r, &op->label);
 }
 
 /* mount a path of the host on a target, created if missing */
@@ -225,6 +294,8 @@ struct op_bind {
 	uint64_t clear_recursive;
 	uint32_t propagation;
 	uint32_t flags;
+	uint32_t id_map;
+	uint32_t id_map_recursive;
 };
 
 static inline bool read_bind(struct plan_reader *r, struct op_bind *op)
@@ -238,7 +309,19 @@ static inline bool read_bind(struct plan_reader *r, struct op_bind *op)
 	       plan_u64(r, &op->set_recursive) &&
 	       plan_u64(r, &op->clear_recursive) &&
 	       plan_u32(r, &op->propagation) &&
-	       plan_u32(r, &op->flags);
+	       plan_u32(r, &op->flags) &&
+	       plan_u32(r, &op->id_map) &&
+	       plan_u32(r, &op->id_map_recursive);
+}
+
+/* unmount what is mounted at a target */
+struct op_unmount {
+	const char *target;
+};
+
+static inline bool read_unmount(struct plan_reader *r, struct op_unmount *op)
+{
+	return plan_str(r, &op->target);
 }
 
 /* change the attributes of the mount at a target */
@@ -326,23 +409,27 @@ struct op_console {
 	uint32_t rows;
 	uint32_t columns;
 	uint32_t uid;
+	uint32_t flags;
 };
 
 static inline bool read_console(struct plan_reader *r, struct op_console *op)
 {
 	return plan_u32(r, &op->rows) &&
 	       plan_u32(r, &op->columns) &&
-	       plan_u32(r, &op->uid);
+	       plan_u32(r, &op->uid) &&
+	       plan_u32(r, &op->flags);
 }
 
 /* make a path unreadable; a missing one is left out */
 struct op_mask {
 	const char *target;
+	const char *context;
 };
 
 static inline bool read_mask(struct plan_reader *r, struct op_mask *op)
 {
-	return plan_str(r, &op->target);
+	return plan_str(r, &op->target) &&
+	       plan_str(r, &op->context);
 }
 
 /* make a path and the mounts below it read-only; a missing one is left out */
@@ -388,10 +475,20 @@ static inline bool read_pivot_root(struct plan_reader *r, struct op_pivot_root *
 
 /* the same by moving the mount and chroot, for a root in the initramfs */
 struct op_move_root {
-	char none;
+	struct plan_strs uncovered;
 };
 
 static inline bool read_move_root(struct plan_reader *r, struct op_move_root *op)
+{
+	return plan_strs(r, &op->uncovered);
+}
+
+/* make the directory of shared_root the process's root */
+struct op_chroot {
+	char none;
+};
+
+static inline bool read_chroot(struct plan_reader *r, struct op_chroot *op)
 {
 	op->none = 0;
 	return r->ok;
@@ -452,6 +549,16 @@ static inline bool read_personality(struct plan_reader *r, struct op_personality
 	return plan_u32(r, &op->domain);
 }
 
+/* run on these CPUs only */
+struct op_affinity {
+	struct plan_bytes cpus;
+};
+
+static inline bool read_affinity(struct plan_reader *r, struct op_affinity *op)
+{
+	return plan_bytes(r, &op->cpus);
+}
+
 /* set the I/O priority of the process group */
 struct op_io_priority {
 	uint32_t value;
@@ -487,13 +594,13 @@ static inline bool read_scheduler(struct plan_reader *r, struct op_scheduler *op
 /* set the NUMA memory policy */
 struct op_memory_policy {
 	uint32_t mode;
-	uint64_t nodes;
+	struct plan_bytes nodes;
 };
 
 static inline bool read_memory_policy(struct plan_reader *r, struct op_memory_policy *op)
 {
 	return plan_u32(r, &op->mode) &&
-	       plan_u64(r, &op->nodes);
+	       plan_bytes(r, &op->nodes);
 }
 
 /* change the working directory, which must lie inside the root */
@@ -508,7 +615,7 @@ static inline bool read_chdir(struct plan_reader *r, struct op_chdir *op)
 	       plan_u32(r, &op->optional);
 }
 
-/* give the standard streams to the user, except /dev/null */
+/* give the standard streams to the user, but for devices and files open for reading alone */
 struct op_stdio_owner {
 	uint32_t uid;
 };
@@ -602,6 +709,17 @@ static inline bool read_home(struct plan_reader *r, struct op_home *op)
 	return plan_u32(r, &op->uid);
 }
 
+/* add LISTEN_PID, the pid as the program sees it, to the environment */
+struct op_listen_pid {
+	char none;
+};
+
+static inline bool read_listen_pid(struct plan_reader *r, struct op_listen_pid *op)
+{
+	op->none = 0;
+	return r->ok;
+}
+
 /* look the program up as execvp would, as the user */
 struct op_find_executable {
 	const char *file;
@@ -657,13 +775,18 @@ static inline bool read_exec(struct plan_reader *r, struct op_exec *op)
 	X(OP_SYNC, sync) \
 	X(OP_BECOME_ROOT, become_root) \
 	X(OP_CLONE_INIT, clone_init) \
+	X(OP_JOIN_PROCESS, join_process) \
+	X(OP_CLONE_PROCESS, clone_process) \
 	X(OP_WRITE_PROC, write_proc) \
 	X(OP_KEYRING, keyring) \
 	X(OP_PROPAGATION, propagation) \
+	X(OP_ID_MAP, id_map) \
 	X(OP_OPEN_TREE, open_tree) \
 	X(OP_ROOT, root) \
+	X(OP_SHARED_ROOT, shared_root) \
 	X(OP_MOUNT, mount) \
 	X(OP_BIND, bind) \
+	X(OP_UNMOUNT, unmount) \
 	X(OP_SET_ATTRIBUTES, set_attributes) \
 	X(OP_RECONFIGURE, reconfigure) \
 	X(OP_MKDIR, mkdir) \
@@ -675,11 +798,13 @@ static inline bool read_exec(struct plan_reader *r, struct op_exec *op)
 	X(OP_HOOK, hook) \
 	X(OP_PIVOT_ROOT, pivot_root) \
 	X(OP_MOVE_ROOT, move_root) \
+	X(OP_CHROOT, chroot) \
 	X(OP_HOSTNAME, hostname) \
 	X(OP_DOMAINNAME, domainname) \
 	X(OP_LOOPBACK, loopback) \
 	X(OP_RLIMIT, rlimit) \
 	X(OP_PERSONALITY, personality) \
+	X(OP_AFFINITY, affinity) \
 	X(OP_IO_PRIORITY, io_priority) \
 	X(OP_SCHEDULER, scheduler) \
 	X(OP_MEMORY_POLICY, memory_policy) \
@@ -692,6 +817,7 @@ static inline bool read_exec(struct plan_reader *r, struct op_exec *op)
 	X(OP_UMASK, umask) \
 	X(OP_CLOSE_HOST, close_host) \
 	X(OP_HOME, home) \
+	X(OP_LISTEN_PID, listen_pid) \
 	X(OP_FIND_EXECUTABLE, find_executable) \
 	X(OP_WAIT_START, wait_start) \
 	X(OP_SECCOMP, seccomp) \

@@ -80,12 +80,12 @@ bool plan_strs(struct plan_reader *r, struct plan_strs *value)
 	value->count = 0;
 	if (!plan_u32(r, &count))
 		return false;
-	if ((uint64_t)count + 2 > r->arena_size - r->arena_used) {
+	if ((uint64_t)count + 3 > r->arena_size - r->arena_used) {
 		r->ok = false;
 		return false;
 	}
 	value->items = r->arena + r->arena_used;
-	r->arena_used += (size_t)count + 2;
+	r->arena_used += (size_t)count + 3;
 	for (uint32_t i = 0; i < count; i++) {
 		const char *item;
 
@@ -95,6 +95,7 @@ bool plan_strs(struct plan_reader *r, struct plan_strs *value)
 	}
 	value->items[count] = NULL;
 	value->items[count + 1] = NULL;
+	value->items[count + 2] = NULL;
 	value->count = count;
 	return true;
 }

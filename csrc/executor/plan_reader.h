@@ -16,7 +16,7 @@ struct plan_bytes {
 	uint32_t size;
 };
 
-/* `items` ends with a null pointer and has room for one more behind the strings. */
+/* `items` ends with a null pointer and has room for two more behind the strings. */
 struct plan_strs {
 	char **items;
 	uint32_t count;

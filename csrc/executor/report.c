@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 static void copy(char *to, size_t size, const char *from)
 {
@@ -64,4 +65,17 @@ void report_failure(struct executor *x)
 	x->failure.kind = MESSAGE_FAILURE;
 	x->failure.value = x->step;
 	(void)send_message(x->report_fd, &x->failure, sizeof(x->failure), -1);
+}
+
+/* Without an answer the runtime is gone and with it the container that was to be. */
+void await_go(int fd)
+{
+	struct message answer;
+	ssize_t size;
+
+	do {
+		size = recv(fd, &answer, sizeof(answer), 0);
+	} while (size < 0 && errno == EINTR);
+	if (size < (ssize_t)MESSAGE_SHORT || answer.kind != MESSAGE_GO)
+		_exit(1);
 }

@@ -23,6 +23,7 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static int last_error;
@@ -145,6 +146,7 @@ DEFINE(int, pipe2, (int ends[2], int flags), SYS_pipe2, ends, flags)
 DEFINE(ssize_t, read, (int fd, void *to, size_t size), SYS_read, fd, to, size)
 DEFINE(ssize_t, write, (int fd, const void *from, size_t size), SYS_write, fd, from, size)
 DEFINE(ssize_t, pread, (int fd, void *to, size_t size, off_t at), SYS_pread64, fd, to, size, at)
+DEFINE(int, ftruncate, (int fd, off_t size), SYS_ftruncate, fd, size)
 DEFINE(off_t, lseek, (int fd, off_t to, int whence), SYS_lseek, fd, to, whence)
 DEFINE(ssize_t, sendfile, (int to, int from, off_t *at, size_t size), SYS_sendfile, to, from, at,
        size)
@@ -175,6 +177,8 @@ DEFINE(int, mkdirat, (int directory, const char *path, mode_t mode), SYS_mkdirat
        mode)
 DEFINE(mode_t, umask, (mode_t mask), SYS_umask, mask)
 DEFINE(int, chdir, (const char *path), SYS_chdir, path)
+DEFINE(int, fsetxattr, (int fd, const char *name, const void *value, size_t size, int flags),
+       SYS_fsetxattr, fd, name, value, size, flags)
 DEFINE(int, fchdir, (int fd), SYS_fchdir, fd)
 DEFINE(int, chroot, (const char *path), SYS_chroot, path)
 
@@ -206,6 +210,8 @@ dev_t gnu_dev_makedev(unsigned int major, unsigned int minor)
 
 /* sockets */
 DEFINE(int, socket, (int domain, int type, int protocol), SYS_socket, domain, type, protocol)
+DEFINE(int, socketpair, (int domain, int type, int protocol, int ends[2]), SYS_socketpair, domain,
+       type, protocol, ends)
 DEFINE(int, accept4, (int fd, struct sockaddr *address, socklen_t *size, int flags), SYS_accept4,
        fd, address, size, flags)
 DEFINE(ssize_t, recv, (int fd, void *to, size_t size, int flags), SYS_recvfrom, fd, to, size, flags)

@@ -13,7 +13,7 @@ from ociruntime.linux import S_IFDIR, S_IFMT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ociruntime.cgroups.setting import Setting
 
@@ -54,7 +54,7 @@ def is_directory(path: str) -> bool:
         return False
 
 
-def apply(found: list[Setting], directories: Mapping[str, str]) -> None:
+def apply(found: Sequence[Setting], directories: Mapping[str, str]) -> None:
     """Write all settings in order; ``directories`` maps a controller to its directory.
 
     Coupled ones that the kernel refuses are tried again after the others of their kind, as
@@ -89,12 +89,12 @@ def _apply_group(group: list[Setting], directory: str) -> None:
 
 def _write_setting(setting: Setting, directory: str) -> None:
     if setting.floor:
-        _check_floor(setting, directory)
+        check_floor(setting, directory)
     for file, value in setting.files:
         path = f"{directory}/{file}"
         try:
             first = read(path).split()[0] + " " if setting.keep_first else ""
-            for line in value.splitlines() or [value]:
+            for line in value.splitlines() or ["\n"]:  # without a byte nothing is written
                 write(path, first + line)
         except FileNotFoundError:
             continue
@@ -107,10 +107,13 @@ def _write_setting(setting: Setting, directory: str) -> None:
     raise ConfigError(setting.where, f"the kernel has no control file {names}")
 
 
-def _check_floor(setting: Setting, directory: str) -> None:
+def check_floor(setting: Setting, directory: str) -> None:
     """checkBeforeUpdate: a limit below what is used would make the kernel kill somebody."""
     value = setting.files[0][1]
-    usage = int(read(f"{directory}/{setting.floor}"))
+    try:
+        usage = int(read(f"{directory}/{setting.floor}"))
+    except OSError as error:
+        raise failure(f"{setting.where}: read {directory}/{setting.floor}", error) from None
     if value.isdigit() and int(value) < usage:
         raise ConfigError(setting.where, f"{value} is below the current usage of {usage} bytes")
 
@@ -192,6 +195,11 @@ _HINTS: tuple[tuple[str, tuple[int, ...], str | Callable[[str], str]], ...] = (
 def in_user_namespace() -> bool:
     """By the namespace itself: a nested one may have a map that looks like the first one's."""
     return posix.stat("/proc/self/ns/user").st_ino != _FIRST_USER_NAMESPACE
+
+
+def may_set_device_rules() -> bool:
+    """Only the first user namespace's root may; for others cgroups/delegation.py has judged."""
+    return posix.geteuid() == 0 and not in_user_namespace()
 
 
 def gone(error: OSError) -> bool:

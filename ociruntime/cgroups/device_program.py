@@ -10,7 +10,7 @@ import errno
 import posix
 from struct import pack, pack_into, unpack_from
 
-from ociruntime.cgroups.control_files import in_user_namespace
+from ociruntime.cgroups.control_files import may_set_device_rules
 from ociruntime.cgroups.devices import EVERY_ACCESS, DevicePolicy, DeviceRule
 from ociruntime.errors import HostError
 
@@ -103,7 +103,7 @@ def install(program: bytes, directory: str) -> None:
         for number in former:
             _detach(cgroup, number)
     except OSError as error:
-        if error.errno == errno.EPERM and in_user_namespace():
+        if error.errno == errno.EPERM and not may_set_device_rules():
             return
         hint = "loading needs CAP_BPF or CAP_SYS_ADMIN" if error.errno == errno.EPERM else ""
         raise HostError(f"set the device rules of {directory} by eBPF", error, hint) from None

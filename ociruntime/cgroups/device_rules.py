@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import posix
 
-from ociruntime.cgroups.control_files import failure, in_user_namespace
+from ociruntime.cgroups.control_files import failure, may_set_device_rules
 from ociruntime.cgroups.devices import lines_v1, policy
 from ociruntime.errors import ConfigError, HostError
 
@@ -20,15 +20,15 @@ class DeviceRules:
 
     ``directory_v1`` is the container's directory in the devices hierarchy and
     ``directory_v2`` that in the unified one, each empty where the host has none.  ``directory``
-    is the one that gets the rules.
+    is the one that gets the rules; ``policy`` is what they say.
     """
 
-    __slots__ = ("_lines", "_program", "directory")
+    __slots__ = ("_lines", "_program", "directory", "policy")
 
     def __init__(
         self, entries: Sequence[dict[str, Any]], where: str, directory_v1: str, directory_v2: str
     ) -> None:
-        wanted = policy(entries, where)
+        self.policy = wanted = policy(entries, where)
         self.directory = directory_v1 or directory_v2
         self._lines: list[tuple[str, str, str]] = []
         self._program = b""
@@ -38,7 +38,7 @@ class DeviceRules:
             from ociruntime.cgroups.device_program import assemble
 
             self._program = assemble(wanted)
-        elif entries:
+        elif entries and may_set_device_rules():
             raise ConfigError(where, "the host has no device cgroup")
 
     def install(self) -> None:
@@ -62,7 +62,7 @@ def _write_lists(directory: str, lines: list[tuple[str, str, str]]) -> None:
                     )
                 posix.write(lists[file], line.encode())
             except OSError as error:
-                if error.errno == errno.EPERM and in_user_namespace():
+                if error.errno == errno.EPERM and not may_set_device_rules():
                     return  # the kernel lets only the first namespace's root touch the lists
                 raise _explain(directory, file, line, where, error) from None
     finally:

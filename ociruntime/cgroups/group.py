@@ -23,7 +23,7 @@ from ociruntime.errors import ConfigError, HostError, RuntimeFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any, Self
 
     from ociruntime.cgroups.device_rules import DeviceRules
@@ -36,24 +36,20 @@ _NO_RESOURCES: dict[str, Any] = {}
 class Cgroup:
     """``path`` is the same below every mount point; ``placements`` has one per hierarchy."""
 
-    __slots__ = ("_precedent", "_where", "path", "placements")
+    __slots__ = ("_precedent", "_where", "first_pid", "path", "placements", "shown")
 
     def __init__(self, path: str, placements: list[Placement], where: str = "") -> None:
         self.path = path
         self.placements = placements
+        self.first_pid = 0  # once there is one: a systemd scope is made around a process
         self._where = where
         self._precedent: Mapping[str, Any] | None = None  # resources that create() has seen
+        self.shown: tuple[tuple[str, str], ...] | None = None  # by visible(), if not its own
 
     @classmethod
-    def plan(
-        cls,
-        layout: Layout,
-        cgroups_path: str | None,
-        container_id: str,
-        systemd: bool = False,
-    ) -> Self:
+    def plan(cls, layout: Layout, cgroups_path: str | None, container_id: str) -> Self:
         """Pure: the paths that the container will have.  Raises ConfigError."""
-        path = paths.resolve(cgroups_path, container_id, systemd)
+        path = paths.resolve(cgroups_path, container_id)
         where = paths.WHERE if cgroups_path else ""
         return cls(path, [Placement(each, path) for each in layout.hierarchies], where)
 
@@ -80,6 +76,18 @@ class Cgroup:
         return any(each.adopted for each in self.placements)
 
     @property
+    def unit(self) -> str:
+        """Name of the systemd unit that it is (systemd_group.py), else empty."""
+        return ""
+
+    @property
+    def born_inside(self) -> bool:
+        """Whether the first process can be cloned into it; else it is moved there."""
+        return bool(self.placements) and all(
+            each.hierarchy.version == 2 for each in self.placements
+        )
+
+    @property
     def paths(self) -> dict[str, str]:
         """Mount point of each hierarchy -> the container's directory in it."""
         return {each.hierarchy.mountpoint: each.directory for each in self.placements}
@@ -87,6 +95,10 @@ class Cgroup:
     def hierarchies(self) -> tuple[tuple[str, str], ...]:
         """(what names the hierarchy in v1 mount options, the container's directory) each."""
         return tuple((each.hierarchy.option, each.directory) for each in self.placements)
+
+    def visible(self) -> tuple[tuple[str, str], ...]:
+        """What mounts of cgroup file systems show in the container, as :meth:`hierarchies`."""
+        return self.hierarchies() if self.shown is None else self.shown
 
     def settings(
         self, resources: Mapping[str, Any] | None, where: str = "linux.resources"
@@ -119,16 +131,7 @@ class Cgroup:
         found = self.settings(resources, where)
         devices = self._device_rules(resources, where)
         try:
-            self._make(found, rootless)
-            self._enable(found)
-            cpuset = self._of("cpuset")
-            if cpuset is not None and cpuset.hierarchy.version == 1:
-                cpuset.inherit_cpuset()
-                precedent = [each for each in found if each.controller == "cpuset"]
-                control_files.apply(precedent, self._directories())
-            # One that may not be written is no loss: whoever may not do that makes no devices.
-            if devices.directory in self.paths.values():
-                devices.install()
+            self._build(found, devices, rootless)
         except BaseException:
             try:
                 self.remove()
@@ -137,10 +140,22 @@ class Cgroup:
             raise
         self._precedent = resources
 
+    def _build(self, found: list[Setting], devices: DeviceRules, rootless: bool) -> None:
+        self._make(found, rootless)
+        self._enable(found)
+        cpuset = self._of("cpuset")
+        if cpuset is not None and cpuset.hierarchy.version == 1:
+            cpuset.inherit_cpuset()
+            precedent = [each for each in found if each.controller == "cpuset"]
+            control_files.apply(precedent, self.directories())
+        # One that may not be written is no loss: whoever may not do that makes no devices.
+        if devices.directory in self.paths.values():
+            devices.install()
+
     def _make(self, found: list[Setting], rootless: bool) -> None:
         for each in list(self.placements):
             try:
-                each.make(self._where)
+                self._place(each)
             except HostError as error:
                 if not rootless or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                     raise
@@ -148,6 +163,9 @@ class Cgroup:
                 if any(name in needed for name in (*each.hierarchy.controllers, "")):
                     raise
                 self.placements.remove(each)
+
+    def _place(self, placement: Placement) -> None:
+        placement.make(self._where)
 
     def open_v2(self) -> int:
         """A descriptor of the v2 directory for CLONE_INTO_CGROUP, or -1.  Raises HostError."""
@@ -179,20 +197,20 @@ class Cgroup:
                 raise control_files.failure(action, error, _attach_hint(error)) from None
 
     def apply(self, resources: Mapping[str, Any] | None, where: str = "linux.resources") -> None:
-        """Set the limits; memory comes last.  Also for an update of a running container.
+        """Set the limits of a new container; memory comes last.
 
         What :meth:`create` has set from the same resources is not written again.  Raises
         ConfigError and HostError.
         """
-        resources = resources or _NO_RESOURCES
         found = self.settings(resources, where)
         if self._precedent is resources:
             found = [
                 each for each in found if not (each.controller == "cpuset" and each.version == 1)
             ]
-        elif resources.get("devices"):
-            self._device_rules(resources, where).install()
-        control_files.apply(found, self._directories())
+        control_files.apply(found, self.directories())
+
+    def tell(self, settings: Sequence[Setting]) -> None:
+        """Let know of settings, before they are written, who else writes such files: nobody."""
 
     def processes(self) -> list[int]:
         """All members, those of cgroups below included, in ascending order."""
@@ -227,6 +245,11 @@ class Cgroup:
         except OSError as error:
             if not control_files.gone(error):
                 raise control_files.failure(f"freeze {directory}", error) from None
+
+    @property
+    def freezable(self) -> bool:
+        """Whether there is a freezer that is the container's alone."""
+        return self._freezer() is not None
 
     def frozen(self) -> bool:
         """True while paused, or on the way there; False without a freezer or a directory."""
@@ -274,16 +297,10 @@ class Cgroup:
 
     def oom_killed(self) -> bool:
         """True if the kernel has killed a member for want of memory."""
-        from ociruntime.cgroups import freezer
+        from ociruntime.cgroups.oom import oom_kills
 
         memory = self._of("memory")
-        if memory is None:
-            return False
-        file = "memory.oom_control" if memory.hierarchy.version == 1 else "memory.events"
-        try:
-            return freezer.event(memory.directory, "oom_kill", file) > 0
-        except OSError:
-            return False
+        return memory is not None and oom_kills(memory.directory, memory.hierarchy.version) > 0
 
     def _of(self, controller: str) -> Placement | None:
         return _with_controller(self.placements, controller)
@@ -298,7 +315,8 @@ class Cgroup:
         own = self._own()
         return _with_controller(own, "freezer") or _with_version_2(own)
 
-    def _directories(self) -> dict[str, str]:
+    def directories(self) -> dict[str, str]:
+        """Controller -> the container's directory; ``""`` for the v2 one."""
         found = {}
         for each in self.placements:
             for controller in each.hierarchy.controllers:
@@ -371,6 +389,8 @@ def _attach_beside(directory: str, path: str, pid: int, beside: int) -> bool:
 def _attach_hint(error: OSError) -> str:
     if error.errno == errno.EBUSY:
         return "a cgroup whose controllers are passed on to children takes no processes itself"
+    if error.errno == errno.EACCES:
+        return "an ordinary user moves processes only within the cgroup that is delegated to him"
     if error.errno == errno.ENOSPC:
         return "its cpuset is empty"
     if error.errno == errno.ESRCH:

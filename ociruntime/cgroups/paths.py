@@ -14,19 +14,11 @@ WHERE = "linux.cgroupsPath"
 _LONGEST_NAME = 255
 
 
-def resolve(cgroups_path: str | None, container_id: str, systemd: bool = False) -> str:
+def resolve(cgroups_path: str | None, container_id: str) -> str:
     """The container's path in every hierarchy: ``/a/b``, normalized, never ``/``.
 
-    ``systemd`` says that the systemd driver was asked for.  Raises ConfigError.
+    Raises ConfigError.
     """
-    if systemd:
-        if cgroups_path and not is_systemd_form(cgroups_path):
-            raise ConfigError(WHERE, f'"{cgroups_path}" is not of the form slice:prefix:name')
-        raise ConfigError(
-            WHERE if cgroups_path else "",
-            "the systemd cgroup driver is not available yet",
-            "use the cgroupfs driver: leave out --systemd-cgroup and give a path such as /NAME",
-        )
     if not cgroups_path:
         return "/" + container_id
     if "\0" in cgroups_path or "\n" in cgroups_path:

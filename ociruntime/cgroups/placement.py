@@ -215,6 +215,12 @@ def _enabling_hint(error: OSError) -> str:
         return "the controller is not delegated to this cgroup"
     if error.errno == errno.EOPNOTSUPP:
         return "the cgroup is threaded, and the controller is not"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return (
+            "the controller is not delegated to this user: in systemd, Delegate=cpu cpuset io"
+            " memory pids of user@.service (systemctl edit user@.service) does so from the next"
+            " login on"
+        )
     return ""
 
 
@@ -224,6 +230,8 @@ def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
         hint = "cgroup.max.descendants or cgroup.max.depth of a parent is reached"
     elif error.errno == errno.ENOSPC:
         hint = "the kernel has no room for another cgroup in this hierarchy"
+    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        hint = "--rootless=true does without cgroups that cannot be made"
     prefix = f"{where}: " if where else ""
     return failure(f"{prefix}create cgroup {directory}", error, hint)
 

@@ -3,7 +3,8 @@
 runc takes one dash or two for a long name and a value for a boolean; crun takes bundled
 shorts (``-it``), a path glued to its short (``-b/dir``) and unique abbreviations.  Callers
 use some of each (go-runc sends ``-no-subreaper``), so all of it is understood.  Options may
-stand before or after the arguments; ``--`` ends them.  The last one of a repeated option wins.
+stand before or after the arguments; ``--`` ends them.  Of a repeated option the last one wins,
+unless it makes a list.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ _FALSE = ("0", "f", "F", "false", "False", "FALSE")
 class Arguments:
     """What was given: option name -> value, one table a kind; and the arguments in order."""
 
-    __slots__ = ("flags", "numbers", "positional", "texts")
+    __slots__ = ("flags", "lists", "numbers", "positional", "texts")
 
     def __init__(self) -> None:
         self.flags: dict[str, bool] = {}
         self.numbers: dict[str, int] = {}
         self.texts: dict[str, str] = {}
+        self.lists: dict[str, list[str]] = {}
         self.positional: list[str] = []
 
     def flag(self, name: str) -> bool:
@@ -37,6 +39,9 @@ class Arguments:
 
     def text(self, name: str, default: str = "") -> str:
         return self.texts.get(name, default)
+
+    def list(self, name: str) -> list[str]:
+        return self.lists.get(name, [])
 
 
 def parse(
@@ -166,6 +171,8 @@ def _store(option: Option, value: str, arguments: Arguments) -> None:
         arguments.numbers[name] = int(value)
     elif kind == "choice" and value not in accepted.split("|"):
         raise UsageError(f'invalid {name}: "{value}"', accepted.replace("|", " or "))
+    elif kind == "list":
+        arguments.lists.setdefault(name, []).append(value)
     else:
         arguments.texts[name] = value
 

@@ -13,44 +13,62 @@ if TYPE_CHECKING:
     from ociruntime.runtime.options import Context
 
 
-def container_options(
-    context: Context, arguments: Arguments, container_id: str, *, detach: bool
-) -> CreateOptions:
+def container_options(arguments: Arguments, container_id: str, *, detach: bool) -> CreateOptions:
     """The options, with every path taken from the caller's working directory on.
 
     ``--config`` counts from the bundle, as with crun.  Raises UsageError, HostError.
     """
-    if context.cgroup_manager == "disabled":
-        raise UsageError("--cgroup-manager disabled is not supported yet")
-    preserve_fds = arguments.number("preserve-fds")
-    if preserve_fds < 0:
-        raise UsageError(f"--preserve-fds {preserve_fds}: a count cannot be negative")
     bundle = bundle_path(arguments)
     return CreateOptions(
         container_id,
         bundle,
         _below(bundle, arguments.text("config")),
-        _path(arguments, "console-socket"),
-        _path(arguments, "pid-file"),
+        caller_path(arguments, "console-socket"),
+        caller_path(arguments, "pid-file"),
         arguments.flag("no-pivot"),
         arguments.flag("no-new-keyring"),
-        preserve_fds,
+        descriptor_count(arguments),
         detach,
         arguments.flag("keep"),
         arguments.flag("no-subreaper"),
+        caller_path(arguments, "pidfd-socket"),
     )
+
+
+def open_timeline(context: Context, arguments: Arguments, command: str) -> None:
+    """Begin the one that ``--timeline`` asks for.  Raises UsageError, HostError."""
+    path = caller_path(arguments, "timeline")
+    if not path:
+        return
+    if not path.endswith((".svg", ".json")):
+        raise UsageError(f"--timeline {path}: the name must end with .svg or .json")
+    from ociruntime.runtime.timeline import Timeline
+
+    context.timeline = Timeline(path, command)
 
 
 def bundle_path(arguments: Arguments) -> str:
     """The absolute path of ``--bundle``, by default the working directory."""
-    return _path(arguments, "bundle") or _working_directory()
+    return caller_path(arguments, "bundle") or _working_directory()
 
 
-def _path(arguments: Arguments, name: str) -> str:
+def descriptor_count(arguments: Arguments) -> int:
+    """The value of ``--preserve-fds``.  Raises UsageError."""
+    count = arguments.number("preserve-fds")
+    if count < 0:
+        raise UsageError(f"--preserve-fds {count}: a count cannot be negative")
+    return count
+
+
+def caller_path(arguments: Arguments, name: str) -> str:
+    """The path that an option names, from the caller's working directory on; or ""."""
     path = arguments.text(name)
-    if not path or path.startswith("/"):
-        return path
-    return _below(_working_directory(), path)
+    return absolute(path) if path else ""
+
+
+def absolute(path: str) -> str:
+    """The path from the caller's working directory on."""
+    return path if path.startswith("/") else _below(_working_directory(), path)
 
 
 def _below(directory: str, path: str) -> str:

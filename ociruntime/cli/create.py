@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.container_options import container_options
+from ociruntime.cli.container_options import container_options, open_timeline
 from ociruntime.runtime.create import create
 from ociruntime.runtime.options import make_root
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def run(context: Context, arguments: Arguments) -> int:
     """Create the container; silent."""
-    options = container_options(context, arguments, arguments.positional[0], detach=True)
+    open_timeline(context, arguments, "ociruntime create " + arguments.positional[0])
+    options = container_options(arguments, arguments.positional[0], detach=True)
     make_root(context)
     create(context, options)
     return 0

@@ -12,5 +12,11 @@ if TYPE_CHECKING:
 
 def run(context: Context, arguments: Arguments) -> int:
     """Delete the container; silent."""
-    delete(context, arguments.positional[0], arguments.flag("force"))
+    container_id, force = arguments.positional[0], arguments.flag("force")
+    if not arguments.flag("regex"):
+        delete(context, container_id, force)
+        return 0
+    from ociruntime.runtime.matching import for_each_match
+
+    for_each_match(context, container_id, lambda match: delete(context, match, force))
     return 0

@@ -14,4 +14,4 @@ if TYPE_CHECKING:
 
 def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
     """Print the features as JSON; nothing on standard error, some readers merge the two."""
-    return write(dump(features(), 2) + "\n")
+    return write(dump(features(arguments.text("criu")), 2) + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ociruntime.cli.manual import GROUPS
 from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
 
 TYPE_CHECKING = False
@@ -10,44 +11,42 @@ if TYPE_CHECKING:
 
 _INDENT = 31
 
+ID_FORMAT = "ID is the container's name: letters, digits and _ + - ."
+
 _EXAMPLE = """\
 A first container, from a directory with a root filesystem in ./rootfs:
-  ociruntime spec
-  ociruntime plan
-  ociruntime run first
+  ociruntime spec; ociruntime plan; ociruntime run first
 """
 
 
 def general_help() -> str:
     """The answer to ``--help`` without a command."""
     width = max(len(command[0]) for command in COMMANDS)
-    commands = [f"  {command[0]:{width}}  {command[4]}" for command in COMMANDS]
-    return "\n".join(
-        [
-            "usage: ociruntime [OPTION]... COMMAND [ARGUMENT]...",
-            "",
-            "Runs containers as the OCI runtime specification describes them.",
-            "",
-            "commands:",
-            *commands,
-            "",
-            "options:",
-            *_option_lines(GLOBAL_OPTIONS),
-            "",
-            _EXAMPLE,
-        ]
-    )
+    summaries = {command[0]: command[4] for command in COMMANDS}
+    lines = [
+        "usage: ociruntime [OPTION]... COMMAND [ARGUMENT]...",
+        "",
+        "Runs containers as the OCI runtime specification describes them.",
+        "",
+    ]
+    for group, names in GROUPS:
+        lines += [f"{group}:", *(f"  {name:{width}}  {summaries[name]}" for name in names)]
+    return "\n".join([*lines, "", "options:", *_option_lines(GLOBAL_OPTIONS), "", _EXAMPLE])
 
 
 def command_help(name: str) -> str:
     """The answer to ``NAME --help``."""
     command = next(command for command in COMMANDS if command[0] == name)
     _, synopsis, _, _, summary, options, details = command
-    lines = [_usage(command), "", summary[0].upper() + summary[1:] + "."]
+    lines = [
+        "usage: " + " ".join(usage_words(command)).rstrip(),
+        "",
+        summary[0].upper() + summary[1:] + ".",
+    ]
     if details:
         lines += ["", details]
     if synopsis and synopsis.startswith("ID"):
-        lines += ["", "ID is the container's name: letters, digits and _ + - ."]
+        lines += ["", ID_FORMAT]
     shown = _option_lines(options)
     if shown:
         lines += ["", "options:", *shown]
@@ -55,14 +54,12 @@ def command_help(name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _usage(command: Command) -> str:
-    name, synopsis, _, _, _, options, _ = command
-    parts = ["usage: ociruntime", name]
-    if any(option[4] for option in options):
-        parts.append("[OPTION]...")
-    if synopsis:
-        parts.append(synopsis)
-    return " ".join(parts)
+def usage_words(command: Command) -> tuple[str, str]:
+    """``ociruntime NAME``, and what may follow."""
+    parts = [command[1]] if command[1] else []
+    if any(option[4] for option in command[5]):
+        parts.insert(0, "[OPTION]...")
+    return f"ociruntime {command[0]}", " ".join(parts)
 
 
 def _option_lines(options: tuple[Option, ...]) -> list[str]:

@@ -1,7 +1,7 @@
 """From the command line to an exit status: the one place where errors end.
 
-Exit status: 0; 1 for any failure; 3 for an unknown command; 130 when interrupted; what
-the program returned for ``run``.
+Exit status: 0; 1 for any failure, 255 for one of ``exec``; 3 for an unknown command; 130 when
+interrupted; what the program returned for ``run`` and ``exec``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.cli.args import Arguments, parse
-from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
+from ociruntime.cli.options import ANY, COMMANDS, GLOBAL_OPTIONS
 from ociruntime.errors import InternalError, RuntimeFailure, UsageError
 from ociruntime.log import Log
 
@@ -54,7 +54,7 @@ def _run(argv: list[str], arguments: Arguments) -> int:
         return _show("help", "")
     command = _find(name)
     # Global options are also understood behind the command.
-    parse(argv[at + 1 :], (command[5], GLOBAL_OPTIONS), arguments)
+    _parse_command(argv[at + 1 :], command, arguments)
     if _wants_help(arguments):
         return _show("help", name)
     if arguments.flag("version"):
@@ -66,6 +66,13 @@ def _run(argv: list[str], arguments: Arguments) -> int:
     status: int = module.run(context, arguments)
     context.log.flush()
     return status
+
+
+def _parse_command(argv: list[str], command: Command, arguments: Arguments) -> None:
+    """Of a command that takes another program's words, options among these are not ours."""
+    mixed = command[3] != ANY
+    at = parse(argv, (command[5], GLOBAL_OPTIONS), arguments, mixed=mixed)
+    arguments.positional += argv[at:]
 
 
 def _find(name: str) -> Command:

@@ -23,7 +23,7 @@ def run(context: Context, arguments: Arguments) -> int:
         arguments.texts["bundle"] = arguments.positional[0]
     container_id = arguments.text("id", "plan")
     check_id(container_id)
-    options = container_options(context, arguments, container_id, detach=True)
+    options = container_options(arguments, container_id, detach=True)
     host, compiled = plan(context, options)
     if arguments.text("format") == "json":
         from ociruntime.spec.json_text import dump

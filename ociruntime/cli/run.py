@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.container_options import container_options
+from ociruntime.cli.container_options import container_options, open_timeline
 from ociruntime.runtime.options import make_root
 from ociruntime.runtime.run import run as run_container
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 def run(context: Context, arguments: Arguments) -> int:
     """Run the container; the exit status is its program's, or 0 with ``--detach``."""
     detach = arguments.flag("detach")
-    options = container_options(context, arguments, arguments.positional[0], detach=detach)
+    open_timeline(context, arguments, "ociruntime run " + arguments.positional[0])
+    options = container_options(arguments, arguments.positional[0], detach=detach)
     make_root(context)
     return run_container(context, options)

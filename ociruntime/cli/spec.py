@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.cli.container_options import bundle_path
+from ociruntime.cli.container_options import bundle_path, caller_path
 from ociruntime.errors import HostError, RuntimeFailure
 from ociruntime.spec.default import default_config
 from ociruntime.spec.json_text import dump
@@ -16,18 +16,22 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
-    """Write config.json into the bundle; silent."""
+    """Write config.json into the bundle, or another file; silent."""
     config = default_config(arguments.flag("rootless"), posix.geteuid(), posix.getegid())
-    write_new(bundle_path(arguments) + "/config.json", dump(config, 4) + "\n")
+    text = dump(config, 4) + "\n"
+    if file := caller_path(arguments, "file"):
+        write(file, text, posix.O_TRUNC)
+    else:
+        write(bundle_path(arguments) + "/config.json", text, posix.O_EXCL)
     return 0
 
 
-def write_new(path: str, text: str) -> None:
-    """Write a file that must not be there yet, and remove it if that fails half-way.
+def write(path: str, text: str, how: int) -> None:
+    """Write a file: with O_EXCL it must not be there yet, with O_TRUNC it may.
 
-    Raises RuntimeFailure, HostError.
+    A new one is removed if that fails half-way.  Raises RuntimeFailure, HostError.
     """
-    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC
+    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOCTTY | how
     try:
         fd = posix.open(path, flags, 0o666)
     except FileExistsError:
@@ -39,7 +43,8 @@ def write_new(path: str, text: str) -> None:
         while data:
             data = data[posix.write(fd, data) :]
     except OSError as error:
-        posix.unlink(path)
+        if how == posix.O_EXCL:
+            posix.unlink(path)
         raise HostError(f"write {path}", error) from None
     finally:
         posix.close(fd)

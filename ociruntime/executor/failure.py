@@ -24,6 +24,7 @@ EPERM = 1
 ENOENT = 2
 E2BIG = 7
 ENOEXEC = 8
+EAGAIN = 11
 ENOMEM = 12
 EACCES = 13
 EBUSY = 16
@@ -36,25 +37,46 @@ ENOSPC = 28
 ENAMETOOLONG = 36
 ENOSYS = 38
 ELOOP = 40
+ESTALE = 116
 EDQUOT = 122
 
 # (operation or system call, errno) -> what to do.
 HINTS: dict[tuple[str, int], str] = {
     ("fsopen", ENODEV): "the kernel knows no filesystem of this type",
-    ("fsopen", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids its mount API",
-    ("fsconfig", ENAMETOOLONG): "the kernel takes at most 255 bytes as an option's value",
+    ("open_tree", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids its mount"
+    " API, without which nothing can be mounted in a joined mount namespace",
+    ("mount_setattr", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids"
+    " mount_setattr, without which the mounts below cannot be changed",
+    ("mount_setattr", EPERM): "a user namespace cannot clear what a mount of the host has: ro,"
+    " nosuid, nodev, noexec",
+    ("fsconfig", ENAMETOOLONG): "in a joined mount namespace an option has at most 255 bytes",
+    ("mount", ENAMETOOLONG): "the kernel takes at most 4095 bytes of options in all",
     ("mount", EBUSY): "the filesystem is mounted already in a way that cannot be shared",
     ("mount", ENOTDIR): "a part of the destination is not a directory",
     ("mount", ELOOP): "the destination is, or leads over, a symbolic link that is not followed",
+    ("mount_setattr id map", EINVAL): "the filesystem, or one below it with ridmap, does not take"
+    " id maps on this kernel, or has one already",
+    ("mount_setattr id map", EPERM): "mapping ids needs CAP_SYS_ADMIN in the user namespace that"
+    " the filesystem was mounted in, and no id map on it already",
+    ("mount_setattr id map", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids"
+    " mount_setattr",
+    ("id_map", ENOSPC): "a limit is reached: /proc/sys/user/max_user_namespaces",
+    ("id_map", EPERM): "mapping ids needs CAP_SETUID and CAP_SETGID on the host",
+    ("unmount", EINVAL): "nothing is mounted there, or the kernel keeps it in place because it came"
+    " from another user namespace",
     ("bind", EISDIR): "source and destination must both be directories or both be files",
     ("bind", ENOTDIR): "source and destination must both be directories or both be files",
     ("bind", ELOOP): "the destination leads over a symbolic link that is not followed",
     ("root", EINVAL): "the root filesystem holds mounts that a user namespace may not copy",
+    ("verify", ESTALE): "another mount is there than the one that was made: something exchanges"
+    " a part of the path while the container is made",
     ("pivot_root", EINVAL): "a root in an initramfs needs --no-pivot",
     ("device", EEXIST): "the root filesystem holds another file there",
     ("device", EPERM): "making device nodes needs CAP_MKNOD; a user namespace cannot",
     ("rlimit", EPERM): "raising a hard limit needs CAP_SYS_RESOURCE on the host",
     ("rlimit", EINVAL): "the soft limit must not be above the hard one",
+    ("setgroups", EPERM): "process.user.additionalGids cannot be set where setgroups(2) is given up"
+    " (/proc/PID/setgroups): in a user namespace that maps nothing but an ordinary user's group",
     ("user", EINVAL): "the user namespace does not map this uid or gid",
     (
         "keyring",
@@ -62,11 +84,18 @@ HINTS: dict[tuple[str, int], str] = {
     ): "the quota in /proc/sys/kernel/keys is used up; or pass --no-new-keyring",
     ("join_namespace", EINVAL): "the file is a namespace of another type",
     ("join_namespace", EPERM): "joining needs CAP_SYS_ADMIN in the namespace's user namespace",
+    ("join_process", EPERM): "joining a container needs the privileges of who made it",
+    ("affinity", EINVAL): "none of these CPUs is there, or in the container's cpuset",
+    ("clone_process", EAGAIN): "a limit is reached: linux.resources.pids or a process limit",
     ("unshare", ENOSPC): "a limit is reached: /proc/sys/user/max_*_namespaces",
     ("unshare", EPERM): "the host does not allow it: /proc/sys/user, or a security module",
     ("seccomp", EINVAL): "the kernel refuses the filter or one of linux.seccomp.flags",
-    ("scheduler", EPERM): "this policy needs CAP_SYS_NICE",
+    ("seccomp", EBUSY): "a filter around us has an agent already, and there can be only one",
+    ("scheduler", EPERM): "this policy needs CAP_SYS_NICE, and a real-time one run time in its"
+    " cgroup on v1 (linux.resources.cpu.realtimeRuntime)",
     ("scheduler", EINVAL): "the kernel does not take this combination of policy and values",
+    ("memory_policy", EINVAL): "none of the nodes is there and allowed, or the kernel does not know"
+    " the mode",
     ("hostname", EINVAL): "a host name has at most 64 bytes",
     ("domainname", EINVAL): "a domain name has at most 64 bytes",
     ("write_proc", ENOENT): "the kernel has no such file",
@@ -76,7 +105,8 @@ HINTS: dict[tuple[str, int], str] = {
 
 MOUNT_PERMISSIONS = {
     "proc": "a user namespace may mount proc only with a pid namespace of its own, and only"
-    " where nothing is mounted over parts of the outer /proc",
+    " where nothing is mounted over parts of the outer /proc: inside a container its engine must"
+    " leave that free (podman: --security-opt unmask=ALL, docker: systempaths=unconfined)",
     "sysfs": "a user namespace may mount sysfs only with a network namespace of its own",
     "mqueue": "a user namespace may mount mqueue only with an ipc namespace of its own",
     "cgroup": "a user namespace may mount cgroups only with a cgroup namespace of its own",
@@ -120,10 +150,15 @@ def _strerror(errno: int) -> str:
 
 def _mount(operation: Operation, message: Message) -> StepError | None:
     fstype = str(field(operation, "fstype"))
-    if message.error == EPERM and fstype in MOUNT_PERMISSIONS:
-        text = f"{describe(operation)}: {_strerror(EPERM)}"
-        return StepError(f"{operation.where}: {text}", MOUNT_PERMISSIONS[fstype], EPERM)
-    return None
+    hint = ""
+    if message.error == EPERM:
+        hint = MOUNT_PERMISSIONS.get(fstype, "")
+    elif message.error == EINVAL and message.argument.startswith(("uid=", "gid=")):
+        hint = f"{message.argument} is not mapped in the container's user namespace"
+    if not hint:
+        return None
+    text = f"{operation.where}: {describe(operation)}: {_kernel(message)}"
+    return StepError(text, hint, message.error)
 
 
 def _bind(operation: Operation, message: Message) -> StepError | None:
@@ -133,6 +168,14 @@ def _bind(operation: Operation, message: Message) -> StepError | None:
             errno=ENOENT,
         )
     return None
+
+
+def _write_proc(operation: Operation, message: Message) -> StepError | None:
+    if message.error != EACCES or field(operation, "path") != "self/oom_score_adj":
+        return None
+    text = f"{operation.where}: {describe(operation)}: {_kernel(message)}"
+    hint = "to lower it below the caller's takes CAP_SYS_RESOURCE on the host; to raise it, nothing"
+    return StepError(text, hint, EACCES)
 
 
 def _find(operation: Operation, message: Message) -> StepError:
@@ -204,4 +247,5 @@ SPEAKERS: dict[str, Callable[[Operation, Message], RuntimeFailure | None]] = {
     "exec": _exec,
     "hook": _hook,
     "seccomp": _seccomp,
+    "write_proc": _write_proc,
 }

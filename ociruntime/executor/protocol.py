@@ -20,6 +20,8 @@ kind in the state directory.  Each message is one packet.
                                         |
     start                               |  accept on the gate
       | ---- connect, GO ------------>  |  startContainer hooks, seccomp
+      | <--- LISTENER + descriptor ---  |  only with SCMP_ACT_NOTIFY
+      | ---- GO (the agent has it) -->  |
       | <--- EXEC --------------------  |
       | <--- end of file -------------  |  execve closed the descriptor
 

@@ -19,6 +19,9 @@ else:
     import _socket
 
 
+OWN_STREAMS = (0, 1, 2)
+
+
 class Executor:
     """A started executor: ``channel`` speaks with it; ``pid`` and ``pidfd`` are those of the
     process that becomes the container's first (of its parent until INIT_PID says otherwise).
@@ -33,7 +36,14 @@ class Executor:
         self.channel = channel
 
     def became(self, pid: int) -> None:
-        """The first process was born from the started one.  Raises HostError."""
+        """The first process was born from the started one.  Raises HostError.
+
+        It is our child (CLONE_PARENT); whatever else has that number is none of ours to end.
+        """
+        try:
+            posix.waitid(posix.P_PID, pid, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT)
+        except OSError as error:
+            raise HostError(f"take over the first process {pid}", error) from None
         self.reap()
         posix.close(self.pidfd)
         self.pid = pid
@@ -49,6 +59,16 @@ class Executor:
         except OSError:
             pass  # reaped before
 
+    def discard(self) -> None:
+        """End it and let go of it."""
+        self.kill()
+        self.close()
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.channel.close()
+        posix.close(self.pidfd)
+
     def kill(self) -> None:
         """End it, whatever it does, and wait for that."""
         try:
@@ -58,39 +78,47 @@ class Executor:
         self.reap()
 
 
-def spawn(plan: Plan, gate: _socket.socket, cgroup_fd: int) -> Executor:
+def spawn(
+    plan: Plan,
+    init_fd: int,
+    cgroup_fd: int,
+    times_fd: int = -1,
+    streams: tuple[int, int, int] = OWN_STREAMS,
+) -> Executor:
     """Start the executor on ``plan``, in the v2 cgroup ``cgroup_fd`` (-1: where we are).
 
-    Raises HostError.
+    ``init_fd`` is the start gate of a first process to be, or a pidfd of one to join;
+    ``streams`` are to be its descriptors 0, 1 and 2.  In the file ``times_fd``, if there is one,
+    it notes when it began (nanoseconds of CLOCK_REALTIME), and when each operation.  Raises
+    HostError.
     """
     executor_fd = sealed_executor()
     try:
         plan_fd = plan_file(encode(plan))
         try:
-            return _start(plan, executor_fd, plan_fd, gate, cgroup_fd)
+            return _start(
+                plan,
+                {
+                    "executor_fd": executor_fd,
+                    "plan_fd": plan_fd,
+                    "init_fd": init_fd,
+                    "cgroup_fd": cgroup_fd,
+                    "times_fd": times_fd,
+                    "streams": streams,
+                    "clone_flags": plan.clone_flags,
+                },
+            )
         finally:
             posix.close(plan_fd)
     finally:
         posix.close(executor_fd)
 
 
-def _start(
-    plan: Plan, executor_fd: int, plan_fd: int, gate: _socket.socket, cgroup_fd: int
-) -> Executor:
+def _start(plan: Plan, settings: dict[str, object]) -> Executor:
     from ociruntime._shim import ffi, lib
 
     ours, theirs = _pair()
-    request = ffi.new(
-        "struct oci_spawn *",
-        {
-            "executor_fd": executor_fd,
-            "plan_fd": plan_fd,
-            "sync_fd": theirs.fileno(),
-            "gate_fd": gate.fileno(),
-            "cgroup_fd": cgroup_fd,
-            "clone_flags": plan.clone_flags,
-        },
-    )
+    request = ffi.new("struct oci_spawn *", {**settings, "sync_fd": theirs.fileno()})
     result = lib.oci_spawn(request)
     theirs.close()
     if result < 0:
@@ -107,7 +135,8 @@ def _pair() -> tuple[_socket.socket, _socket.socket]:
 
 
 REFUSALS: dict[int, str] = {
-    1: "new namespaces need root, or a user namespace",
+    1: 'new namespaces need root, or {"type": "user"} in linux.namespaces with mappings of ids:'
+    " ociruntime spec --rootless writes such a configuration",
     11: "a limit on processes is reached: pids.max of the cgroup, or RLIMIT_NPROC",
     16: "the cgroup cannot take processes: it has controllers enabled for its children",
     22: "the kernel lacks one of the namespaces that linux.namespaces asks for",

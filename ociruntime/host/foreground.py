@@ -5,12 +5,13 @@ from __future__ import annotations
 import posix
 import select
 
-from ociruntime.errors import InternalError
+from ociruntime.errors import HostError, InternalError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
 
+    from ociruntime.host.notify_socket import NotifyRelay
     from ociruntime.host.relay import Relay
 else:
     import _signal
@@ -76,21 +77,36 @@ class CaughtSignals:
         posix.close(self._write)
 
 
+def open_relay(master: int) -> Relay | None:
+    """Between our terminal and the container's, if it has one (``master`` is not -1)."""
+    if master < 0:
+        return None
+    from ociruntime.host.relay import Relay
+    from ociruntime.host.terminal import find_terminal
+
+    return Relay(master, find_terminal())
+
+
 def wait_foreground(
-    pidfd: int, pid: int, relay: Relay | None = None, signals: CaughtSignals | None = None
+    pidfd: int,
+    pid: int,
+    relay: Relay | None = None,
+    signals: CaughtSignals | None = None,
+    notifying: NotifyRelay | None = None,
 ) -> int:
     """Forward signals to the container's first process until it ends; its exit status.
 
     A process killed by signal n counts as 128+n.  It must be a child of this process; other
     children, which come to a subreaper, are reaped on the way.  ``relay`` is begun here, and
     closed with the terminal restored, whatever happens.  ``signals`` stay caught, so that a late
-    one does not interrupt what the caller has still to clear away.
+    one does not interrupt what the caller has still to clear away.  ``notifying`` tells a service
+    manager what the container says to it.
     """
     caught = signals or CaughtSignals()
     try:
         if relay is not None:
             relay.begin()
-        status = _wait(pidfd, pid, relay, caught)
+        status = _wait(pidfd, pid, relay, caught, notifying)
         if relay is not None:
             relay.finish()
     finally:
@@ -101,11 +117,19 @@ def wait_foreground(
     return 128 + posix.WTERMSIG(status) if posix.WIFSIGNALED(status) else posix.WEXITSTATUS(status)
 
 
-def _wait(pidfd: int, pid: int, relay: Relay | None, signals: CaughtSignals) -> int:
+def _wait(
+    pidfd: int,
+    pid: int,
+    relay: Relay | None,
+    signals: CaughtSignals,
+    notifying: NotifyRelay | None,
+) -> int:
     """Wait status of the process."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     poll.register(signals.fd, select.POLLIN)
+    if notifying is not None:
+        poll.register(notifying.fileno(), select.POLLIN)
     status: int | None = None
     while status is None:
         numbers = signals.take()
@@ -123,9 +147,18 @@ def _wait(pidfd: int, pid: int, relay: Relay | None, signals: CaughtSignals) -> 
                     raise InternalError(f"process {pid} has ended but is not a child to wait for")
             elif fd == signals.fd:
                 signals.clear_wakeup()
+            elif notifying is not None and fd == notifying.fileno():
+                _notify(notifying)
             elif relay is not None:
                 relay.handle(fd, events)
     return status
+
+
+def _notify(notifying: NotifyRelay) -> None:
+    try:
+        notifying.forward()
+    except HostError:
+        pass  # a manager that does not listen any more is no reason to leave the container
 
 
 def _react(number: int, pidfd: int, relay: Relay | None) -> None:

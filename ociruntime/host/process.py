@@ -28,13 +28,18 @@ def start_time(pid: int) -> int:
 
     A zombie has ended: only its parent has not looked yet.
     """
+    state, started = _state_and_start(pid)
+    return 0 if state in DEAD_STATES else started
+
+
+def _state_and_start(pid: int) -> tuple[bytes, int]:
     try:
         stat = read_file(f"/proc/{pid}/stat")
     except OSError:
-        return 0
+        return b"X", 0
     # The name may hold spaces and parentheses; behind its last ")" there are only numbers.
     fields = stat[stat.rfind(b")") + 2 :].split()
-    return 0 if fields[0] in DEAD_STATES else int(fields[19])
+    return fields[0], int(fields[19])
 
 
 def is_alive(pid: int, started: int) -> bool:
@@ -52,6 +57,20 @@ def open_process(pid: int, started: int) -> int:
         raise HostError(f"open the process {pid}", error) from None
     # Looked at after opening: from here on the descriptor cannot mean another process.
     if not is_alive(pid, started):
+        posix.close(fd)
+        return -1
+    return fd
+
+
+def open_child(pid: int, started: int) -> int:
+    """As ``open_process``, but one that has ended and waits for its parent counts."""
+    try:
+        fd = posix.pidfd_open(pid)
+    except ProcessLookupError:
+        return -1
+    except OSError as error:
+        raise HostError(f"open the process {pid}", error) from None
+    if _state_and_start(pid)[1] != started:
         posix.close(fd)
         return -1
     return fd
@@ -82,6 +101,12 @@ def send_signal(pidfd: int, number: int, pid: int) -> bool:
     return True
 
 
+def end_on_signals() -> None:
+    """SIGTERM and SIGHUP end us as SIGINT does: by an exception, everything undone in order."""
+    _signal.signal(_signal.SIGTERM, _signal.default_int_handler)
+    _signal.signal(_signal.SIGHUP, _signal.default_int_handler)
+
+
 def become_subreaper() -> None:
     """Take in the processes that our children leave behind, instead of pid 1.
 
@@ -92,10 +117,24 @@ def become_subreaper() -> None:
     lib.oci_prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def await_end(pidfd: int, seconds: float) -> bool:
+def await_end(pidfd: int, seconds: float | None) -> bool:
     """Wait until the process has ended; False if it still runs after ``seconds``."""
     from select import POLLIN, poll
 
     poller = poll()
     poller.register(pidfd, POLLIN)
-    return bool(poller.poll(int(seconds * 1000)))
+    return bool(poller.poll(None if seconds is None else int(seconds * 1000)))
+
+
+def end_status(pidfd: int) -> int | None:
+    """The exit status of a process that has ended, 128+n if signal n ended it; reaps it.
+
+    None if it is no child of ours, or somebody has been told before.
+    """
+    try:
+        found = posix.waitid(posix.P_PIDFD, pidfd, posix.WEXITED | posix.WNOHANG)
+    except ChildProcessError:
+        return None
+    if found is None:
+        return None
+    return found.si_status if found.si_code == posix.CLD_EXITED else 128 + found.si_status

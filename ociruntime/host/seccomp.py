@@ -17,6 +17,7 @@ from ociruntime.linux import (
     SECCOMP_FILTER_FLAGS,
     SECCOMP_RET_ERRNO,
     SECCOMP_RET_TRACE,
+    SECCOMP_RET_USER_NOTIF,
 )
 
 TYPE_CHECKING = False
@@ -68,11 +69,13 @@ OPERATORS: dict[str, int] = {
 }
 
 EPERM = 1
+EDOM = 33
 ENOSYS = 38
 # The highest data each action can carry: the kernel cuts an errno at MAX_ERRNO.
 DATA_LIMITS = {SECCOMP_RET_ERRNO: 4095, SECCOMP_RET_TRACE: 0xFFFF}
 
 WHERE = "linux.seccomp"
+TSYNC = SECCOMP_FILTER_FLAGS["SECCOMP_FILTER_FLAG_TSYNC"]
 SPEC_ALLOW = SECCOMP_FILTER_FLAGS["SECCOMP_FILTER_FLAG_SPEC_ALLOW"]
 WAIT_KILLABLE = SECCOMP_FILTER_FLAGS["SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"]
 MAX_INSTRUCTIONS = 4096  # BPF_MAXINSNS
@@ -80,13 +83,13 @@ INSTRUCTION_SIZE = 8  # struct sock_filter
 
 
 def compile_filter(
-    profile: Seccomp, debug: Callable[[str], None] | None = None, optimize: int = 0
+    profile: Seccomp, unknown: Callable[[str], None] | None = None, optimize: int = 0
 ) -> tuple[bytes, int]:
     """Compile ``linux.seccomp``: the ``struct sock_filter`` array and SECCOMP_FILTER_FLAG_* bits.
 
-    ``debug`` is told of names that libseccomp does not know, which are passed over; ``optimize``
-    is libseccomp's SCMP_FLTATR_CTL_OPTIMIZE.  Raises ConfigError for values that are invalid,
-    not supported by the kernel, or by libseccomp.
+    ``unknown`` is told, in quotes, of names that libseccomp does not know, which are passed over;
+    ``optimize`` is libseccomp's SCMP_FLTATR_CTL_OPTIMIZE.  Raises ConfigError for values that are
+    invalid, not supported by the kernel, or by libseccomp.
     """
     default = _action(
         profile["defaultAction"],
@@ -96,8 +99,11 @@ def compile_filter(
     )
     tokens = _architectures(profile.get("architectures") or [])
     rules = _rules(profile.get("syscalls") or [])
-    flags = filter_flags(profile.get("flags"))
-    program, highest = _compile(default, tokens, rules, optimize, debug)
+    asks = default == SECCOMP_RET_USER_NOTIF or any(
+        action == SECCOMP_RET_USER_NOTIF for action, _, _, _ in rules
+    )
+    flags = filter_flags(profile.get("flags"), asks)
+    program, highest = _compile(default, tokens, rules, optimize, unknown)
     # Only an errno is a "no" that a newer libc can answer by trying an older system call.  A
     # profile that kills means it; one that allows, logs or traces has nothing to be corrected.
     if default & ~0xFFFF == SECCOMP_RET_ERRNO and default & 0xFFFF != ENOSYS:
@@ -110,8 +116,8 @@ def compile_filter(
     return program, flags
 
 
-def filter_flags(names: list[str] | None) -> int:
-    """SECCOMP_FILTER_FLAG_* bits for ``linux.seccomp.flags``.
+def filter_flags(names: list[str] | None, asks: bool) -> int:
+    """SECCOMP_FILTER_FLAG_* bits for ``linux.seccomp.flags`` of a filter that ``asks`` an agent.
 
     Without the key SPEC_ALLOW is set where the kernel has it, as other runtimes do: the
     mitigation that it turns off costs every container, and engines do not write the key.
@@ -119,7 +125,7 @@ def filter_flags(names: list[str] | None) -> int:
     from ociruntime._seccomp import lib
 
     if names is None:
-        return SPEC_ALLOW if lib.filter_flags_known(SPEC_ALLOW) else 0
+        names = ["SECCOMP_FILTER_FLAG_SPEC_ALLOW"] if lib.filter_flags_known(SPEC_ALLOW) else []
     flags = 0
     for i, name in enumerate(names):
         flag = SECCOMP_FILTER_FLAGS.get(name)
@@ -130,8 +136,12 @@ def filter_flags(names: list[str] | None) -> int:
         if not lib.filter_flags_known(probe):
             raise ConfigError(f"{WHERE}.flags[{i}]", f'"{name}" is not supported by this kernel')
         flags |= flag
-    # It says how a supervisor is waited for; a filter without SCMP_ACT_NOTIFY has none.
-    return flags & ~WAIT_KILLABLE
+    if not asks:
+        # It says how an agent is waited for.
+        return flags & ~WAIT_KILLABLE
+    # The program has one thread when the filter is loaded; the executor then has another, which
+    # the filter must not reach, and the kernel does not take the two flags together.
+    return flags & ~TSYNC | SECCOMP_FILTER_FLAG_NEW_LISTENER
 
 
 def library_version() -> str:
@@ -149,11 +159,13 @@ def _unknown(where: str, what: str, name: object, known: dict[str, int]) -> Conf
 
 def _action(name: str, errno: int | None, where: str, errno_where: str) -> int:
     """SECCOMP_RET_* with its data for the action and the errno of a rule or of the default."""
+    from ociruntime._seccomp import lib
+
     action = SECCOMP_ACTIONS.get(name)
     if action is None:
         raise _unknown(where, "action", name, SECCOMP_ACTIONS)
-    if name == "SCMP_ACT_NOTIFY":
-        raise ConfigError(where, '"SCMP_ACT_NOTIFY" is not supported yet')
+    if not lib.filter_action_known(action):
+        raise ConfigError(where, f'"{name}" is not supported by this kernel')
     limit = DATA_LIMITS.get(action)
     if limit is None:
         if errno is not None:
@@ -210,16 +222,16 @@ def _rules(syscalls: list[Syscall]) -> list[Rule]:
 
 def _compile(
     default: int,
-    tokens: list[int],
+    listed: list[int],
     rules: list[Rule],
     optimize: int,
-    debug: Callable[[str], None] | None,
+    unknown: Callable[[str], None] | None,
 ) -> tuple[bytes, list[tuple[int, int]]]:
     """The filter without a stub, and (token, highest number named) of each architecture."""
     from ociruntime._seccomp import ffi, lib
 
     native: int = lib.filter_native()
-    tokens = [native, *(token for token in tokens if token != native)]
+    tokens = [native, *(token for token in listed if token != native)]
     rule_words: list[int] = []
     condition_words: list[int] = []
     names: list[str] = []
@@ -250,10 +262,10 @@ def _compile(
     try:
         error = lib.filter_compile(request, result)
         if error < 0:
-            raise _refused(-error, result.stage, result.index, default, tokens, rules)
-        if debug is not None:
+            raise _refused(-error, result.stage, result.index, default, listed, tokens, rules)
+        if unknown is not None:
             for i in range(result.unknown_count):
-                debug(f'seccomp: unknown system call "{names[result.unknown[i]]}" is passed over')
+                unknown(f'"{names[result.unknown[i]]}"')
         highest = [
             (token, result.highest[i])
             for i, token in enumerate(tokens)
@@ -265,7 +277,13 @@ def _compile(
 
 
 def _refused(
-    errno: int, stage: int, index: int, default: int, tokens: list[int], rules: list[Rule]
+    errno: int,
+    stage: int,
+    index: int,
+    default: int,
+    listed: list[int],
+    tokens: list[int],
+    rules: list[Rule],
 ) -> Exception:
     """The error for what ``filter_compile`` could not do."""
     import posix
@@ -279,10 +297,11 @@ def _refused(
             f"{WHERE}.defaultAction", f"{default:#x} is refused by libseccomp {version}"
         )
     if stage == lib.FILTER_ARCHITECTURE:
+        # The first one is the machine's own, listed or not, and is never refused.
         name = next(name for name, token in ARCHITECTURES.items() if token == tokens[index])
-        return ConfigError(
-            f"{WHERE}.architectures", f'"{name}" is refused by libseccomp {version}: {word}'
-        )
+        place = f"{WHERE}.architectures[{listed.index(tokens[index])}]"
+        hint = "one filter cannot have both byte orders" if errno == EDOM else ""
+        return ConfigError(place, f'"{name}" is refused by libseccomp {version}: {word}', hint)
     if stage == lib.FILTER_RULE:
         for _, names, _, entry in rules:
             if index < len(names):

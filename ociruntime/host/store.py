@@ -5,9 +5,14 @@
         cgroup.json      what was made in the cgroup trees, written before it was made
         config.json      the bundle's configuration as it was at creation
         entry            what the commands need without the interpreter, written once
+        notify/          the container's socket for sd_notify(3), if it has one
+        resources.json   its limits since the last update, if there was one
+        rdt.json         its groups of Intel RDT, written before they were made
+        network.json     devices on their way into it, for who clears a killed `create` away
         start            the start gate, a socket; there until the program runs
     ROOT/.creating-ID/   the same before that rename
     ROOT/.deleting-ID/   the same after the rename that makes it disappear
+    ROOT/.seccomp/       compiled filters of all containers (seccomp_cache.py)
 
 Each directory is locked (flock(2) on the directory itself) by whoever changes it; the
 kernel lets go of a lock with its holder.  A ``.creating-`` directory without a holder is
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
 
 CREATING = ".creating-"
 DELETING = ".deleting-"
+FILTERS = ".seccomp"
 LOCK_SECONDS = 20.0
 LOCK_PAUSE = 0.005
 
@@ -189,5 +195,8 @@ def _remove_tree(path: str) -> None:
     except FileNotFoundError:
         return
     for name in names:
-        posix.unlink(f"{path}/{name}")
+        try:
+            posix.unlink(f"{path}/{name}")
+        except IsADirectoryError:
+            _remove_tree(f"{path}/{name}")
     posix.rmdir(path)

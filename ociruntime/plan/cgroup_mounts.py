@@ -64,6 +64,8 @@ def _unified(
                 attributes=attributes,
                 propagation=propagation[0] if propagation else 0,
                 flags=0,
+                id_map=NO_SLOT,
+                label="",
                 where=where,
             ),
         )
@@ -84,10 +86,12 @@ def _hierarchies(job: Compilation, target: str, options: MountOptions, where: st
             fstype="tmpfs",
             source="tmpfs",
             target=target,
-            options=["mode=755"],
+            options=["mode=755", *job.labels_of("tmpfs", ())[0]],
             attributes=(options.set | ALWAYS) & ~MOUNT_ATTR_RDONLY,
             propagation=options.propagation[0] if options.propagation else 0,
             flags=0,
+            id_map=NO_SLOT,
+            label="",
             where=where,
         ),
     )
@@ -109,6 +113,8 @@ def _hierarchies(job: Compilation, target: str, options: MountOptions, where: st
                     attributes=attributes,
                     propagation=0,
                     flags=0,
+                    id_map=NO_SLOT,
+                    label="",
                     where=where,
                 ),
             )
@@ -142,6 +148,8 @@ def _bind_directory(
             clear_recursive=0,
             propagation=0,
             flags=0,
+            id_map=NO_SLOT,
+            id_map_recursive=0,
             where=where,
         ),
     )

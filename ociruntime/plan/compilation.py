@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from ociruntime.linux import CLONE_NEWCGROUP, MOUNT_ATTR_RDONLY
+from ociruntime.linux import CLONE_NEWCGROUP, CLONE_NEWNS, MOUNT_ATTR_RDONLY
 from ociruntime.plan import operations
 from ociruntime.plan.ops import STAGE_CGROUP
 from ociruntime.plan.plan import Plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ociruntime.plan.facts import HostFacts, Request
     from ociruntime.plan.plan import Operation
     from ociruntime.spec.document import Config, Linux
@@ -19,13 +21,14 @@ class Compilation:
 
     The passes read ``config``, ``linux`` (empty where config.json has none), ``facts`` and
     ``request``, and append to ``plan``.  The namespaces pass fills in ``new`` and ``joined``
-    (CLONE_NEW* masks) and ``trees`` (index in ``mounts`` -> slot of its open_tree); the
-    mounts pass fills in ``read_only_later`` (target, index in ``mounts``).
+    (CLONE_NEW* masks), ``id_maps`` and ``trees`` (index in ``mounts`` -> slot of its id map, of
+    its open_tree); the mounts pass fills in ``read_only_later`` (target, index in ``mounts``).
     """
 
     __slots__ = (
         "config",
         "facts",
+        "id_maps",
         "in_cgroup",
         "in_new_cgroup_namespace",
         "joined",
@@ -43,22 +46,29 @@ class Compilation:
         self.linux: Linux = config.get("linux") or {}
         self.facts = facts
         self.request = request
-        self.plan = Plan(preserve_fds=request.preserve_fds)
+        self.plan = Plan(preserve_fds=request.listen_fds + request.preserve_fds)
         self.new = 0
         self.joined = 0
         self.next_slot = 0
+        self.id_maps: dict[int, int] = {}
         self.trees: dict[int, int] = {}
         self.read_only_later: list[tuple[str, int]] = []
         self.in_cgroup = False
         self.in_new_cgroup_namespace = False
+
+    @property
+    def shares_mounts(self) -> bool:
+        """Whether the container lives in the runtime's mount namespace: nothing is mounted."""
+        return not (self.new | self.joined) & CLONE_NEWNS
 
     def add(self, operation: Operation) -> None:
         """Append an operation."""
         self.plan.operations.append(operation)
 
     def warn(self, text: str) -> None:
-        """Append a warning for the log."""
-        self.plan.warnings.append(text)
+        """Append a warning for the log, once."""
+        if text not in self.plan.warnings:
+            self.plan.warnings.append(text)
 
     def make_read_only(self, target: str, where: str) -> None:
         """Make one mount, not those below it, read-only from here on."""
@@ -72,6 +82,14 @@ class Compilation:
                 where=where,
             ),
         )
+
+    def labels_of(self, fstype: str, options: Sequence[str]) -> tuple[list[str], str]:
+        """``linux.mountLabel`` for a new filesystem: options for all of it, label of its root."""
+        if not self.linux.get("mountLabel"):
+            return [], ""
+        from ociruntime.plan.mount_label import labels_of
+
+        return labels_of(self, fstype, options)
 
     def take_slot(self) -> int:
         """A slot number that nothing else uses."""

@@ -18,7 +18,6 @@ from ociruntime.plan.rootfs import (
     compile_root,
     compile_working_directory,
 )
-from ociruntime.plan.unsupported import refuse_unsupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from ociruntime.spec.document import Config
 
 PASSES: tuple[Callable[[Compilation], None], ...] = (
-    refuse_unsupported,
     compile_namespaces,
     compile_root,
     compile_mounts,

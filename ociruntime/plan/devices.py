@@ -5,7 +5,9 @@ from __future__ import annotations
 from ociruntime.linux import S_IFBLK, S_IFCHR, S_IFIFO
 from ociruntime.plan import operations
 from ociruntime.plan.mounts import is_bind
+from ociruntime.plan.ops import CONSOLE_BIND, CONSOLE_CONTROL
 from ociruntime.plan.paths import clean
+from ociruntime.plan.process import add_console
 from ociruntime.spec.validate_linux import DEFAULT_DEVICES
 
 TYPE_CHECKING = False
@@ -36,11 +38,12 @@ def compile_devices(job: Compilation) -> None:
     paths = {path for path, _, _ in listed}
     for path, (major, minor) in DEFAULT_DEVICES.items():
         if path not in paths:
-            job.add(_node(path, S_IFCHR | 0o666, major, minor, 0, 0, ""))
+            job.add(_node(job, path, S_IFCHR | 0o666, major, minor, 0, 0, ""))
     for path, device, where in listed:
         mode = device.get("fileMode")
         job.add(
             _node(
+                job,
                 path,
                 # Only permission bits: engines copy st_mode whole.
                 TYPES[device["type"]] | (0o666 if mode is None else mode & 0o7777),
@@ -53,11 +56,11 @@ def compile_devices(job: Compilation) -> None:
         )
     _add_links(job)
     if job.request.console:
-        _add_console(job)
+        add_console(job, job.config["process"], CONSOLE_BIND | CONSOLE_CONTROL)
 
 
 def _node(
-    path: str, mode: int, major: int, minor: int, uid: int, gid: int, where: str
+    job: Compilation, path: str, mode: int, major: int, minor: int, uid: int, gid: int, where: str
 ) -> Operation:
     return operations.device(
         target=path,
@@ -66,15 +69,16 @@ def _node(
         minor=minor,
         uid=uid,
         gid=gid,
-        # Where mknod is not allowed the host's node of that name is bound.
-        source=path if mode & S_IFCHR else "",
+        # Where mknod is not allowed the host's node of that name is bound; but nothing is
+        # mounted in a mount namespace that others share.
+        source=path if mode & S_IFCHR and not job.shares_mounts else "",
         where=where,
     )
 
 
 def _add_links(job: Compilation) -> None:
     # A /dev that is the host's own is added to, never changed.
-    replace = 1
+    replace = 0 if job.shares_mounts else 1
     for mount in job.config.get("mounts") or ():
         if clean(mount["destination"]) == "/dev":
             replace = 1 if is_bind(mount) is None else 0
@@ -83,16 +87,3 @@ def _add_links(job: Compilation) -> None:
     )
     for link, text, requires in LINKS:
         job.add(operations.symlink(target=link, text=text, requires=requires, replace=0))
-
-
-def _add_console(job: Compilation) -> None:
-    process = job.config["process"]
-    size = process.get("consoleSize")
-    job.add(
-        operations.console(
-            rows=size["height"] if size else 0,
-            columns=size["width"] if size else 0,
-            uid=process["user"]["uid"],
-            where="process.terminal",
-        ),
-    )

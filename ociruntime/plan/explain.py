@@ -12,14 +12,19 @@ from ociruntime.plan.flag_names import (
     scheduler_word,
 )
 from ociruntime.plan.ops import (
+    CONSOLE_BIND,
+    CONSOLE_CONTROL,
     MOUNT_COPY_UP,
     MOUNT_INHERIT_MODE,
+    MOUNT_OR_BIND,
     MOUNT_REAL_DIRECTORY,
     NO_SLOT,
     OPERATIONS,
     STAGE_CGROUP,
+    STAGE_DONE,
     STAGE_HOOKS,
     STAGE_MAPS,
+    STAGE_NETWORK,
     STAGE_READY,
 )
 
@@ -35,18 +40,26 @@ if TYPE_CHECKING:
 STAGES: dict[int, str] = {
     STAGE_MAPS: "the host writes uid and gid maps",
     STAGE_CGROUP: "the host puts the process into its cgroup",
+    STAGE_NETWORK: "the host moves network devices here",
     STAGE_HOOKS: "the host runs prestart and createRuntime hooks",
     STAGE_READY: "the host records the container",
+    STAGE_DONE: "the host ends this process",
 }
 
 # Operation -> the words for it in a sentence, where its name alone will not do.
 VERBS: dict[str, str] = {
+    "affinity": "run on CPUs",
+    "chroot": "change root",
     "clone_init": "fork the container's first process",
+    "clone_process": "fork into the pid namespace",
     "close_host": "close descriptors of the host",
     "device": "make device",
     "find_executable": "find",
     "join_namespace": "join namespace",
+    "id_map": "make id map",
+    "join_process": "join namespaces",
     "keyring": "join session keyring",
+    "listen_pid": "add LISTEN_PID to the environment",
     "loopback": "bring up loopback",
     "mask": "mask",
     "mkdir": "make directory",
@@ -59,6 +72,7 @@ VERBS: dict[str, str] = {
     "rlimit": "set limit",
     "root": "open root filesystem",
     "set_attributes": "change mount",
+    "shared_root": "open root filesystem",
     "stdio_owner": "give standard streams to",
     "symlink": "link",
     "wait_start": "wait for start",
@@ -136,7 +150,21 @@ def _mount(f: Fields) -> str:
     words = attribute_words(f["attributes"])
     words += [word for word in f["options"] if word not in words]
     words += _mount_words(f)
+    if f["label"]:
+        words.append(f"label {f['label']}")
     return f"{f['fstype']} on {f['target']}{_flags(words)}"
+
+
+def _map(lines: str) -> str:
+    """``0 1000 1`` as ``0=1000+1``: the file's id, the id shown, how many."""
+    return ",".join("{}={}+{}".format(*line.split()) for line in lines.splitlines())
+
+
+def _id_map_words(f: Fields) -> list[str]:
+    if f["id_map"] == NO_SLOT:
+        return []
+    word = "ridmap" if f.get("id_map_recursive") else "idmap"
+    return [f"{word} {f['id_map']}"]
 
 
 def _mount_words(f: Fields) -> list[str]:
@@ -148,7 +176,9 @@ def _mount_words(f: Fields) -> list[str]:
         words.append("mode of the directory")
     if f["flags"] & MOUNT_COPY_UP:
         words.append("content of the directory")
-    return words
+    if f["flags"] & MOUNT_OR_BIND:
+        words.append("or the host's")
+    return words + _id_map_words(f)
 
 
 def _bind(f: Fields) -> str:
@@ -224,6 +254,11 @@ def _write_proc(f: Fields) -> str:
     return f"/proc/{f['path']} {f['data']!r}"
 
 
+def _mask(f: Fields) -> str:
+    words = [f"context={f['context']}"] if f["context"] else []
+    return f"{f['target']}{_flags(words)}"
+
+
 def _mount_place(f: Fields) -> str:
     return f"{f['fstype']} on {f['target']}"
 
@@ -248,31 +283,53 @@ def _rlimit(f: Fields) -> str:
     return f"{rlimit_word(f['resource'])} {_limit(f['soft'])} of {_limit(f['hard'])}"
 
 
+def _cpus(f: Fields) -> str:
+    mask = int.from_bytes(f["cpus"], "little")
+    return ",".join(str(cpu) for cpu in range(mask.bit_length()) if mask >> cpu & 1)
+
+
+def _console(f: Fields) -> str:
+    words = [f"owner {f['uid']}, {f['rows']} rows, {f['columns']} columns"]
+    words += ["at /dev/console"] if f["flags"] & CONSOLE_BIND else []
+    words += ["controlling"] if f["flags"] & CONSOLE_CONTROL else []
+    return ", ".join(words)
+
+
 # The arguments in a plan's line.
 WRITERS: dict[str, Callable[[Fields], str]] = {
+    "affinity": _cpus,
     "bind": _bind,
     "bounding": lambda f: f"keep {_set(f['keep'])}",
     "capabilities": _capabilities,
     "chdir": lambda f: f["path"] + (" (tried)" if f["optional"] else ""),
     "clone_init": _namespaces,
-    "console": lambda f: f"owner {f['uid']}, {f['rows']} rows, {f['columns']} columns",
+    "clone_process": lambda f: "with its terminal" if f["terminal"] else "",
+    "console": _console,
     "device": _device,
     "domainname": lambda f: f["name"],
     "exec": lambda f: f"{f['args']!r}, environment {f['env']!r}",
     "find_executable": lambda f: f["file"] + ("" if "/" in f["file"] else f" in {f['path']}"),
     "home": lambda f: f"of user {f['uid']}",
     "hook": _hook,
+    "id_map": lambda f: f"uids {_map(f['uid_map'])}; gids {_map(f['gid_map'])} in slot {f['slot']}",
     "hostname": lambda f: f["name"],
     "io_priority": lambda f: f"class {f['value'] >> 13}, level {f['value'] & 7}",
     "join_namespace": lambda f: f"{_join(f)} from slot {f['slot']}",
+    "join_process": lambda f: (
+        _namespaces(f) + (f" with the root of process {f['root_of']}" if f["root_of"] else "")
+    ),
     "keyring": lambda f: f["name"],
-    "mask": _target,
-    "memory_policy": lambda f: f"mode {f['mode']:#x}, nodes {f['nodes']:#x}",
+    "mask": _mask,
+    "memory_policy": lambda f: (
+        f"mode {f['mode']:#x}, nodes {int.from_bytes(f['nodes'], 'little'):#x}"
+    ),
     "mkdir": lambda f: f"{f['target']} {f['mode']:04o}",
     "mount": _mount,
+    "move_root": lambda f: f"without {' '.join(f['uncovered'])}" if f["uncovered"] else "",
     "open_namespace": lambda f: f"{f['source']} in slot {f['slot']}",
     "open_tree": lambda f: (
-        f"{f['source']} in slot {f['slot']}" + (" (recursive)" if f["recursive"] else "")
+        f"{f['source']} in slot {f['slot']}"
+        + _flags((["recursive"] if f["recursive"] else []) + _id_map_words(f))
     ),
     "personality": lambda f: f"{f['domain']:#x}",
     "propagation": lambda f: f"/ {propagation_word(f['flags'])}",
@@ -283,9 +340,11 @@ WRITERS: dict[str, Callable[[Fields], str]] = {
     "scheduler": _scheduler,
     "seccomp": lambda f: f"{len(f['filter']) // 8} instructions, flags {f['flags']:#x}",
     "set_attributes": _set_attributes,
+    "shared_root": lambda f: f["source"],
     "stdio_owner": lambda f: f"user {f['uid']}",
     "symlink": _symlink,
     "sync": lambda f: STAGES.get(f["stage"], str(f["stage"])),
+    "unmount": _target,
     "umask": lambda f: f"{f['mask']:04o}",
     "unshare": _namespaces,
     "user": _user,
@@ -294,6 +353,7 @@ WRITERS: dict[str, Callable[[Fields], str]] = {
 
 # The arguments in a sentence: only what tells it from its neighbours.
 SHORT: dict[str, Callable[[Fields], str]] = {
+    "affinity": _cpus,
     "bind": _bind_place,
     "chdir": lambda f: f["path"],
     "device": _target,
@@ -303,6 +363,7 @@ SHORT: dict[str, Callable[[Fields], str]] = {
     "hook": lambda f: f["source"],
     "hostname": lambda f: f["name"],
     "join_namespace": _join,
+    "join_process": _namespaces,
     "mask": _target,
     "mkdir": _target,
     "mount": _mount_place,
@@ -313,8 +374,10 @@ SHORT: dict[str, Callable[[Fields], str]] = {
     "rlimit": _rlimit,
     "root": lambda f: f["source"],
     "set_attributes": _target,
+    "shared_root": lambda f: f["source"],
     "stdio_owner": lambda f: f"user {f['uid']}",
     "symlink": _target,
+    "unmount": _target,
     "unshare": _namespaces,
     "user": lambda f: f"{f['uid']}:{f['gid']}",
     "write_proc": lambda f: f"/proc/{f['path']}",

@@ -14,10 +14,13 @@ class HostFacts:
         "apparmor",
         "bounding",
         "cgroup_mode",
+        "gid",
         "hierarchies",
         "last_capability",
+        "owns_mounts",
         "selinux",
         "uid",
+        "user_namespace",
     )
 
     def __init__(
@@ -28,10 +31,17 @@ class HostFacts:
         bounding: int,
         cgroup_mode: str,
         hierarchies: tuple[tuple[str, str], ...],
-        apparmor: bool = False,
+        apparmor: str = "",
         selinux: bool = False,
+        gid: int = 0,
+        user_namespace: bool = False,
+        owns_mounts: bool = True,
     ) -> None:
         self.uid = uid
+        self.gid = gid
+        self.user_namespace = user_namespace  # the runtime itself lives in one
+        # Whether root here is root over the mount namespace it is in, and so may copy mounts.
+        self.owns_mounts = owns_mounts
         self.last_capability = last_capability  # number of the highest one the kernel knows
         self.bounding = bounding  # mask of capabilities the runtime itself may pass on
         self.cgroup_mode = cgroup_mode  # "v1", "hybrid" or "v2"
@@ -39,7 +49,7 @@ class HostFacts:
         #      the container's directory).  v2: one entry, ("", directory).  A hybrid host's
         #      unified hierarchy comes last, with the empty name.
         self.hierarchies = hierarchies
-        self.apparmor = apparmor
+        self.apparmor = apparmor  # the file below /proc that takes a profile; empty: not enabled
         self.selinux = selinux
 
 
@@ -50,6 +60,9 @@ class Request:
         "bundle",
         "console",
         "id",
+        "kernel_mounts",
+        "listen_fds",
+        "listen_names",
         "new_keyring",
         "no_pivot",
         "preserve_fds",
@@ -66,8 +79,11 @@ class Request:
         rootfs: str,
         console: bool = False,
         no_pivot: bool = False,
+        kernel_mounts: tuple[str, ...] = (),
         new_keyring: bool = True,
         preserve_fds: int = 0,
+        listen_fds: int = 0,
+        listen_names: str = "",
         seccomp_filter: bytes = b"",
         seccomp_flags: int = 0,
     ) -> None:
@@ -76,7 +92,10 @@ class Request:
         self.rootfs = rootfs  # absolute, no symbolic link in it
         self.console = console  # process.terminal
         self.no_pivot = no_pivot
+        self.kernel_mounts = kernel_mounts  # with no_pivot: the host's proc and sysfs, last first
         self.new_keyring = new_keyring
         self.preserve_fds = preserve_fds
+        self.listen_fds = listen_fds  # sockets of systemd from descriptor 3 on, before preserve_fds
+        self.listen_names = listen_names  # LISTEN_FDNAMES
         self.seccomp_filter = seccomp_filter  # struct sock_filter array, empty: no filter
         self.seccomp_flags = seccomp_flags

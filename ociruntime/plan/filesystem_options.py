@@ -56,6 +56,11 @@ DATA_KEYS: dict[str, tuple[str, ...]] = {
 }
 
 
+def without_quotes(text: str) -> str:
+    """A context as fsconfig(2) takes it: for mount(8) and mount(2) it is quoted for its commas."""
+    return text.replace('"', "") if text.partition("=")[0] in LABEL_KEYS else text
+
+
 def check_data(fstype: str, data: Sequence[tuple[int, str]], where: str) -> None:
     """Raise ConfigError for a key that the filesystem does not know."""
     keys = DATA_KEYS.get(fstype)

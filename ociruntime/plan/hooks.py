@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Stands in for the pid until the executor knows it: no JSON string can contain the key with
 # unescaped quotes, and no pid is as large.
 PID_PLACE = '"pid":4294967295'
+_LONGEST = (1 << 32) - 1  # seconds: more than a plan can say, and than anybody waits
 
 
 def compile_create_hooks(job: Compilation) -> None:
@@ -64,7 +65,7 @@ def _add(job: Compilation, kind: str, hooks: list[Hook], status: str, env: list[
                 source=hook["path"],
                 args=hook.get("args") or [hook["path"]],
                 env=env if given is None else given,
-                timeout=hook.get("timeout") or 0,
+                timeout=min(hook.get("timeout") or 0, _LONGEST),
                 state_before=before + '"pid":',
                 state_after=after,
                 where=f"hooks.{kind}[{index}]",

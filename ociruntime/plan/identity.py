@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ociruntime.errors import ConfigError
 from ociruntime.linux import CAPABILITIES, CLONE_NEWUSER
 from ociruntime.plan import operations
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from ociruntime.spec.document import Process
 
 CAP_SYS_ADMIN = 1 << CAPABILITIES.index("CAP_SYS_ADMIN")
+CAP_SYS_NICE = 1 << CAPABILITIES.index("CAP_SYS_NICE")
 BITS: dict[str, int] = {name: 1 << number for number, name in enumerate(CAPABILITIES)}
 
 
@@ -65,43 +67,75 @@ def _restrict(job: Compilation, masks: dict[str, int], kind: str, limit: int, ot
         masks[kind] &= limit
 
 
-def compile_user(job: Compilation, process: Process) -> None:
-    """Bounding set while CAP_SETPCAP is there, then the user, then the other sets."""
+def compile_user(job: Compilation, process: Process, late_policy: bool = False) -> None:
+    """Bounding set while CAP_SETPCAP is there, then the user, then the other sets.
+
+    ``late_policy``: keep what setting a scheduling policy takes, until ``add_capabilities``.
+    """
     masks = capability_masks(job, process)
     user = process["user"]
-    where = "process.capabilities"
-    job.add(operations.bounding(keep=masks["bounding"], where=f"{where}.bounding"))
+    job.add(operations.bounding(keep=masks["bounding"], where="process.capabilities.bounding"))
     job.add(
         operations.user(
             uid=user["uid"],
             gid=user["gid"],
             groups=user.get("additionalGids") or [],
-            set_groups=0 if _set_groups_denied(job) else 1,
+            set_groups=1 if _sets_groups(job, process) else 0,
             where="process.user",
         ),
     )
-    extra = 0
+    add_capabilities(job, process, job.facts.bounding & CAP_SYS_NICE if late_policy else 0)
+
+
+def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None:
+    """All sets but the bounding one; ``extra`` is there until the next time, or exec."""
+    masks = capability_masks(job, process)
     if job.request.seccomp_filter and not process.get("noNewPrivileges"):
         # To load the filter, which is the last thing before exec; exec computes the sets anew
         # from the bounding, inheritable and ambient ones, so that nothing of it is left.
-        extra = CAP_SYS_ADMIN
+        extra |= CAP_SYS_ADMIN
     job.add(
         operations.capabilities(
             effective=masks["effective"] | extra,
             permitted=masks["permitted"] | extra,
             inheritable=masks["inheritable"],
             ambient=masks["ambient"],
-            where=where,
+            where="process.capabilities",
         ),
     )
 
 
-def _set_groups_denied(job: Compilation) -> bool:
-    """An unprivileged user who maps only his own group must give up setgroups(2) first."""
+def _sets_groups(job: Compilation, process: Process) -> bool:
+    """False where the process keeps its creator's supplementary groups.
+
+    Because it must; ConfigError if it is to have others.  Or because it is to: the annotation
+    is that of podman's ``--group-add keep-groups``.
+    """
+    annotations = job.config.get("annotations")
+    if annotations:
+        from ociruntime.spec.annotations import KEEP_GROUPS
+
+        if annotations.get(KEEP_GROUPS) == "1":
+            return False
+    if not _gives_groups_up(job):
+        return True
+    if process["user"].get("additionalGids"):
+        raise ConfigError(
+            "process.user.additionalGids",
+            "cannot be set where setgroups(2) is given up: in a user namespace to which an"
+            " ordinary user maps nothing but his own group",
+            "leave them out; or map a range of groups from /etc/subgid in linux.gidMappings",
+        )
+    return False
+
+
+def _gives_groups_up(job: Compilation) -> bool:
+    """An unprivileged user who maps only his own group must do so first (host/idmap.py)."""
     mappings = job.linux.get("gidMappings") or ()
     return bool(
-        job.new & CLONE_NEWUSER
+        (job.new | job.joined) & CLONE_NEWUSER
         and job.facts.uid != 0
         and len(mappings) == 1
         and mappings[0]["size"] == 1
+        and mappings[0]["hostID"] == job.facts.gid
     )

@@ -90,12 +90,10 @@ PROPAGATION: dict[str, int] = {
 }
 
 # Words about what to do, not how the mount is to be.
-ACTIONS = ("bind", "rbind", "remount", "tmpcopyup")
+ACTIONS = ("bind", "idmap", "rbind", "remount", "ridmap", "tmpcopyup")
 
 # mount(8) keeps these to itself: they say when /etc/fstab is mounted, and by whom.
 FSTAB_WORDS = ("_netdev", "auto", "noauto", "nofail")
-
-NOT_SUPPORTED_YET = ("idmap", "ridmap")
 
 
 class MountOptions:
@@ -161,8 +159,10 @@ def parse_mount_options(options: Sequence[str], where: str) -> MountOptions:
             on, off = RECURSIVE_ATTRIBUTES[word]
             found.set_recursive = (found.set_recursive & ~off) | on
             found.clear_recursive = (found.clear_recursive & ~on) | off
-        elif word in NOT_SUPPORTED_YET or word.startswith(("idmap=", "ridmap=")):
-            raise ConfigError(f"{where}.options[{index}]", f'"{word}" is not supported yet')
+        elif word.startswith(("idmap=", "ridmap=")):
+            text = f'"{word}": the option takes no value'
+            hint = "the mount's uidMappings and gidMappings are what it maps by"
+            raise ConfigError(f"{where}.options[{index}]", text, hint)
         elif word not in FSTAB_WORDS and word and not word.startswith(("x-", "X-")):
             found.data += [(index, text) for text in _split(word)]
     found.clear = _whole_access_time(found.set, found.clear)
@@ -171,11 +171,12 @@ def parse_mount_options(options: Sequence[str], where: str) -> MountOptions:
 
 
 def _take_action(found: MountOptions, word: str) -> None:
+    # Whose ids a mount shows is decided before any is made: plan/id_maps.py.
     if word == "remount":
         found.remount = True
     elif word == "tmpcopyup":
         found.copy_up = True
-    else:
+    elif word in ("bind", "rbind"):
         found.bind = True
         found.recursive = word == "rbind"
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from ociruntime.errors import ConfigError
-from ociruntime.linux import CLONE_NEWUSER, MOUNT_ATTR_RDONLY, MS_REC, MS_SLAVE
+from ociruntime.linux import (
+    CLONE_NEWNET,
+    CLONE_NEWPID,
+    CLONE_NEWUSER,
+    MOUNT_ATTR_RDONLY,
+    MS_REC,
+    MS_SLAVE,
+)
 from ociruntime.plan import operations
 from ociruntime.plan.cgroup_mounts import compile_cgroup_mount
-from ociruntime.plan.filesystem_options import check_data
+from ociruntime.plan.filesystem_options import check_data, without_quotes
 from ociruntime.plan.mount_options import parse_mount_options, suggestion
 from ociruntime.plan.ops import (
     MOUNT_COPY_UP,
     MOUNT_INHERIT_MODE,
+    MOUNT_OR_BIND,
     MOUNT_REAL_DIRECTORY,
     NO_SLOT,
 )
@@ -43,6 +51,10 @@ ALLOWED_IN_PROC = (
 REAL_DIRECTORY_TYPES = ("proc", "sysfs")
 
 
+# Filesystem -> the namespace that it shows.
+SHOWN: dict[str, int] = {"proc": CLONE_NEWPID, "sysfs": CLONE_NEWNET}
+
+
 def is_bind(mount: Mount) -> bool | None:
     """None where it is not a bind mount, else whether it takes the mounts below along.
 
@@ -61,6 +73,17 @@ def is_bind(mount: Mount) -> bool | None:
     return None if remount else recursive
 
 
+def is_id_mapped(mount: Mount) -> bool:
+    """Whether its ids are to be mapped; mappings count also without the option for them."""
+    options = mount.get("options") or ()
+    return bool(mount.get("uidMappings")) or "idmap" in options or "ridmap" in options
+
+
+def maps_recursively(mount: Mount) -> bool:
+    """Whether the mounts below get the same map."""
+    return "ridmap" in (mount.get("options") or ())
+
+
 def bind_source(job: Compilation, mount: Mount) -> str:
     """The source of a bind mount, absolute; a relative one counts from the bundle."""
     source = mount["source"]
@@ -69,6 +92,8 @@ def bind_source(job: Compilation, mount: Mount) -> str:
 
 def compile_mounts(job: Compilation) -> None:
     """All of ``mounts``; then those read-only that had to be writable for later ones."""
+    if job.linux.get("mountLabel") and not job.facts.selinux:
+        raise ConfigError("linux.mountLabel", "SELinux is not enabled on this host")
     mounts: list[Mount] = job.config.get("mounts") or []
     for index, mount in enumerate(mounts):
         where = f"mounts[{index}]"
@@ -89,11 +114,15 @@ def compile_mounts(job: Compilation) -> None:
             # A new filesystem has no mounts below it.
             options.set = (options.set & ~options.clear_recursive) | options.set_recursive
             if options.set & MOUNT_ATTR_RDONLY and (
-                options.copy_up or _written_later(mounts, index, fstype, target)
+                options.copy_up
+                or _written_later(mounts, index, fstype, target)
+                or job.labels_of(fstype, ())[1]
             ):
                 options.set &= ~MOUNT_ATTR_RDONLY
                 job.read_only_later.append((target, index))
-            _mount(job, fstype, mount.get("source") or fstype, target, options, where)
+            source = mount.get("source") or fstype
+            id_map = job.id_maps.get(index, NO_SLOT)
+            _mount(job, fstype, source, target, options, id_map, where)
         _more_propagation(job, target, options, where)
 
 
@@ -149,11 +178,12 @@ def _mount(
     source: str,
     target: str,
     options: MountOptions,
+    id_map: int,
     where: str,
 ) -> None:
     """Make a filesystem."""
     check_data(fstype, options.data, where)
-    data = [text for _, text in options.data]
+    data = [without_quotes(text) for _, text in options.data]
     flags = 0
     if fstype in REAL_DIRECTORY_TYPES:
         flags |= MOUNT_REAL_DIRECTORY
@@ -164,6 +194,7 @@ def _mount(
             flags |= MOUNT_COPY_UP
     elif fstype == "devpts":
         data = _without_unmapped_group(job, data, where)
+    context, label = job.labels_of(fstype, data)
     superblock = options.superblock
     if options.set & MOUNT_ATTR_RDONLY and fstype != "tmpfs":
         superblock = ["ro", *superblock]
@@ -172,13 +203,25 @@ def _mount(
             fstype=fstype,
             source=source,
             target=target,
-            options=superblock + data,
+            options=superblock + data + context,
             attributes=options.set,
             propagation=options.propagation[0] if options.propagation else 0,
-            flags=flags,
+            flags=flags | _fallback(job, fstype),
+            id_map=id_map,
+            label=label,
             where=where,
         ),
     )
+
+
+def _fallback(job: Compilation, fstype: str) -> int:
+    """MOUNT_OR_BIND where the container shares the namespace that ``fstype`` shows.
+
+    In a user namespace only that namespace's owner may mount it; the host's own shows the same.
+    """
+    kind = SHOWN.get(fstype, 0)
+    in_user_namespace = job.facts.user_namespace or (job.new | job.joined) & CLONE_NEWUSER
+    return MOUNT_OR_BIND if in_user_namespace and kind & ~(job.new | job.joined) else 0
 
 
 def _without_unmapped_group(job: Compilation, data: list[str], where: str) -> list[str]:
@@ -206,6 +249,9 @@ def _bind(job: Compilation, index: int, mount: Mount, target: str, options: Moun
     """Mount a path of the host."""
     where = f"mounts[{index}]"
     _check_no_data(options, where)
+    if target == "/sys" and options.recursive and options.set & MOUNT_ATTR_RDONLY:
+        # Below it are cgroups that an ordinary user may write to (CVE-2023-25809).
+        options.set_recursive |= MOUNT_ATTR_RDONLY
     slot = job.trees.get(index, NO_SLOT)
     if slot != NO_SLOT:
         # The copy was taken from the host's mount namespace and would pass mounts back to it.
@@ -222,6 +268,8 @@ def _bind(job: Compilation, index: int, mount: Mount, target: str, options: Moun
             clear_recursive=options.clear_recursive,
             propagation=options.propagation[0] if options.propagation else 0,
             flags=MOUNT_REAL_DIRECTORY if target == "/proc" else 0,
+            id_map=job.id_maps.get(index, NO_SLOT) if slot == NO_SLOT else NO_SLOT,
+            id_map_recursive=int(maps_recursively(mount)) if slot == NO_SLOT else 0,
             where=where,
         ),
     )
@@ -243,7 +291,7 @@ def _remount(job: Compilation, fstype: str, target: str, options: MountOptions, 
         _check_no_data(options, where)
     else:
         check_data(fstype, options.data, where)
-        changes = options.superblock + [text for _, text in options.data]
+        changes = options.superblock + [without_quotes(text) for _, text in options.data]
         if changes:
             job.add(operations.reconfigure(target=target, options=changes, where=where))
     job.add(

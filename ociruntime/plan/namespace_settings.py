@@ -1,9 +1,11 @@
-"""What a new namespace is given: host name, domain name, loopback, kernel parameters."""
+"""What a new namespace is given: host name, domain name, network devices, kernel
+parameters."""
 
 from __future__ import annotations
 
 from ociruntime.linux import CLONE_NEWNET
 from ociruntime.plan import operations
+from ociruntime.plan.ops import STAGE_NETWORK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +20,9 @@ def compile_namespace_settings(job: Compilation) -> None:
         job.add(operations.domainname(name=job.config["domainname"], where="domainname"))
     if job.new & CLONE_NEWNET:
         job.add(operations.loopback(where="linux.namespaces"))
+    if job.linux.get("netDevices"):
+        # Before the parameters, of which some are a device's, and before any hook.
+        job.add(operations.sync(stage=STAGE_NETWORK, where="linux.netDevices"))
     if job.linux.get("sysctl"):
         _add_sysctls(job, job.linux["sysctl"])
 

@@ -8,7 +8,6 @@ host, takes them, and forks the container's first process with ``clone_init``.
 
 from __future__ import annotations
 
-from ociruntime.errors import ConfigError
 from ociruntime.linux import (
     CLONE_NEWCGROUP,
     CLONE_NEWIPC,
@@ -19,11 +18,11 @@ from ociruntime.linux import (
     CLONE_NEWUSER,
     CLONE_NEWUTS,
     NAMESPACES,
-    RLIMITS,
 )
 from ociruntime.plan import operations
-from ociruntime.plan.mounts import bind_source, is_bind
-from ociruntime.plan.ops import STAGE_MAPS
+from ociruntime.plan.mounts import bind_source, is_bind, is_id_mapped, maps_recursively
+from ociruntime.plan.ops import NO_SLOT, SLOTS, STAGE_MAPS
+from ociruntime.plan.process import add_hard_limits, add_oom_score
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 # Made by the clone that makes the container's first process.  The cgroup namespace is not:
 # its root is the cgroup its maker is in, so it is left until the process is in its own.
 WITH_THE_PROCESS = CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS
-
-# How many the executor keeps; a container with more bind mounts opens the rest itself.
-SLOTS = 64
 
 # The mount namespace last of the ordinary ones: it takes the host's paths away.
 JOIN_ORDER = (
@@ -59,19 +55,18 @@ def compile_namespaces(job: Compilation) -> None:
             job.joined |= kind
         else:
             job.new |= kind
-    if not (job.new | job.joined) & CLONE_NEWNS:
-        raise ConfigError(
-            "linux.namespaces",
-            "a container without a mount namespace of its own is not supported",
-            'add {"type": "mount"}',
-        )
-    _add_oom_score(job)
+    add_oom_score(job)
+    slots = _open(job, joins)
+    if any(is_id_mapped(mount) for mount in job.config.get("mounts") or ()):
+        from ociruntime.plan.id_maps import compile_id_maps
+
+        compile_id_maps(job, slots.get(CLONE_NEWUSER, NO_SLOT))
     if not joins and not job.new & (CLONE_NEWUSER | CLONE_NEWTIME):
         job.plan.clone_flags = job.new & WITH_THE_PROCESS
         return
-    slots = _open(job, joins)
+    open_trees(job)
     if (job.new | job.joined) & CLONE_NEWUSER:
-        _add_hard_limits(job)
+        add_hard_limits(job)
     if job.new & CLONE_NEWUSER or job.facts.uid == 0:
         order = (*JOIN_ORDER, CLONE_NEWUSER)
     else:
@@ -110,24 +105,38 @@ def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]
     for kind, (path, where) in joins.items():
         slots[kind] = job.take_slot()
         job.add(operations.open_namespace(slot=slots[kind], source=path, where=where))
-    # Root of the user namespace may not be allowed to walk the host's directories, and in a
-    # joined mount namespace they may not be there.  An ordinary user may not copy mounts, and
-    # stays the same user of the host.
-    elsewhere = (job.new | job.joined) & CLONE_NEWUSER or job.joined & CLONE_NEWNS
-    if elsewhere and job.facts.uid == 0:
-        for index, mount in enumerate(job.config.get("mounts") or ()):
-            recursive = is_bind(mount)
-            if recursive is not None and job.next_slot < SLOTS:
-                job.trees[index] = job.take_slot()
-                job.add(
-                    operations.open_tree(
-                        slot=job.trees[index],
-                        source=bind_source(job, mount),
-                        recursive=int(recursive),
-                        where=f"mounts[{index}]",
-                    ),
-                )
     return slots
+
+
+def open_trees(job: Compilation) -> None:
+    """Open what is to be bound and could not be later.
+
+    Root of the user namespace may not be allowed to walk the host's directories, and in a
+    joined mount namespace they may not be there.  An ordinary user may not copy mounts, and
+    stays the same user of the host.  Only root of the host may map the ids of its mounts.
+    """
+    elsewhere = (job.new | job.joined) & CLONE_NEWUSER or job.joined & CLONE_NEWNS
+    if not elsewhere or job.facts.uid != 0 or not job.facts.owns_mounts:
+        return
+    binds = [
+        (index, mount)
+        for index, mount in enumerate(job.config.get("mounts") or ())
+        if is_bind(mount) is not None
+    ]
+    # Those whose ids are mapped first, if there are too few slots for all.
+    chosen = sorted(binds, key=lambda bind: bind[0] not in job.id_maps)[: SLOTS - job.next_slot]
+    for index, mount in sorted(chosen, key=lambda bind: bind[0]):
+        job.trees[index] = job.take_slot()
+        job.add(
+            operations.open_tree(
+                slot=job.trees[index],
+                source=bind_source(job, mount),
+                recursive=int(is_bind(mount) or False),
+                id_map=job.id_maps.get(index, NO_SLOT),
+                id_map_recursive=int(maps_recursively(mount)),
+                where=f"mounts[{index}]",
+            ),
+        )
 
 
 def _add_time_namespace(job: Compilation) -> None:
@@ -145,36 +154,5 @@ def _add_time_namespace(job: Compilation) -> None:
                 path="self/timens_offsets",
                 data="".join(lines),
                 where="linux.timeOffsets",
-            ),
-        )
-
-
-def _add_oom_score(job: Compilation) -> None:
-    """First of all: to lower it takes CAP_SYS_RESOURCE of the host, and children inherit it."""
-    process = job.config.get("process")
-    score = process.get("oomScoreAdj") if process else None
-    if score is not None:
-        job.add(
-            operations.write_proc(
-                path="self/oom_score_adj",
-                data=str(score),
-                where="process.oomScoreAdj",
-            ),
-        )
-
-
-def _add_hard_limits(job: Compilation) -> None:
-    """Raise limits while it is allowed: root of a user namespace may only lower them.
-
-    The soft limit follows before exec, so that a low one does not hinder the set-up.
-    """
-    process = job.config.get("process")
-    for index, limit in enumerate((process and process.get("rlimits")) or ()):
-        job.add(
-            operations.rlimit(
-                resource=RLIMITS[limit["type"]],
-                soft=limit["hard"],
-                hard=limit["hard"],
-                where=f"process.rlimits[{index}]",
             ),
         )

@@ -62,6 +62,25 @@ def clone_init(
     return Operation(6, (flags,), where)
 
 
+def join_process(
+    *,
+    flags: int,
+    root_of: int,
+    where: str = "",
+) -> Operation:
+    """Enter namespaces of the container's first process, and its root."""
+    return Operation(7, (flags, root_of), where)
+
+
+def clone_process(
+    *,
+    terminal: int,
+    where: str = "",
+) -> Operation:
+    """Fork into the joined pid namespace and leave; the child goes on."""
+    return Operation(8, (terminal,), where)
+
+
 def write_proc(
     *,
     path: str,
@@ -69,7 +88,7 @@ def write_proc(
     where: str = "",
 ) -> Operation:
     """Write a file of the host's verified procfs."""
-    return Operation(7, (path, data), where)
+    return Operation(9, (path, data), where)
 
 
 def keyring(
@@ -78,7 +97,7 @@ def keyring(
     where: str = "",
 ) -> Operation:
     """Join a new session keyring."""
-    return Operation(8, (name,), where)
+    return Operation(10, (name,), where)
 
 
 def propagation(
@@ -87,7 +106,18 @@ def propagation(
     where: str = "",
 ) -> Operation:
     """Set the propagation of the mount at the current root."""
-    return Operation(9, (flags,), where)
+    return Operation(11, (flags,), where)
+
+
+def id_map(
+    *,
+    slot: int,
+    uid_map: str,
+    gid_map: str,
+    where: str = "",
+) -> Operation:
+    """Make a user namespace that only holds id maps and keep it under a slot."""
+    return Operation(12, (slot, uid_map, gid_map), where)
 
 
 def open_tree(
@@ -95,10 +125,12 @@ def open_tree(
     slot: int,
     source: str,
     recursive: int,
+    id_map: int,
+    id_map_recursive: int,
     where: str = "",
 ) -> Operation:
     """Copy a mount tree of the host, detached, and keep it under a slot."""
-    return Operation(10, (slot, source, recursive), where)
+    return Operation(13, (slot, source, recursive, id_map, id_map_recursive), where)
 
 
 def root(
@@ -107,7 +139,16 @@ def root(
     where: str = "",
 ) -> Operation:
     """Bind the root filesystem onto itself and resolve every target inside it from now on."""
-    return Operation(11, (source,), where)
+    return Operation(14, (source,), where)
+
+
+def shared_root(
+    *,
+    source: str,
+    where: str = "",
+) -> Operation:
+    """Resolve every target inside a directory that nothing is mounted on."""
+    return Operation(15, (source,), where)
 
 
 def mount(
@@ -119,10 +160,26 @@ def mount(
     attributes: int,
     propagation: int,
     flags: int,
+    id_map: int,
+    label: str,
     where: str = "",
 ) -> Operation:
     """Make a filesystem and mount it on a target, created if missing."""
-    return Operation(12, (fstype, source, target, options, attributes, propagation, flags), where)
+    return Operation(
+        16,
+        (
+            fstype,
+            source,
+            target,
+            options,
+            attributes,
+            propagation,
+            flags,
+            id_map,
+            label,
+        ),
+        where,
+    )
 
 
 def bind(
@@ -137,11 +194,13 @@ def bind(
     clear_recursive: int,
     propagation: int,
     flags: int,
+    id_map: int,
+    id_map_recursive: int,
     where: str = "",
 ) -> Operation:
     """Mount a path of the host on a target, created if missing."""
     return Operation(
-        13,
+        17,
         (
             slot,
             source,
@@ -153,9 +212,20 @@ def bind(
             clear_recursive,
             propagation,
             flags,
+            id_map,
+            id_map_recursive,
         ),
         where,
     )
+
+
+def unmount(
+    *,
+    target: str,
+    where: str = "",
+) -> Operation:
+    """Unmount what is mounted at a target."""
+    return Operation(18, (target,), where)
 
 
 def set_attributes(
@@ -168,7 +238,7 @@ def set_attributes(
     where: str = "",
 ) -> Operation:
     """Change the attributes of the mount at a target."""
-    return Operation(14, (target, set_attributes, clear_attributes, recursive, propagation), where)
+    return Operation(19, (target, set_attributes, clear_attributes, recursive, propagation), where)
 
 
 def reconfigure(
@@ -178,7 +248,7 @@ def reconfigure(
     where: str = "",
 ) -> Operation:
     """Change options of the filesystem mounted at a target."""
-    return Operation(15, (target, options), where)
+    return Operation(20, (target, options), where)
 
 
 def mkdir(
@@ -188,7 +258,7 @@ def mkdir(
     where: str = "",
 ) -> Operation:
     """Make a directory and its parents where missing."""
-    return Operation(16, (target, mode), where)
+    return Operation(21, (target, mode), where)
 
 
 def device(
@@ -203,7 +273,7 @@ def device(
     where: str = "",
 ) -> Operation:
     """Make a device node or FIFO; one that is there must be the same."""
-    return Operation(17, (target, mode, major, minor, uid, gid, source), where)
+    return Operation(22, (target, mode, major, minor, uid, gid, source), where)
 
 
 def symlink(
@@ -215,7 +285,7 @@ def symlink(
     where: str = "",
 ) -> Operation:
     """Make a symbolic link; what is there stays unless it is to be replaced."""
-    return Operation(18, (target, text, requires, replace), where)
+    return Operation(23, (target, text, requires, replace), where)
 
 
 def console(
@@ -223,19 +293,21 @@ def console(
     rows: int,
     columns: int,
     uid: int,
+    flags: int,
     where: str = "",
 ) -> Operation:
     """Open a terminal of the container's devpts, send its master to the host."""
-    return Operation(19, (rows, columns, uid), where)
+    return Operation(24, (rows, columns, uid, flags), where)
 
 
 def mask(
     *,
     target: str,
+    context: str,
     where: str = "",
 ) -> Operation:
     """Make a path unreadable; a missing one is left out."""
-    return Operation(20, (target,), where)
+    return Operation(25, (target, context), where)
 
 
 def readonly(
@@ -244,7 +316,7 @@ def readonly(
     where: str = "",
 ) -> Operation:
     """Make a path and the mounts below it read-only; a missing one is left out."""
-    return Operation(21, (target,), where)
+    return Operation(26, (target,), where)
 
 
 def hook(
@@ -258,7 +330,7 @@ def hook(
     where: str = "",
 ) -> Operation:
     """Run a hook where the container is now, the state on its standard input."""
-    return Operation(22, (source, args, env, timeout, state_before, state_after), where)
+    return Operation(27, (source, args, env, timeout, state_before, state_after), where)
 
 
 def pivot_root(
@@ -266,15 +338,24 @@ def pivot_root(
     where: str = "",
 ) -> Operation:
     """Make the root the process's root and leave the old one."""
-    return Operation(23, (), where)
+    return Operation(28, (), where)
 
 
 def move_root(
     *,
+    uncovered: list[str],
     where: str = "",
 ) -> Operation:
     """The same by moving the mount and chroot, for a root in the initramfs."""
-    return Operation(24, (), where)
+    return Operation(29, (uncovered,), where)
+
+
+def chroot(
+    *,
+    where: str = "",
+) -> Operation:
+    """Make the directory of shared_root the process's root."""
+    return Operation(30, (), where)
 
 
 def hostname(
@@ -283,7 +364,7 @@ def hostname(
     where: str = "",
 ) -> Operation:
     """Set the host name."""
-    return Operation(25, (name,), where)
+    return Operation(31, (name,), where)
 
 
 def domainname(
@@ -292,7 +373,7 @@ def domainname(
     where: str = "",
 ) -> Operation:
     """Set the NIS domain name."""
-    return Operation(26, (name,), where)
+    return Operation(32, (name,), where)
 
 
 def loopback(
@@ -300,7 +381,7 @@ def loopback(
     where: str = "",
 ) -> Operation:
     """Bring the loopback interface up."""
-    return Operation(27, (), where)
+    return Operation(33, (), where)
 
 
 def rlimit(
@@ -311,7 +392,7 @@ def rlimit(
     where: str = "",
 ) -> Operation:
     """Set a resource limit."""
-    return Operation(28, (resource, soft, hard), where)
+    return Operation(34, (resource, soft, hard), where)
 
 
 def personality(
@@ -320,7 +401,16 @@ def personality(
     where: str = "",
 ) -> Operation:
     """Set the execution domain."""
-    return Operation(29, (domain,), where)
+    return Operation(35, (domain,), where)
+
+
+def affinity(
+    *,
+    cpus: bytes,
+    where: str = "",
+) -> Operation:
+    """Run on these CPUs only."""
+    return Operation(36, (cpus,), where)
 
 
 def io_priority(
@@ -329,7 +419,7 @@ def io_priority(
     where: str = "",
 ) -> Operation:
     """Set the I/O priority of the process group."""
-    return Operation(30, (value,), where)
+    return Operation(37, (value,), where)
 
 
 def scheduler(
@@ -344,17 +434,17 @@ def scheduler(
     where: str = "",
 ) -> Operation:
     """Set the scheduling policy."""
-    return Operation(31, (policy, flags, nice, priority, runtime, deadline, period), where)
+    return Operation(38, (policy, flags, nice, priority, runtime, deadline, period), where)
 
 
 def memory_policy(
     *,
     mode: int,
-    nodes: int,
+    nodes: bytes,
     where: str = "",
 ) -> Operation:
     """Set the NUMA memory policy."""
-    return Operation(32, (mode, nodes), where)
+    return Operation(39, (mode, nodes), where)
 
 
 def chdir(
@@ -364,7 +454,7 @@ def chdir(
     where: str = "",
 ) -> Operation:
     """Change the working directory, which must lie inside the root."""
-    return Operation(33, (path, optional), where)
+    return Operation(40, (path, optional), where)
 
 
 def stdio_owner(
@@ -372,8 +462,8 @@ def stdio_owner(
     uid: int,
     where: str = "",
 ) -> Operation:
-    """Give the standard streams to the user, except /dev/null."""
-    return Operation(34, (uid,), where)
+    """Give the standard streams to the user, but for devices and files open for reading alone."""
+    return Operation(41, (uid,), where)
 
 
 def bounding(
@@ -382,7 +472,7 @@ def bounding(
     where: str = "",
 ) -> Operation:
     """Drop capabilities from the bounding set."""
-    return Operation(35, (keep,), where)
+    return Operation(42, (keep,), where)
 
 
 def user(
@@ -394,7 +484,7 @@ def user(
     where: str = "",
 ) -> Operation:
     """Become the user, keeping capabilities until they are set."""
-    return Operation(36, (uid, gid, groups, set_groups), where)
+    return Operation(43, (uid, gid, groups, set_groups), where)
 
 
 def capabilities(
@@ -406,7 +496,7 @@ def capabilities(
     where: str = "",
 ) -> Operation:
     """Set the capability sets."""
-    return Operation(37, (effective, permitted, inheritable, ambient), where)
+    return Operation(44, (effective, permitted, inheritable, ambient), where)
 
 
 def no_new_privs(
@@ -414,7 +504,7 @@ def no_new_privs(
     where: str = "",
 ) -> Operation:
     """Give up privileges of setuid programs for good."""
-    return Operation(38, (), where)
+    return Operation(45, (), where)
 
 
 def umask(
@@ -423,7 +513,7 @@ def umask(
     where: str = "",
 ) -> Operation:
     """Set the file mode creation mask."""
-    return Operation(39, (mask,), where)
+    return Operation(46, (mask,), where)
 
 
 def close_host(
@@ -431,7 +521,7 @@ def close_host(
     where: str = "",
 ) -> Operation:
     """Close every descriptor of the host that is left."""
-    return Operation(40, (), where)
+    return Operation(47, (), where)
 
 
 def home(
@@ -440,7 +530,15 @@ def home(
     where: str = "",
 ) -> Operation:
     """Add HOME from /etc/passwd to the environment."""
-    return Operation(41, (uid,), where)
+    return Operation(48, (uid,), where)
+
+
+def listen_pid(
+    *,
+    where: str = "",
+) -> Operation:
+    """Add LISTEN_PID, the pid as the program sees it, to the environment."""
+    return Operation(49, (), where)
 
 
 def find_executable(
@@ -450,7 +548,7 @@ def find_executable(
     where: str = "",
 ) -> Operation:
     """Look the program up as execvp would, as the user."""
-    return Operation(42, (file, path), where)
+    return Operation(50, (file, path), where)
 
 
 def wait_start(
@@ -458,7 +556,7 @@ def wait_start(
     where: str = "",
 ) -> Operation:
     """Wait for `start`."""
-    return Operation(43, (), where)
+    return Operation(51, (), where)
 
 
 def seccomp(
@@ -468,7 +566,7 @@ def seccomp(
     where: str = "",
 ) -> Operation:
     """Load the system call filter."""
-    return Operation(44, (flags, filter), where)
+    return Operation(52, (flags, filter), where)
 
 
 def exec(
@@ -478,4 +576,4 @@ def exec(
     where: str = "",
 ) -> Operation:
     """Become the container's program."""
-    return Operation(45, (args, env), where)
+    return Operation(53, (args, env), where)

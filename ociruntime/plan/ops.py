@@ -37,6 +37,19 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         (("flags", "u32", "CLONE_NEW* bits"),),
     ),
     (
+        "join_process",
+        "enter namespaces of the container's first process, and its root",
+        (
+            ("flags", "u32", "CLONE_NEW* bits"),
+            ("root_of", "u32", "its pid, if not the mount namespace's root is its root; or 0"),
+        ),
+    ),
+    (
+        "clone_process",
+        "fork into the joined pid namespace and leave; the child goes on",
+        (("terminal", "u32", "1: the child takes standard input as controlling terminal"),),
+    ),
+    (
         "write_proc",
         "write a file of the host's verified procfs",
         (("path", "str", "path below /proc"), ("data", "str", "what is written, in one write")),
@@ -48,17 +61,33 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         (("flags", "u32", "MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE, and MS_REC"),),
     ),
     (
+        "id_map",
+        "make a user namespace that only holds id maps and keep it under a slot",
+        (
+            ("slot", "u32", "slot number"),
+            ("uid_map", "str", "lines of a uid_map"),
+            ("gid_map", "str", "lines of a gid_map"),
+        ),
+    ),
+    (
         "open_tree",
         "copy a mount tree of the host, detached, and keep it under a slot",
         (
             ("slot", "u32", "slot number"),
             ("source", "str", "path on the host"),
             ("recursive", "u32", "1: with the mounts below it"),
+            ("id_map", "u32", "user namespace whose maps it gets, or NO_SLOT"),
+            ("id_map_recursive", "u32", "1: the mounts below it as well"),
         ),
     ),
     (
         "root",
         "bind the root filesystem onto itself and resolve every target inside it from now on",
+        (("source", "str", "root directory on the host"),),
+    ),
+    (
+        "shared_root",
+        "resolve every target inside a directory that nothing is mounted on",
         (("source", "str", "root directory on the host"),),
     ),
     (
@@ -71,7 +100,13 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("options", "strs", "superblock options, key or key=value"),
             ("attributes", "u64", "MOUNT_ATTR_* bits"),
             ("propagation", "u32", "MS_* propagation, 0: none"),
-            ("flags", "u32", "MOUNT_REAL_DIRECTORY, MOUNT_INHERIT_MODE, MOUNT_COPY_UP"),
+            (
+                "flags",
+                "u32",
+                "MOUNT_REAL_DIRECTORY, MOUNT_INHERIT_MODE, MOUNT_COPY_UP, MOUNT_OR_BIND",
+            ),
+            ("id_map", "u32", "user namespace whose maps it gets, or NO_SLOT"),
+            ("label", "str", "SELinux label that its root gets afterwards, empty: none"),
         ),
     ),
     (
@@ -88,8 +123,11 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("clear_recursive", "u64", "MOUNT_ATTR_* to clear on all of the tree"),
             ("propagation", "u32", "MS_* propagation, 0: none"),
             ("flags", "u32", "MOUNT_REAL_DIRECTORY or 0"),
+            ("id_map", "u32", "without a slot: user namespace whose maps it gets, or NO_SLOT"),
+            ("id_map_recursive", "u32", "1: the mounts below it as well"),
         ),
     ),
+    ("unmount", "unmount what is mounted at a target", (("target", "str", "a mount point"),)),
     (
         "set_attributes",
         "change the attributes of the mount at a target",
@@ -147,9 +185,17 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("rows", "u32", "height, 0: unset"),
             ("columns", "u32", "width, 0: unset"),
             ("uid", "u32", "owner of the slave"),
+            ("flags", "u32", "CONSOLE_BIND, CONSOLE_CONTROL"),
         ),
     ),
-    ("mask", "make a path unreadable; a missing one is left out", (("target", "str", "path"),)),
+    (
+        "mask",
+        "make a path unreadable; a missing one is left out",
+        (
+            ("target", "str", "path"),
+            ("context", "str", "SELinux context of what covers a directory, empty: none"),
+        ),
+    ),
     (
         "readonly",
         "make a path and the mounts below it read-only; a missing one is left out",
@@ -168,7 +214,12 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         ),
     ),
     ("pivot_root", "make the root the process's root and leave the old one", ()),
-    ("move_root", "the same by moving the mount and chroot, for a root in the initramfs", ()),
+    (
+        "move_root",
+        "the same by moving the mount and chroot, for a root in the initramfs",
+        (("uncovered", "strs", "the host's proc and sysfs, unmounted first or covered"),),
+    ),
+    ("chroot", "make the directory of shared_root the process's root", ()),
     ("hostname", "set the host name", (("name", "str", "name"),)),
     ("domainname", "set the NIS domain name", (("name", "str", "name"),)),
     ("loopback", "bring the loopback interface up", ()),
@@ -182,6 +233,11 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         ),
     ),
     ("personality", "set the execution domain", (("domain", "u32", "PER_* number"),)),
+    (
+        "affinity",
+        "run on these CPUs only",
+        (("cpus", "bytes", "bit mask, the lowest CPU first"),),
+    ),
     (
         "io_priority",
         "set the I/O priority of the process group",
@@ -203,7 +259,10 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "memory_policy",
         "set the NUMA memory policy",
-        (("mode", "u32", "MPOL_* mode and flags"), ("nodes", "u64", "bit mask of nodes 0 to 63")),
+        (
+            ("mode", "u32", "MPOL_* mode and flags"),
+            ("nodes", "bytes", "bit mask in words of 64, the lowest first"),
+        ),
     ),
     (
         "chdir",
@@ -212,7 +271,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "stdio_owner",
-        "give the standard streams to the user, except /dev/null",
+        "give the standard streams to the user, but for devices and files open for reading alone",
         (("uid", "u32", "user"),),
     ),
     (
@@ -244,6 +303,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ("umask", "set the file mode creation mask", (("mask", "u32", "mask"),)),
     ("close_host", "close every descriptor of the host that is left", ()),
     ("home", "add HOME from /etc/passwd to the environment", (("uid", "u32", "user"),)),
+    ("listen_pid", "add LISTEN_PID, the pid as the program sees it, to the environment", ()),
     (
         "find_executable",
         "look the program up as execvp would, as the user",
@@ -261,7 +321,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "exec",
         "become the container's program",
-        (("args", "strs", "argv"), ("env", "strs", "environment, without HOME if looked up")),
+        (("args", "strs", "argv"), ("env", "strs", "environment, without what was added to it")),
     ),
 )
 
@@ -270,6 +330,8 @@ STAGE_MAPS = 1
 STAGE_CGROUP = 2
 STAGE_HOOKS = 3
 STAGE_READY = 4
+STAGE_NETWORK = 5
+STAGE_DONE = 6
 
 # What the executor and the host say to each other; drawn in executor/protocol.py.
 MESSAGE_GO = 1
@@ -278,28 +340,41 @@ MESSAGE_INIT_PID = 3
 MESSAGE_CONSOLE = 4
 MESSAGE_EXEC = 5
 MESSAGE_FAILURE = 6
+MESSAGE_LISTENER = 7
 
 NO_SLOT = 0xFFFFFFFF
+SLOTS = 256  # a container with more bind mounts opens the rest itself
 
 MOUNT_REAL_DIRECTORY = 1  # the target itself must be a directory, not a symbolic link
 MOUNT_INHERIT_MODE = 2  # a tmpfs takes the mode of the directory it covers
 MOUNT_COPY_UP = 4  # a tmpfs takes a copy of what it covers
+MOUNT_OR_BIND = 8  # proc and sysfs: the host's own is bound where mounting is not permitted
+
+CONSOLE_BIND = 1  # mount it at /dev/console, too
+CONSOLE_CONTROL = 2  # make it the controlling terminal
 
 CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("STAGE_MAPS", STAGE_MAPS, "the user namespace exists; the host writes its maps"),
     ("STAGE_CGROUP", STAGE_CGROUP, "the host puts the process into its cgroups"),
     ("STAGE_HOOKS", STAGE_HOOKS, "mounts are done; the host runs prestart and createRuntime"),
     ("STAGE_READY", STAGE_READY, "all is built; the host writes the state down"),
+    ("STAGE_NETWORK", STAGE_NETWORK, "the host moves network devices into the namespace"),
+    ("STAGE_DONE", STAGE_DONE, "further mounts are made; the host ends the executor"),
     ("MESSAGE_GO", MESSAGE_GO, "host: go on"),
     ("MESSAGE_STAGE", MESSAGE_STAGE, "executor: a stage is reached"),
     ("MESSAGE_INIT_PID", MESSAGE_INIT_PID, "executor: the init process exists"),
     ("MESSAGE_CONSOLE", MESSAGE_CONSOLE, "executor: the terminal's master is attached"),
     ("MESSAGE_EXEC", MESSAGE_EXEC, "executor: the next system call is execve"),
     ("MESSAGE_FAILURE", MESSAGE_FAILURE, "executor: an operation failed"),
+    ("MESSAGE_LISTENER", MESSAGE_LISTENER, "executor: the filter's listener is attached"),
     ("NO_SLOT", NO_SLOT, "no slot"),
+    ("SLOTS", SLOTS, "how many slots there are"),
     ("MOUNT_REAL_DIRECTORY", MOUNT_REAL_DIRECTORY, "the target must be a real directory"),
     ("MOUNT_INHERIT_MODE", MOUNT_INHERIT_MODE, "a tmpfs takes the mode of what it covers"),
     ("MOUNT_COPY_UP", MOUNT_COPY_UP, "a tmpfs takes a copy of what it covers"),
+    ("MOUNT_OR_BIND", MOUNT_OR_BIND, "not permitted: the host's /proc or /sys is bound instead"),
+    ("CONSOLE_BIND", CONSOLE_BIND, "the terminal is mounted at /dev/console"),
+    ("CONSOLE_CONTROL", CONSOLE_CONTROL, "it becomes the controlling terminal"),
 )
 
 WIRE_MAGIC = 0x314E4C50  # "PLN1"

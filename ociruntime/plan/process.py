@@ -18,10 +18,13 @@ from ociruntime.plan.scheduling import compile_scheduling
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.plan.compilation import Compilation
+    from ociruntime.plan.facts import Request
     from ociruntime.spec.document import Process
 
 # What execvp(3) searches without a PATH, in the GNU C library.
 DEFAULT_PATH = "/bin:/usr/bin"
+
+LISTEN_VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
 # By the specification an absent umask leaves the caller's; every runtime sets this one, and
 # a container must not depend on the shell that made it.
@@ -37,12 +40,28 @@ def compile_process(job: Compilation) -> None:
         job.add(operations.sync(stage=STAGE_READY))
         job.add(operations.wait_start())
         return
+    environment = prepare_process(job, process)
+    job.require_cgroup()
+    job.add(operations.close_host())
+    job.add(operations.sync(stage=STAGE_READY))
+    job.add(operations.wait_start())
+    compile_start_hooks(job)
+    become_program(job, process, environment)
+
+
+def prepare_process(job: Compilation, process: Process, late_policy: bool = False) -> list[str]:
+    """Everything but the program itself; its environment.
+
+    ``late_policy``: the scheduling policy is set by the caller, and the capabilities again.
+    """
     _add_limits(job, process)
     _add_personality(job)
-    compile_scheduling(job, process)
+    compile_scheduling(job, process, late_policy)
     _add_labels(job, process)
-    _add_user(job, process)
+    _add_user(job, process, late_policy)
     environment = unique_environment(process.get("env") or [])
+    if job.request.listen_fds:
+        environment = listening_environment(environment, job.request)
     names = {entry.partition("=")[0]: entry for entry in environment}
     uid = process["user"]["uid"]
     if "HOME" not in names:
@@ -55,11 +74,14 @@ def compile_process(job: Compilation) -> None:
             where="process.args[0]",
         ),
     )
-    job.require_cgroup()
-    job.add(operations.close_host())
-    job.add(operations.sync(stage=STAGE_READY))
-    job.add(operations.wait_start())
-    compile_start_hooks(job)
+    return environment
+
+
+def become_program(job: Compilation, process: Process, environment: list[str]) -> None:
+    """The filter, and the program."""
+    if job.request.listen_fds:
+        # In its own pid namespace, and before a filter that may forbid to ask.
+        job.add(operations.listen_pid(where="LISTEN_FDS"))
     if job.request.seccomp_filter:
         job.add(
             operations.seccomp(
@@ -69,6 +91,51 @@ def compile_process(job: Compilation) -> None:
             ),
         )
     job.add(operations.exec(args=process["args"], env=environment, where="process.args"))
+
+
+def add_console(job: Compilation, process: Process, flags: int) -> None:
+    """A terminal of the container's; ``flags`` are CONSOLE_*."""
+    size = process.get("consoleSize")
+    job.add(
+        operations.console(
+            rows=size["height"] if size else 0,
+            columns=size["width"] if size else 0,
+            uid=process["user"]["uid"],
+            flags=flags,
+            where="process.terminal",
+        ),
+    )
+
+
+def add_oom_score(job: Compilation) -> None:
+    """First of all: to lower it takes CAP_SYS_RESOURCE of the host, and children inherit it."""
+    process = job.config.get("process")
+    score = process.get("oomScoreAdj") if process else None
+    if score is not None:
+        job.add(
+            operations.write_proc(
+                path="self/oom_score_adj",
+                data=str(score),
+                where="process.oomScoreAdj",
+            ),
+        )
+
+
+def add_hard_limits(job: Compilation) -> None:
+    """Raise limits while it is allowed: root of a user namespace may only lower them.
+
+    The soft limit follows before exec, so that a low one does not hinder the set-up.
+    """
+    process = job.config.get("process")
+    for index, limit in enumerate((process and process.get("rlimits")) or ()):
+        job.add(
+            operations.rlimit(
+                resource=RLIMITS[limit["type"]],
+                soft=limit["hard"],
+                hard=limit["hard"],
+                where=f"process.rlimits[{index}]",
+            ),
+        )
 
 
 def _add_limits(job: Compilation, process: Process) -> None:
@@ -95,6 +162,26 @@ def _add_personality(job: Compilation) -> None:
     )
 
 
+def add_keyring(job: Compilation, process: Process | None) -> None:
+    """A session keyring, with the process's label: under another one it could not use it.
+
+    The label for new keys holds until the next exec.
+    """
+    label = process.get("selinuxLabel") if process else None
+    if label:
+        path = "self/attr/keycreate"
+        job.add(operations.write_proc(path=path, data=label, where=_require_selinux(job)))
+    job.add(operations.keyring(name=f"_ses.{job.request.id}"))
+
+
+def _require_selinux(job: Compilation) -> str:
+    """Raise ConfigError without SELinux; else the JSON path of the label."""
+    where = "process.selinuxLabel"
+    if not job.facts.selinux:
+        raise ConfigError(where, "SELinux is not enabled on this host")
+    return where
+
+
 def _add_labels(job: Compilation, process: Process) -> None:
     """Labels that the next exec takes on."""
     profile = process.get("apparmorProfile")
@@ -104,20 +191,18 @@ def _add_labels(job: Compilation, process: Process) -> None:
             raise ConfigError(where, "AppArmor is not enabled on this host")
         job.add(
             operations.write_proc(
-                path="self/attr/apparmor/exec",
+                path=job.facts.apparmor,
                 data=f"exec {profile}",
                 where=where,
             ),
         )
     label = process.get("selinuxLabel")
     if label:
-        where = "process.selinuxLabel"
-        if not job.facts.selinux:
-            raise ConfigError(where, "SELinux is not enabled on this host")
+        where = _require_selinux(job)
         job.add(operations.write_proc(path="self/attr/exec", data=label, where=where))
 
 
-def _add_user(job: Compilation, process: Process) -> None:
+def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
     """Become the user; before and after, stand in the working directory.
 
     Before, because root may enter directories that the user may not; after, because on a
@@ -128,7 +213,7 @@ def _add_user(job: Compilation, process: Process) -> None:
         job.add(operations.stdio_owner(uid=uid, where="process.user.uid"))
     cwd = clean(process["cwd"])
     job.add(operations.chdir(path=cwd, optional=1, where="process.cwd"))
-    compile_user(job, process)
+    compile_user(job, process, late_policy)
     job.add(operations.chdir(path=cwd, optional=0, where="process.cwd"))
     if process.get("noNewPrivileges"):
         job.add(operations.no_new_privs(where="process.noNewPrivileges"))
@@ -139,6 +224,15 @@ def _add_user(job: Compilation, process: Process) -> None:
             where="process.user.umask",
         ),
     )
+
+
+def listening_environment(environment: list[str], request: Request) -> list[str]:
+    """With what sd_listen_fds(3) reads, but for LISTEN_PID, which the executor adds."""
+    kept = [entry for entry in environment if entry.partition("=")[0] not in LISTEN_VARIABLES]
+    kept.append(f"LISTEN_FDS={request.listen_fds}")
+    if request.listen_names:
+        kept.append(f"LISTEN_FDNAMES={request.listen_names}")
+    return kept
 
 
 def unique_environment(env: list[str]) -> list[str]:

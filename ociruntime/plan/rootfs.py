@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ociruntime.errors import ConfigError
 from ociruntime.linux import (
     CLONE_NEWNS,
     MS_REC,
@@ -10,6 +11,7 @@ from ociruntime.linux import (
 from ociruntime.plan import operations
 from ociruntime.plan.mount_options import PROPAGATION
 from ociruntime.plan.paths import clean
+from ociruntime.plan.process import add_keyring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,14 +21,17 @@ if TYPE_CHECKING:
 def compile_root(job: Compilation) -> None:
     """The keyring, which belongs to no namespace, and the root that targets are found in."""
     if job.request.new_keyring:
-        job.add(operations.keyring(name=f"_ses.{job.request.id}"))
+        add_keyring(job, job.config.get("process"))
     if job.new & CLONE_NEWNS:
         # Slave and not private: what the host unmounts must not stay busy in here.  A joined
         # mount namespace is somebody else's and keeps what it has.
         job.add(
             operations.propagation(flags=MS_SLAVE | MS_REC, where="linux.rootfsPropagation"),
         )
-    job.add(operations.root(source=job.request.rootfs, where="root.path"))
+    if job.shares_mounts:
+        job.add(operations.shared_root(source=job.request.rootfs, where="root.path"))
+    else:
+        job.add(operations.root(source=job.request.rootfs, where="root.path"))
 
 
 def compile_working_directory(job: Compilation) -> None:
@@ -41,19 +46,34 @@ def compile_working_directory(job: Compilation) -> None:
 def compile_path_restrictions(job: Compilation) -> None:
     """Read-only and masked paths; last of the mounts, as hooks may have added some."""
     for index, path in enumerate(job.linux.get("readonlyPaths") or ()):
-        job.add(
-            operations.readonly(target=clean(path), where=f"linux.readonlyPaths[{index}]"),
-        )
+        where = f"linux.readonlyPaths[{index}]"
+        target = _below_root(path, where, "root.readonly makes all of it read-only")
+        job.add(operations.readonly(target=target, where=where))
     for index, path in enumerate(job.linux.get("maskedPaths") or ()):
-        job.add(operations.mask(target=clean(path), where=f"linux.maskedPaths[{index}]"))
+        where = f"linux.maskedPaths[{index}]"
+        target = _below_root(path, where, "")
+        job.add(
+            operations.mask(target=target, context=job.linux.get("mountLabel") or "", where=where)
+        )
+
+
+def _below_root(path: str, where: str, hint: str) -> str:
+    """What is mounted on the root itself, the process does not see: it stands below it."""
+    target = clean(path)
+    if target == "/":
+        raise ConfigError(where, "must not be the root itself", hint)
+    return target
 
 
 def compile_entry(job: Compilation) -> None:
     """Make the root the process's root."""
     if job.config["root"].get("readonly"):
         job.make_read_only("/", "root.readonly")
-    if job.request.no_pivot:
-        job.add(operations.move_root(where="root.path"))
+    if job.shares_mounts:
+        job.add(operations.chroot(where="root.path"))
+    elif job.request.no_pivot:
+        uncovered = list(job.request.kernel_mounts)
+        job.add(operations.move_root(uncovered=uncovered, where="root.path"))
     else:
         job.add(operations.pivot_root(where="root.path"))
     wanted = job.linux.get("rootfsPropagation")

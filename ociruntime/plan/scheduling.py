@@ -15,12 +15,17 @@ from ociruntime.plan import operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ociruntime.plan.compilation import Compilation
     from ociruntime.spec.document import Process, Scheduler
 
 
-def compile_scheduling(job: Compilation, process: Process) -> None:
-    """ioPriority, scheduler, linux.memoryPolicy."""
+HIGHEST_NODE = 1023  # the most that a kernel can be built for (CONFIG_NODES_SHIFT)
+
+
+def compile_scheduling(job: Compilation, process: Process, late_policy: bool) -> None:
+    """ioPriority, scheduler unless it comes later, linux.memoryPolicy."""
     priority = process.get("ioPriority")
     if priority:
         job.add(
@@ -30,9 +35,8 @@ def compile_scheduling(job: Compilation, process: Process) -> None:
                 where="process.ioPriority",
             ),
         )
-    scheduler = process.get("scheduler")
-    if scheduler:
-        _add_scheduler(job, scheduler)
+    if process.get("scheduler") and not late_policy:
+        add_scheduler(job, process)
     policy = job.linux.get("memoryPolicy")
     if policy:
         # The nodes count within the cpuset, so the process must be in it.
@@ -43,13 +47,23 @@ def compile_scheduling(job: Compilation, process: Process) -> None:
         job.add(
             operations.memory_policy(
                 mode=mode,
-                nodes=node_mask(policy.get("nodes") or "", "linux.memoryPolicy.nodes"),
+                nodes=mask_words(node_mask(policy.get("nodes") or "")),
                 where="linux.memoryPolicy",
             ),
         )
 
 
-def _add_scheduler(job: Compilation, scheduler: Scheduler) -> None:
+def ends_by_fork(scheduler: Scheduler | None) -> bool:
+    """Whether a child would not have the policy, or the kernel would refuse to make one."""
+    return scheduler is not None and (
+        scheduler["policy"] == "SCHED_DEADLINE"
+        or "SCHED_FLAG_RESET_ON_FORK" in (scheduler.get("flags") or ())
+    )
+
+
+def add_scheduler(job: Compilation, process: Process) -> None:
+    """``process.scheduler``, which is there.  Raises ConfigError."""
+    scheduler = process["scheduler"]
     policy = scheduler["policy"]
     if policy == "SCHED_ISO":
         raise ConfigError(
@@ -76,20 +90,43 @@ def _add_scheduler(job: Compilation, scheduler: Scheduler) -> None:
     )
 
 
-def node_mask(text: str, where: str) -> int:
+def mask_words(mask: int) -> bytes:
+    """A mask as the kernel reads it: whole words of 64 bits, none for an empty one."""
+    return mask.to_bytes((mask.bit_length() + 63) // 64 * 8, "little")
+
+
+def node_mask(text: str) -> int:
     """``0-3,7`` or ``0-30:2/4`` (two of every four) as a bit mask.
 
-    The text is well-formed (spec/cpu_list.py).  Raises ConfigError for a node above 63.
+    The text is well-formed (spec/cpu_list.py).  Raises ConfigError for a node that none can be.
     """
     mask = 0
+    for node in listed(text):
+        if node > HIGHEST_NODE:
+            message = f"there is no node {node}: Linux knows none above {HIGHEST_NODE}"
+            raise ConfigError("linux.memoryPolicy.nodes", message)
+        mask |= 1 << node
+    return mask
+
+
+def compile_affinity(job: Compilation, process: Process, moment: str) -> None:
+    """Of execCPUAffinity what belongs to the ``moment``, ``initial`` or ``final``."""
+    text = str((process.get("execCPUAffinity") or {}).get(moment, "")).strip()
+    if text:
+        mask = 0
+        for cpu in listed(text):
+            mask |= 1 << cpu
+        where = f"process.execCPUAffinity.{moment}"
+        job.add(operations.affinity(cpus=mask_words(mask), where=where))
+
+
+def listed(text: str) -> Iterator[int]:
+    """The numbers of a well-formed list, ranges and patterns written out."""
     for part in text.strip().split(",") if text.strip() else ():
         numbers, _, pattern = part.partition(":")
         low, _, high = numbers.partition("-")
         used, _, group = pattern.partition("/")
         first, last = int(low), int(high or low)
-        if last > 63:
-            raise ConfigError(where, f"node {last}: nodes above 63 are not supported yet")
-        for node in range(first, last + 1):
-            if not pattern or (node - first) % max(int(group), 1) < int(used):
-                mask |= 1 << node
-    return mask
+        for number in range(first, last + 1):
+            if not pattern or (number - first) % max(int(group), 1) < int(used):
+                yield number

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ociruntime.cgroups.group import Cgroup
+    from ociruntime.host.seccomp_agent import SeccompAgent
+    from ociruntime.spec.document import Config
 
 STATE = "state.json"
 CGROUP = "cgroup.json"
@@ -92,9 +94,34 @@ class Container:
         except OSError:
             pass
 
+    def config(self) -> Config:
+        """The configuration as it was at creation."""
+        config: Any = _read_document(f"{self.directory}/{CONFIG}")
+        return config  # type: ignore[no-any-return]
+
+    def seccomp_agent(self) -> SeccompAgent | None:
+        """A connection to whom the filter asks, if it does.  Raises HostError."""
+        found = self.facts["seccompAgent"]
+        if not found:
+            return None
+        from ociruntime.host.seccomp_agent import SeccompAgent
+
+        return SeccompAgent(*found)
+
     def cgroup(self) -> Cgroup:
         """What was made in the cgroup trees."""
         return recorded_cgroup(self.directory)
+
+
+def freezer_file(hierarchies: tuple[tuple[str, str], ...]) -> str:
+    """The file that tells whether the container is frozen; empty without a freezer."""
+    unified = ""
+    for option, directory in hierarchies:
+        if "freezer" in option.split(","):
+            return f"{directory}/freezer.state"
+        if not option:
+            unified = f"{directory}/cgroup.freeze"
+    return unified
 
 
 def write_facts(directory: str, facts: dict[str, Any]) -> None:
@@ -125,9 +152,13 @@ def _write(directory: str, name: str, data: bytes) -> None:
 
 def recorded_cgroup(directory: str) -> Cgroup:
     """The Cgroup written down in a state directory.  Raises HostError."""
+    record: Any = _read_document(f"{directory}/{CGROUP}")
+    if "unit" in record:
+        from ociruntime.cgroups.systemd_group import SystemdCgroup
+
+        return SystemdCgroup.from_record(record)
     from ociruntime.cgroups.group import Cgroup
 
-    record: Any = _read_document(f"{directory}/{CGROUP}")
     return Cgroup.from_record(record)
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import HostError
+from ociruntime.host.process import end_on_signals
+from ociruntime.host.store import FILTERS
 from ociruntime.runtime.creation import Creation
 from ociruntime.runtime.identifier import check_id
-from ociruntime.runtime.preparation import check_terminal, prepare
+from ociruntime.runtime.preparation import prepare
+from ociruntime.runtime.request_checks import check_terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
-
     from ociruntime.runtime.options import Context, CreateOptions
-else:
-    import _signal
 
 
 def create(context: Context, options: CreateOptions) -> None:
@@ -25,30 +24,43 @@ def create(context: Context, options: CreateOptions) -> None:
     any of them nothing is left.
     """
     begin(context, options).lock.release()
+    if context.timeline is not None:
+        context.timeline.save()
 
 
 def begin(context: Context, options: CreateOptions) -> Creation:
     """As ``create``, but the lock is still held, for a caller that starts it at once."""
     check_id(options.id)
-    _end_on_signals()
-    prepared = prepare(context, options)
-    check_terminal(prepared.config, options.console_socket, options.detach)
+    if context.alone:
+        end_on_signals()
+    prepared = prepare(context, options, f"{context.root}/{FILTERS}")
+    check_terminal(prepared.config.get("process"), options.console_socket, options.detach)
     console = None
     if options.console_socket:
-        from ociruntime.host.console_socket import connect
+        from ociruntime.host.stream_socket import connect
 
-        console = connect(options.console_socket)
+        # Before anything is made: a socket that is not there is then no half-made container.
+        console = connect(options.console_socket, "console socket")
+    receiver = None
+    pidfd_socket = options.pidfd_socket
+    if prepared.annotations and not pidfd_socket:
+        from ociruntime.spec.annotations import PIDFD_RECEIVER, host_path
+
+        pidfd_socket = host_path(prepared.annotations, PIDFD_RECEIVER)
+    if pidfd_socket:
+        from ociruntime.host.pidfd_socket import open_receiver
+
+        receiver = open_receiver(pidfd_socket)
     # Hooks run here, and whatever is relative in the bundle is relative to it.
     try:
         posix.chdir(prepared.bundle.path)
     except OSError as error:
         raise HostError(f"chdir {prepared.bundle.path}", error) from None
-    creation = Creation(context, options, prepared, console)
-    creation.run()
+    creation = Creation(context, options, prepared, console, receiver)
+    try:
+        creation.run()
+    except BaseException:
+        if context.timeline is not None:
+            context.timeline.save()
+        raise
     return creation
-
-
-def _end_on_signals() -> None:
-    """SIGTERM and SIGHUP end a creation as SIGINT does: by an exception, undone in order."""
-    _signal.signal(_signal.SIGTERM, _signal.default_int_handler)
-    _signal.signal(_signal.SIGHUP, _signal.default_int_handler)

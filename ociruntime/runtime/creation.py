@@ -16,10 +16,11 @@ from ociruntime.executor.spawn import Executor, spawn
 from ociruntime.host.files import exists, remove_file, replace_file
 from ociruntime.host.gate import make_gate
 from ociruntime.host.process import start_time
-from ociruntime.host.store import begin_creation, commit_creation, remove_directory
+from ociruntime.host.store import CREATING, begin_creation, commit_creation, remove_directory
 from ociruntime.plan import ops
 from ociruntime.runtime.container import (
     CGROUP,
+    freezer_file,
     owner_of,
     recorded_cgroup,
     write_cgroup,
@@ -38,11 +39,13 @@ if TYPE_CHECKING:
 
     from ociruntime.executor.protocol import Message
     from ociruntime.host.store import Lock
+    from ociruntime.log import Log
     from ociruntime.plan.plan import Operation
     from ociruntime.runtime.entry_record import Removal
     from ociruntime.runtime.options import Context, CreateOptions
     from ociruntime.runtime.preparation import Preparation
 
+WAITING = "wait for the executor"
 WAIT_START = [name for name, _, _ in ops.OPERATIONS].index("wait_start") + 1
 
 
@@ -56,6 +59,7 @@ class Creation:
         "_context",
         "_hooked",
         "_options",
+        "_pidfd_receiver",
         "_prepared",
         "_removal",
         "_rollback",
@@ -72,11 +76,13 @@ class Creation:
         options: CreateOptions,
         prepared: Preparation,
         console: socket | None = None,
+        pidfd_receiver: socket | None = None,
     ) -> None:
         self._context = context
         self._options = options
         self._prepared = prepared
         self._console = console  # connection to whoever gets the terminal
+        self._pidfd_receiver = pidfd_receiver  # and to whoever gets a pidfd of the first process
         self._rollback = Rollback(context.log)
         self._removal: Removal | None = None  # of the cgroups, as cgroup.json has it
         self._hooked = False  # from here on a failure is followed by the poststop hooks
@@ -86,6 +92,11 @@ class Creation:
         self.executor: Executor
         self.lock: Lock
 
+    @property
+    def pid(self) -> int:
+        """Of the container's first process, as far as it is there."""
+        return self.executor.pid
+
     def run(self) -> None:
         """All of it, or nothing.  Raises what the failing step raises."""
         try:
@@ -93,6 +104,7 @@ class Creation:
             self._start()
             self._converse()
         except BaseException:
+            self._context.mark("undo")
             self._rollback.undo()
             self._after_failure()
             raise
@@ -100,37 +112,55 @@ class Creation:
 
     def _begin(self) -> None:
         """The state directory, and in it what will have to be undone."""
+        self._context.mark("make the state directory")
         prepared = self._prepared
-        self.directory, self.lock = begin_creation(self._context.root, self.id, clear_recorded)
+        if prepared.network_devices:
+            from ociruntime.runtime.network_devices import check
+
+            check(prepared.config)
+        self.directory, self.lock = begin_creation(
+            self._context.root, self.id, lambda path: clear_recorded(path, self._context.log)
+        )
         self._rollback.push(self.lock.release)
         self._rollback.push(lambda: remove_directory(self.directory))
         write_cgroup(self.directory, prepared.cgroup)
-        self._removal = removal(prepared.cgroup)
+        if not prepared.cgroup.unit:  # to stop one is beyond the entry's means
+            self._removal = removal(prepared.cgroup)
         self._rollback.push(lambda: prepared.cgroup.remove(kill=True))
+        if prepared.notified:
+            from ociruntime.host.notify_socket import make_directory
+
+            make_directory(self.directory)
+            self._removal = None  # beyond the entry's means
         write_config(self.directory, prepared.bundle.config_bytes)
 
     def _start(self) -> None:
-        """The executor; on v2 born in its cgroup, on v1 at work while that is made."""
+        """The executor; on v2 born in its cgroup, on v1 at work while that is made.
+
+        A unit of systemd is made when the first process is known (``_enter_cgroup``).
+        """
         prepared = self._prepared
-        unified = prepared.layout.mode == "v2"
-        if unified:
+        born_inside = prepared.cgroup.born_inside
+        if born_inside:
             self._make_cgroup()
         gate = make_gate(self.directory)
-        cgroup_fd = prepared.cgroup.open_v2() if unified else -1
+        cgroup_fd = prepared.cgroup.open_v2() if born_inside else -1
+        times_fd, streams = self._context.times_of(prepared.plan), self._options.streams
         try:
-            self.executor = spawn(prepared.plan, gate, cgroup_fd)
+            self.executor = spawn(prepared.plan, gate.fileno(), cgroup_fd, times_fd, streams)
         finally:
             gate.close()
             if cgroup_fd >= 0:
                 posix.close(cgroup_fd)
-        self._rollback.push(self.executor.kill)
-        if not unified:
+        self._rollback.push(self.executor.discard)
+        if not born_inside and not prepared.cgroup.unit:
             self._make_cgroup()
 
     def _make_cgroup(self) -> None:
+        self._context.mark("make the cgroup")
         prepared = self._prepared
         cgroup = prepared.cgroup
-        cgroup.create(prepared.resources, rootless=self._context.rootless)
+        cgroup.create(prepared.resources)
         if prepared.layout.mode == "v2":
             from ociruntime.plan.cgroup_owner import NOBODY_ELSE, cgroup_owner
 
@@ -145,6 +175,7 @@ class Creation:
     def _converse(self) -> None:
         """Answer the executor until it is ready (executor/protocol.py)."""
         while True:
+            self._context.mark(WAITING)
             message = receive(self.executor.channel)
             if message is None:
                 raise self._vanished()
@@ -156,11 +187,10 @@ class Creation:
             self._answer(message)
 
     def _failed(self, message: Message) -> RuntimeFailure:
-        from ociruntime.executor.failure import failure
+        from ociruntime.runtime.failed_step import failed_step
 
         operations = self.executor.plan.operations
-        known = message.value < len(operations)
-        return failure(operations[message.value] if known else None, message)
+        return failed_step(self._context, self._options, operations, message)
 
     def _answer(self, message: Message) -> None:
         if message.kind == ops.MESSAGE_INIT_PID:
@@ -168,7 +198,8 @@ class Creation:
         elif message.kind == ops.MESSAGE_CONSOLE:
             self._take_console(message.fd)
         elif message.kind == ops.MESSAGE_STAGE:
-            STAGES[message.value](self)
+            self._context.mark(STAGES[message.value][1])
+            STAGES[message.value][0](self)
             go(self.executor.channel)  # if it is gone, the next receive tells
 
     def _write_maps(self) -> None:
@@ -179,19 +210,34 @@ class Creation:
             self.executor.pid, linux.get("uidMappings") or [], linux.get("gidMappings") or []
         )
 
+    def _move_devices(self) -> None:
+        from ociruntime.runtime.network_devices import move_into
+
+        config, log = self._prepared.config, self._context.log
+        move_into(config, self.executor.pid, self.directory, self._rollback, log)
+
     def _enter_cgroup(self) -> None:
         prepared = self._prepared
-        prepared.cgroup.attach(self.executor.pid, born_in_v2=prepared.layout.mode == "v2")
-        prepared.cgroup.apply(prepared.resources)
+        cgroup = prepared.cgroup
+        cgroup.first_pid = self.pid
+        if cgroup.unit:
+            self._make_cgroup()
+        cgroup.attach(self.executor.pid, born_in_v2=cgroup.born_inside)
+        cgroup.apply(prepared.resources)
+        if prepared.rdt:
+            from ociruntime.runtime.intel_rdt import enter
+
+            enter(prepared.rdt, self.pid, self.directory, self._rollback)
+            self._removal = None  # beyond the entry's means
         self._hooked = bool(prepared.hooks("createContainer"))
 
     def _run_hooks(self) -> None:
         from ociruntime.host.hooks import run_host_hooks
 
         self._hooked = True
-        state = self._state("creating", self.executor.pid)
+        state = self._state("creating", self.pid)
         for kind in ("prestart", "createRuntime"):
-            run_host_hooks(kind, self._prepared.hooks(kind), state, self._context.log.debug)
+            run_host_hooks(kind, self._prepared.hooks(kind), state, *self._hook_settings())
 
     def _take_console(self, master: int) -> None:
         if self._console is None:
@@ -203,28 +249,37 @@ class Creation:
         posix.close(master)
 
     def _commit(self) -> None:
-        """Write down what it is, make it visible, and only then let it live on its own."""
-        facts = self._facts()
-        write_facts(self.directory, facts)
-        write_entry(self.directory, facts, self._removal, *owner_of(self.directory))
-        if self._options.pid_file:
-            self._write_pid_file(self._options.pid_file)
-        hidden = self.directory
-        self.directory = commit_creation(hidden, self._context.root, self.id)
+        """Make it visible, and only then let it live on its own."""
+        self._publish(self.executor.pidfd)
         if not go(self.executor.channel):
             raise self._vanished()
         self.executor.channel.close()
 
+    def _publish(self, pidfd: int) -> None:
+        """Write down what it is; from the rename on it is a container."""
+        self._context.mark("record the container")
+        facts = self._facts()
+        write_facts(self.directory, facts)
+        write_entry(self.directory, facts, self._removal, *owner_of(self.directory))
+        if self._pidfd_receiver is not None:
+            from ociruntime.host.pidfd_socket import FIRST, send
+
+            send(self._pidfd_receiver, pidfd, FIRST)
+        if self._options.pid_file:
+            self._write_pid_file(self._options.pid_file)
+        hidden = self.directory
+        self.directory = commit_creation(hidden, self._context.root, self.id)
+
     def _write_pid_file(self, path: str) -> None:
         try:
-            replace_file(path, str(self.executor.pid).encode(), 0o644)
+            replace_file(path, str(self.pid).encode(), 0o644)
         except OSError as error:
             raise HostError(f"write the pid file {path}", error) from None
         self._rollback.push(lambda: remove_file(path))
 
     def _facts(self) -> dict[str, Any]:
         """What never changes; the keys that ``Container`` reads."""
-        prepared, pid = self._prepared, self.executor.pid
+        prepared, pid = self._prepared, self.pid
         hooks = {kind: prepared.hooks(kind) for kind in ("poststart", "poststop")}
         return {
             "version": 1,
@@ -235,9 +290,12 @@ class Creation:
             "rootfs": prepared.bundle.rootfs,
             "created": now(),
             "annotations": prepared.annotations,
-            "freezer": freezer_file(prepared.cgroup.hierarchies(), prepared.layout.mode),
+            "freezer": freezer_file(prepared.cgroup.hierarchies()),
             "ownPidNamespace": own_pid_namespace(prepared),
             "hooks": {kind: found for kind, found in hooks.items() if found},
+            "newKeyring": not self._options.no_new_keyring,
+            "notified": prepared.notified,
+            "seccompAgent": prepared.agent,
             "startSteps": start_steps(prepared.plan.operations),
         }
 
@@ -257,13 +315,22 @@ class Creation:
     def _vanished(self) -> StepError:
         """The executor's end without a word: somebody has killed it."""
         if self._prepared.cgroup.oom_killed():
-            memory = self._prepared.resources.get("memory") or {}
+            limit = (self._prepared.resources.get("memory") or {}).get("limit")
+            if limit is None:
+                return StepError(
+                    "the container's first process was killed for want of memory",
+                    "it has no limit itself: that of a cgroup above, or the host, is at its end",
+                )
             return StepError(
-                f"linux.resources.memory.limit: {memory.get('limit')} is not enough to start"
+                f"linux.resources.memory.limit: {limit} is not enough to start"
                 " the container: its first process was killed",
                 "a static program needs about 1 MiB",
             )
-        return StepError("the container's first process was killed before it was ready")
+        hint = ""
+        if self._prepared.cgroup.unit and self._prepared.resources.get("memory"):
+            # With its last process the scope is gone, and the kernel's count with it.
+            hint = "is linux.resources.memory enough? a static program needs about 1 MiB"
+        return StepError("the container's first process was killed before it was ready", hint)
 
     def _after_failure(self) -> None:
         """runtime.md#lifecycle: a failed create goes on with the poststop hooks."""
@@ -272,24 +339,42 @@ class Creation:
             from ociruntime.host.hooks import run_poststop_hooks
 
             state = self._state("stopped", 0)
-            for warning in run_poststop_hooks(hooks, state, self._context.log.debug):
+            for warning in run_poststop_hooks(hooks, state, *self._hook_settings()):
                 self._context.log.warning(warning)
+
+    def _hook_settings(self) -> tuple[Any, tuple[str, str], bool]:
+        from ociruntime.spec.annotations import hook_outputs
+
+        context = self._context
+        return context.log.debug, hook_outputs(self._prepared.annotations), context.alone
 
 
 STAGES = {
-    ops.STAGE_MAPS: Creation._write_maps,
-    ops.STAGE_CGROUP: Creation._enter_cgroup,
-    ops.STAGE_HOOKS: Creation._run_hooks,
+    ops.STAGE_MAPS: (Creation._write_maps, "write the id maps"),
+    ops.STAGE_CGROUP: (Creation._enter_cgroup, "put it into its cgroup, set limits"),
+    ops.STAGE_NETWORK: (Creation._move_devices, "move network devices"),
+    ops.STAGE_HOOKS: (Creation._run_hooks, "run prestart and createRuntime hooks"),
 }
 
 
-def clear_recorded(directory: str) -> None:
-    """Undo what a killed ``create`` has written down in its directory.
+def clear_recorded(directory: str, log: Log) -> None:
+    """Undo what a killed ``create`` or ``delete`` has written down in its directory.
 
     The processes end by themselves: the executor when its creator's socket closes.
     """
+    if CREATING in directory and exists(f"{directory}/network.json"):
+        from ociruntime.runtime.network_devices import clear
+
+        clear(directory, log)
     if exists(f"{directory}/{CGROUP}"):
         recorded_cgroup(directory).remove(kill=True)
+    if exists(f"{directory}/rdt.json"):
+        from ociruntime.runtime import intel_rdt
+
+        if CREATING in directory:
+            intel_rdt.clear(directory)
+        else:
+            intel_rdt.leave(directory)
 
 
 def start_steps(operations: list[Operation]) -> list[list[Any]]:
@@ -306,16 +391,6 @@ def own_pid_namespace(prepared: Preparation) -> bool:
     """Whether the container's end is the end of all its processes."""
     namespaces = (prepared.config.get("linux") or {}).get("namespaces") or []
     return any(entry["type"] == "pid" and not entry.get("path") for entry in namespaces)
-
-
-def freezer_file(hierarchies: tuple[tuple[str, str], ...], mode: str) -> str:
-    """The file that tells whether the container is frozen; empty without a freezer."""
-    if mode == "v2":
-        return f"{hierarchies[0][1]}/cgroup.freeze" if hierarchies else ""
-    for option, directory in hierarchies:
-        if "freezer" in option.split(","):
-            return f"{directory}/freezer.state"
-    return ""
 
 
 def now() -> str:

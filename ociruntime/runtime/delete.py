@@ -25,7 +25,7 @@ def delete(context: Context, container_id: str, force: bool) -> None:
     Raises UsageError, NoSuchContainer (not with ``force``), ContainerError, HostError.
     """
     check_id(container_id)
-    clear_interrupted(context.root, container_id)
+    clear_interrupted(context, container_id)
     try:
         container, held = lock(context.root, container_id)
     except NoSuchContainer:
@@ -51,15 +51,21 @@ def destroy(context: Context, container: Container) -> None:
     """
     _end(container)
     container.cgroup().remove(kill=True)
+    if exists(f"{container.directory}/rdt.json"):
+        from ociruntime.runtime.intel_rdt import leave
+
+        leave(container.directory)
     remove_directory(container.directory)
     hooks = container.facts["hooks"].get("poststop")
     if hooks:
         from ociruntime.host.hooks import run_poststop_hooks
+        from ociruntime.spec.annotations import hook_outputs
         from ociruntime.spec.json_text import dump
 
         container.enter_bundle()
         state = dump(document(container, STOPPED))
-        for warning in run_poststop_hooks(hooks, state, context.log.debug):
+        outputs = hook_outputs(container.annotations)
+        for warning in run_poststop_hooks(hooks, state, context.log.debug, outputs, context.alone):
             context.log.warning(warning)
 
 
@@ -82,7 +88,7 @@ def _end(container: Container) -> None:
         posix.close(pidfd)
 
 
-def clear_interrupted(root: str, container_id: str) -> None:
+def clear_interrupted(context: Context, container_id: str) -> None:
     """Clear what a killed ``create`` or ``delete`` of this id has left.
 
     There may be a container of that id beside it, made since.
@@ -90,8 +96,8 @@ def clear_interrupted(root: str, container_id: str) -> None:
     Raises HostError, or ContainerExists while such a command is still at work.
     """
     for prefix in (CREATING, DELETING):
-        path = f"{root}/{prefix}{container_id}"
+        path = f"{context.root}/{prefix}{container_id}"
         if exists(path):
             from ociruntime.runtime.creation import clear_recorded
 
-            clear_leftover(path, container_id, clear_recorded)
+            clear_leftover(path, container_id, lambda found: clear_recorded(found, context.log))

@@ -9,8 +9,10 @@ was at creation; a container without it, or with one of another version, is Pyth
     started TICKS               its start time
     freezer FILE                tells whether the container is frozen; may be empty
     own-pid-namespace 0|1       whether the end of the first process is that of all
-    start 0|1                   whether the native `start` will do: a process, no poststart hook
-    delete 0|1                  the same of `delete`: no poststop hook, no adopted cgroup
+    start 0|1                   whether the native `start` will do: a process, no poststart hook,
+                                no seccomp agent, no notify socket
+    delete 0|1                  the same of `delete`: no poststop hook, no adopted cgroup, no
+                                notify socket
     owner UID                   of the state directory
     cgroup DIRECTORY            one line for each of the container's own that were made for it
     parent DIRECTORY            and for each made on the way to these, the deepest first
@@ -71,7 +73,8 @@ def write_entry(
 def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: str) -> str:
     """The file's content; pure.  ``facts`` are those of state.json."""
     hooks = facts["hooks"]
-    may_start = bool(facts["startSteps"]) and not hooks.get("poststart")
+    unusual = hooks.get("poststart") or facts["seccompAgent"] or facts["notified"]
+    may_start = facts["startSteps"] and not unusual
     may_delete = cgroups is not None and not hooks.get("poststop")
     lines = [
         FIRST_LINE,
@@ -79,7 +82,7 @@ def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: 
         f"started {facts['processStart']}",
         f"freezer {facts['freezer']}",
         f"own-pid-namespace {int(facts['ownPidNamespace'])}",
-        f"start {int(may_start)}",
+        f"start {int(bool(may_start))}",
         f"delete {int(may_delete)}",
         f"owner {uid}",
     ]

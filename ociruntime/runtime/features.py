@@ -9,7 +9,7 @@ called supported, on the kernel.
 
 from __future__ import annotations
 
-from ociruntime.errors import ConfigError
+from ociruntime.errors import ConfigError, CriuError
 from ociruntime.linux import (
     CAPABILITIES,
     MEMORY_POLICIES,
@@ -19,6 +19,7 @@ from ociruntime.linux import (
     SECCOMP_FILTER_FLAGS,
 )
 from ociruntime.plan.mount_options import option_names
+from ociruntime.spec.annotations import unsafe
 from ociruntime.spec.state import SPEC_VERSION
 
 TYPE_CHECKING = False
@@ -40,8 +41,8 @@ HOOKS = (
 )
 
 
-def features() -> dict[str, object]:
-    """The structure, its keys in the order of the specification."""
+def features(criu: str = "") -> dict[str, object]:
+    """The structure, its keys in the order of the specification; ``criu`` as --criu has it."""
     return {
         "ociVersionMin": OLDEST_SPEC_VERSION,
         "ociVersionMax": SPEC_VERSION,
@@ -53,24 +54,23 @@ def features() -> dict[str, object]:
             "cgroup": {
                 "v1": True,
                 "v2": True,
-                "systemd": False,
-                "systemdUser": False,
+                "systemd": True,
+                "systemdUser": True,
                 "rdma": True,
             },
             "seccomp": _seccomp(),
             "apparmor": {"enabled": True},
-            # process.selinuxLabel alone, without linux.mountLabel, is no use to an engine.
-            "selinux": {"enabled": False},
-            "intelRdt": {"enabled": False, "schemata": False, "monitoring": False},
+            "selinux": {"enabled": True},
+            "intelRdt": {"enabled": True, "schemata": True, "monitoring": True},
             "memoryPolicy": {
                 "modes": sorted(MEMORY_POLICIES),
                 "flags": sorted(MEMORY_POLICY_FLAGS),
             },
-            "mountExtensions": {"idmap": {"enabled": False}},
-            "netDevices": {"enabled": False},
+            "mountExtensions": {"idmap": {"enabled": True}},
+            "netDevices": {"enabled": True},
         },
-        "annotations": _annotations(),
-        "potentiallyUnsafeConfigAnnotations": [],
+        "annotations": _annotations(criu),
+        "potentiallyUnsafeConfigAnnotations": unsafe(),
     }
 
 
@@ -134,10 +134,21 @@ def libseccomp_version() -> str:
         return ""
 
 
-def _annotations() -> dict[str, str]:
+def _annotations(criu: str) -> dict[str, str]:
     # The name that podman and cri-o ask for, whichever runtime answers.
-    annotations = {"org.opencontainers.runc.checkpoint.enabled": "false"}
+    works = "true" if _can_checkpoint(criu) else "false"
+    annotations = {"org.opencontainers.runc.checkpoint.enabled": works}
     version = libseccomp_version()
     if version:
         annotations["io.github.seccomp.libseccomp.version"] = version
     return annotations
+
+
+def _can_checkpoint(criu: str) -> bool:
+    """Whether there is a CRIU, and it works on this kernel."""
+    from ociruntime.host.criu import find_criu, obstacle
+
+    try:
+        return not obstacle(find_criu(criu))
+    except CriuError:
+        return False

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from ociruntime.runtime.options import Context
 
 
+def stop_signal(context: Context, container_id: str) -> str:
+    """How the container's annotations call the signal to end it with; SIGTERM by default.
+
+    Raises UsageError, NoSuchContainer, HostError.
+    """
+    check_id(container_id)
+    annotations = load(context.root, container_id).annotations
+    return annotations.get("org.opencontainers.image.stopSignal") or "SIGTERM"
+
+
 def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
     """Send ``signal``; with ``all`` to every process, and a stopped container is no error.
 
@@ -60,14 +70,8 @@ def _thaw(path: str) -> None:
 
 
 def _signal_all(container: Container, signal: int) -> None:
-    from posix import kill as send
-
-    cgroup = container.cgroup()
     if signal == SIGKILL:
-        cgroup.kill()
-        return
-    for pid in cgroup.processes():
-        try:
-            send(pid, signal)
-        except ProcessLookupError:
-            pass  # ended since
+        container.cgroup().kill()  # whoever forks faster than a list is read, too
+    from ociruntime.runtime.members import signal_members
+
+    signal_members(container, signal)

@@ -8,6 +8,7 @@ come to the same directory from the same two facts.
 
 from __future__ import annotations
 
+import errno
 import posix
 
 from ociruntime.errors import HostError, UsageError
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ociruntime.log import Log
+    from ociruntime.plan.plan import Plan
+    from ociruntime.runtime.timeline import Timeline
 
 NAME = "ociruntime"
+FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
 
 
 class CreateOptions:
@@ -27,7 +31,8 @@ class CreateOptions:
     ``bundle``, ``console_socket`` and ``pid_file`` are absolute paths ("" where none was
     given), counted from the caller's working directory.  ``config`` is the absolute path of a
     configuration to take instead of the bundle's config.json, or "".  ``preserve_fds`` counts
-    descriptors from 3 on.  ``detach`` is true for ``create``.
+    descriptors from 3 on.  ``detach`` is true for ``create``.  ``streams`` are the descriptors
+    that the container gets as 0, 1 and 2.
     """
 
     __slots__ = (
@@ -41,7 +46,9 @@ class CreateOptions:
         "no_pivot",
         "no_subreaper",
         "pid_file",
+        "pidfd_socket",
         "preserve_fds",
+        "streams",
     )
 
     def __init__(
@@ -57,6 +64,8 @@ class CreateOptions:
         detach: bool = True,
         keep: bool = False,
         no_subreaper: bool = False,
+        pidfd_socket: str = "",
+        streams: tuple[int, int, int] = (0, 1, 2),
     ) -> None:
         self.id = id
         self.bundle = bundle
@@ -69,6 +78,8 @@ class CreateOptions:
         self.detach = detach
         self.keep = keep
         self.no_subreaper = no_subreaper
+        self.pidfd_socket = pidfd_socket
+        self.streams = streams
 
 
 class Context:
@@ -76,10 +87,22 @@ class Context:
 
     ``root_given`` tells a named root from the default one; ``cgroup_manager`` is
     ``cgroupfs``, ``systemd`` or ``disabled``; ``rootless``: go on without cgroups that this
-    user may not make.
+    user may not make; ``user_manager``: it is the user's systemd that makes units.
+
+    ``alone``: this process is here for one command.  Where it is another program's, its signal
+    handlers, its children and what a service manager has given it are none of ours.
     """
 
-    __slots__ = ("cgroup_manager", "log", "root", "root_given", "rootless")
+    __slots__ = (
+        "alone",
+        "cgroup_manager",
+        "log",
+        "root",
+        "root_given",
+        "rootless",
+        "timeline",
+        "user_manager",
+    )
 
     def __init__(
         self,
@@ -88,28 +111,49 @@ class Context:
         cgroup_manager: str = "cgroupfs",
         rootless: bool = False,
         root_given: bool = True,
+        user_manager: bool = False,
+        alone: bool = True,
     ) -> None:
+        self.alone = alone
         self.root = root
         self.log = log
         self.cgroup_manager = cgroup_manager
         self.rootless = rootless
         self.root_given = root_given
+        self.user_manager = user_manager
+        self.timeline: Timeline | None = None  # with --timeline
+
+    def mark(self, phase: str) -> None:
+        """What happens from here on, for the timeline."""
+        if self.timeline is not None:
+            self.timeline.mark(phase)
+
+    def times_of(self, plan: Plan) -> int:
+        """Where the executor is to note its times; -1 if nobody has asked for them."""
+        return -1 if self.timeline is None else self.timeline.follow(plan)
 
 
 def open_context(
-    log: Log, root: str = "", cgroup_manager: str = "cgroupfs", rootless: str = "auto"
+    log: Log,
+    root: str = "",
+    cgroup_manager: str = "cgroupfs",
+    rootless: str = "auto",
+    alone: bool = True,
 ) -> Context:
     """The context of one call; looks at the environment, creates nothing.
 
     ``root`` "" is the default one; ``rootless`` is ``true``, ``false`` or ``auto``.
     """
     environ, euid = posix.environ, posix.geteuid()
+    user = is_rootless(environ, euid)
     return Context(
         state_root(root, environ, euid),
         log,
         cgroup_manager,
-        is_rootless(environ, euid) if rootless == "auto" else rootless == "true",
+        user if rootless == "auto" else rootless == "true",
         root != "",
+        user,
+        alone,
     )
 
 
@@ -163,13 +207,15 @@ def make_root(context: Context) -> None:
     """
     try:
         created = _make_directories(context.root)
+        if not (created or posix.access(context.root, posix.W_OK | posix.X_OK)):
+            raise PermissionError(errno.EACCES, posix.strerror(errno.EACCES))
         if created and not context.root_given and context.root != f"/run/{NAME}":
             # The XDG base directory specification lets anything without the sticky bit be
             # pruned from XDG_RUNTIME_DIR when it has not been touched for hours.
             posix.chmod(context.root, 0o1700)
     except OSError as error:
         hint = "" if context.root_given else "set XDG_RUNTIME_DIR or pass --root"
-        raise HostError(f"create the state directory {context.root}", error, hint) from None
+        raise HostError(f"use the state directory {context.root}", error, hint) from None
 
 
 def _make_directories(path: str) -> bool:
@@ -185,9 +231,8 @@ def _make_directories(path: str) -> bool:
 
 
 def _in_user_namespace() -> bool:
+    """By the namespace itself: a nested one may have a map that looks like the first one's."""
     try:
-        with open("/proc/self/uid_map", "rb") as file:
-            fields = file.read().split()
+        return posix.stat("/proc/self/ns/user").st_ino != FIRST_USER_NAMESPACE
     except OSError:
         return False
-    return fields != [b"0", b"0", b"4294967295"]

@@ -26,14 +26,22 @@ def host_part(
 ) -> list[tuple[str, str]]:
     """What happens outside the container; the hooks' moments are the executor's syncs."""
     steps = [("", f"make {context.root}/.creating-{options.id}, locked")]
+    unit = prepared.cgroup.unit
     for directory in prepared.cgroup.paths.values():
-        steps.append(("linux.cgroupsPath", f"make cgroup {directory}"))
+        maker = f"have systemd make {unit} with" if unit else "make"
+        steps.append(("linux.cgroupsPath", f"{maker} cgroup {directory}"))
     owner = cgroup_owner(prepared.config)
     if owner != NOBODY_ELSE and prepared.layout.mode == "v2":
         steps.append(("", f"make user {owner} the owner of what may be delegated in it"))
     for setting in prepared.cgroup.settings(prepared.resources):
         file, value = setting.files[0]
         steps.append((setting.where, f"write {value} to {file}"))
+    if prepared.rdt:
+        steps += [("linux.intelRdt", f"make group {made}") for made in prepared.rdt.made]
+        steps += [(where, f"write {line} to {file}") for where, file, line in prepared.rdt.lines]
+        steps += [("linux.intelRdt", f"write its pid to {file}") for file in prepared.rdt.tasks]
+    for name in (prepared.config.get("linux") or {}).get("netDevices") or ():
+        steps.append((f'linux.netDevices["{name}"]', f"move network device {name} inside"))
     for kind in ("prestart", "createRuntime"):
         for index, hook in enumerate(prepared.hooks(kind)):
             steps.append((f"hooks.{kind}[{index}]", f"run {hook['path']}"))

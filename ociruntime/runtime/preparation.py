@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from fcntl import F_GETFD, FD_CLOEXEC, fcntl
+import posix
 
+from ociruntime.cgroups.control_files import in_user_namespace
 from ociruntime.cgroups.group import Cgroup
 from ociruntime.cgroups.layout import detect
-from ociruntime.errors import ConfigError, UsageError
+from ociruntime.errors import ConfigError
 from ociruntime.host.facts import gather
+from ociruntime.host.store import CREATING
+from ociruntime.linux import SECCOMP_FILTER_FLAG_NEW_LISTENER
 from ociruntime.plan.compiler import compile_plan
 from ociruntime.plan.facts import Request
+from ociruntime.runtime.request_checks import take_descriptors
 from ociruntime.spec.bundle import load_bundle
 
 TYPE_CHECKING = False
@@ -18,22 +22,33 @@ if TYPE_CHECKING:
 
     from ociruntime.cgroups.layout import Layout
     from ociruntime.log import Log
+    from ociruntime.plan.intel_rdt import Placement
     from ociruntime.plan.plan import Plan
     from ociruntime.runtime.options import Context, CreateOptions
     from ociruntime.spec.bundle import Bundle
-    from ociruntime.spec.document import Config, Hook
+    from ociruntime.spec.document import Config, Hook, Seccomp
 
 
 class Preparation:
     """The bundle, where its cgroup goes, and the plan.  Nothing on the host has changed yet."""
 
-    __slots__ = ("bundle", "cgroup", "layout", "plan", "resources")
+    __slots__ = ("agent", "bundle", "cgroup", "layout", "notified", "plan", "rdt", "resources")
 
-    def __init__(self, bundle: Bundle, layout: Layout, cgroup: Cgroup, plan: Plan) -> None:
+    def __init__(
+        self,
+        bundle: Bundle,
+        layout: Layout,
+        cgroup: Cgroup,
+        plan: Plan,
+        agent: tuple[str, str | None] | None,
+    ) -> None:
         self.bundle = bundle
         self.layout = layout
         self.cgroup = cgroup
         self.plan = plan
+        self.agent = agent  # who is to hear of the filter: listenerPath and listenerMetadata
+        self.notified = False  # whether the container gets a socket for sd_notify(3)
+        self.rdt: Placement | None = None  # groups of resctrl, if linux.intelRdt asks for any
         # linux.resources, empty where config.json has none; one object from create to apply.
         self.resources: Any = (bundle.config.get("linux") or {}).get("resources") or {}
 
@@ -47,36 +62,120 @@ class Preparation:
         """Those of the configuration."""
         return self.config.get("annotations") or {}
 
+    @property
+    def network_devices(self) -> bool:
+        """Whether the host has to move any."""
+        return bool((self.config.get("linux") or {}).get("netDevices"))
+
     def hooks(self, kind: str) -> list[Hook]:
         """The hooks of one kind."""
         found: Any = (self.config.get("hooks") or {}).get(kind) or []
         return list(found)
 
 
-def prepare(context: Context, options: CreateOptions) -> Preparation:
-    """Read the bundle and compile its plan.
+def prepare(context: Context, options: CreateOptions, filters: str = "") -> Preparation:
+    """Read the bundle and compile its plan; ``filters`` is a directory that keeps filters.
 
     Raises ConfigError, UsageError, HostError.
     """
     try:
-        bundle = load_bundle(options.bundle, options.config)
+        bundle = load_bundle(options.bundle, options.config, context.mark)
     except ConfigError as error:
         if context.log.debugging:
             _list_problems(context.log, options, error)
         raise
     for warning in bundle.warnings:
         context.log.warning(warning)
-    _check_descriptors(options.preserve_fds)
-    linux = bundle.config.get("linux") or {}
-    layout = detect()
-    cgroup = Cgroup.plan(
-        layout, linux.get("cgroupsPath"), options.id, systemd=context.cgroup_manager == "systemd"
-    )
-    facts = gather(layout.mode, cgroup.hierarchies(), _wants_labels(bundle.config))
-    plan = compile_plan(bundle.config, facts, _request(context, options, bundle))
-    for warning in plan.warnings:
+    prepared = decide(context, options, bundle, filters)
+    for warning in prepared.plan.warnings:
         context.log.warning(warning)
-    return Preparation(bundle, layout, cgroup, plan)
+    return prepared
+
+
+def decide(
+    context: Context, options: CreateOptions, bundle: Bundle, filters: str = ""
+) -> Preparation:
+    """All that follows from the configuration and the host; what is refused raises as above."""
+    context.mark("find its cgroup")
+    _check_joined(bundle.config)
+    if bundle.config.get("annotations"):
+        from ociruntime.spec.annotations import hook_outputs
+
+        hook_outputs(bundle.config["annotations"])  # refuses what a hook could not use later
+    layout = detect()
+    linux = bundle.config.get("linux") or {}
+    cgroup = plan_cgroup(context, layout, bundle.config, options.id)
+    context.mark("look at the host")
+    labels = _wants_labels(bundle.config)
+    facts = gather(layout.mode, cgroup.visible(), labels, in_user_namespace())
+    context.mark("compile the filter" if "seccomp" in linux else "what is asked for")
+    request = _request(context, options, bundle, filters)
+    config = native = _with_handler(bundle)
+    if context.alone and b"NOTIFY_SOCKET" in posix.environ:
+        from ociruntime.runtime.notification import with_socket
+
+        config = with_socket(config, f"{context.root}/{CREATING}{options.id}")
+    context.mark("compile the plan")
+    plan = compile_plan(config, facts, request)
+    agent = None
+    if request.seccomp_flags & SECCOMP_FILTER_FLAG_NEW_LISTENER:
+        profile = linux["seccomp"]
+        agent = profile["listenerPath"], profile.get("listenerMetadata")
+    prepared = Preparation(bundle, layout, cgroup, plan, agent)
+    prepared.notified = config is not native
+    if "intelRdt" in linux:  # an empty object asks for a group of the container's own
+        from ociruntime.runtime.intel_rdt import prepare_rdt
+
+        prepared.rdt = prepare_rdt(linux["intelRdt"], options.id)
+    return prepared
+
+
+def _with_handler(bundle: Bundle) -> Config:
+    """The configuration that is carried out, where a handler runs the program."""
+    annotations = bundle.config.get("annotations")
+    if not annotations:
+        return bundle.config
+    from ociruntime.spec.annotations import HANDLER, WASM_VARIANT
+
+    if HANDLER not in annotations and WASM_VARIANT not in annotations:
+        return bundle.config
+    from ociruntime.handlers.choice import handled
+
+    return handled(bundle.config, bundle.rootfs)
+
+
+def plan_cgroup(context: Context, layout: Layout, config: Config, container_id: str) -> Cgroup:
+    """Where the container goes, by the cgroup manager that was asked for.
+
+    Raises ConfigError, HostError.
+    """
+    linux = config.get("linux") or {}
+    path = linux.get("cgroupsPath")
+    if context.cgroup_manager == "systemd":
+        from ociruntime.cgroups.systemd_group import SystemdCgroup
+
+        annotations = config.get("annotations") or {}
+        return SystemdCgroup.plan_unit(
+            layout, path, container_id, annotations, context.user_manager
+        )
+    if context.cgroup_manager == "disabled":
+        from ociruntime.cgroups.no_group import NoCgroup
+
+        return NoCgroup.plan_none(layout, config)
+    cgroup = Cgroup.plan(layout, path, container_id)
+    if context.rootless:
+        from ociruntime.cgroups.delegation import keep_within_reach
+
+        keep_within_reach(cgroup, layout, bool(path), linux.get("resources"))
+    return cgroup
+
+
+def _check_joined(config: Config) -> None:
+    namespaces = (config.get("linux") or {}).get("namespaces") or ()
+    if any(namespace.get("path") for namespace in namespaces):
+        from ociruntime.host.own_namespaces import check_settings
+
+        check_settings(config)
 
 
 def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None:
@@ -88,7 +187,13 @@ def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None
             log.debug(problem)
 
 
-def _request(context: Context, options: CreateOptions, bundle: Bundle) -> Request:
+def _kernel_mounts(rootfs: str) -> tuple[str, ...]:
+    from ociruntime.host.kernel_mounts import kernel_mounts
+
+    return kernel_mounts(rootfs)
+
+
+def _request(context: Context, options: CreateOptions, bundle: Bundle, filters: str) -> Request:
     process = bundle.config.get("process")
     console = bool(process and process.get("terminal"))
     request = Request(
@@ -97,57 +202,41 @@ def _request(context: Context, options: CreateOptions, bundle: Bundle) -> Reques
         rootfs=bundle.rootfs,
         console=console,
         no_pivot=options.no_pivot,
+        kernel_mounts=_kernel_mounts(bundle.rootfs) if options.no_pivot else (),
         new_keyring=not options.no_new_keyring,
         preserve_fds=options.preserve_fds,
     )
+    take_descriptors(request, context.alone)
     profile = (bundle.config.get("linux") or {}).get("seccomp")
-    if profile:
+    if profile and bundle.config.get("annotations"):
+        _check_known_calls(profile, bundle.config["annotations"])
+    if profile and filters and not context.log.debugging:
+        from ociruntime.host.seccomp_cache import cached_filter
+
+        request.seccomp_filter, request.seccomp_flags = cached_filter(profile, filters)
+    elif profile:
         from ociruntime.host.seccomp import compile_filter
 
-        request.seccomp_filter, request.seccomp_flags = compile_filter(profile, context.log.debug)
+        request.seccomp_filter, request.seccomp_flags = compile_filter(
+            profile, lambda name: context.log.debug(f"seccomp: {name} is unknown, passed over")
+        )
     return request
+
+
+def _check_known_calls(profile: Seccomp, annotations: dict[str, str]) -> None:
+    from ociruntime.spec.annotations import KNOWN_CALLS_ONLY
+
+    if annotations.get(KNOWN_CALLS_ONLY, "0") == "0":
+        return
+    from ociruntime.host.seccomp import compile_filter
+
+    unknown: list[str] = []
+    compile_filter(profile, unknown.append)
+    if unknown:
+        raise ConfigError("linux.seccomp.syscalls", f"unknown system call {', '.join(unknown)}")
 
 
 def _wants_labels(config: Config) -> bool:
     process = config.get("process")
     labelled = process and (process.get("apparmorProfile") or process.get("selinuxLabel"))
     return bool(labelled or (config.get("linux") or {}).get("mountLabel"))
-
-
-def _check_descriptors(count: int) -> None:
-    """The descriptors to be passed on must be the caller's.
-
-    An inherited descriptor never has the close-on-exec flag; whatever the interpreter and we
-    have opened always has.
-    """
-    for fd in range(3, 3 + count):
-        try:
-            inherited = not fcntl(fd, F_GETFD) & FD_CLOEXEC
-        except OSError:
-            inherited = False
-        if not inherited:
-            raise UsageError(
-                f"--preserve-fds {count}: descriptor {fd} is not open",
-                f"descriptors 3 to {2 + count} are to be passed on",
-            )
-
-
-def check_terminal(config: Config, console_socket: str, detach: bool) -> None:
-    """A terminal needs somebody at its other end.  Raises ConfigError, UsageError."""
-    process = config.get("process")
-    terminal = bool(process and process.get("terminal"))
-    if terminal and detach and not console_socket:
-        raise ConfigError(
-            "process.terminal",
-            "cannot allocate tty if ociruntime will detach without setting console socket",
-            "set process.terminal to false or pass --console-socket",
-        )
-    if terminal and not detach:
-        from ociruntime.host.terminal import find_terminal
-
-        find_terminal()  # refuses where there is none, before anything is made
-    if console_socket and not (terminal and detach):
-        raise UsageError(
-            "cannot use console socket if ociruntime will not detach or allocate tty",
-            "--console-socket goes with process.terminal true and a detached container",
-        )

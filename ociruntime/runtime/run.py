@@ -14,8 +14,8 @@ from ociruntime.runtime.start import start_locked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.host.relay import Relay
-    from ociruntime.runtime.creation import Creation
+    from ociruntime.host.notify_socket import NotifyRelay
+    from ociruntime.runtime.container import Container
     from ociruntime.runtime.options import Context, CreateOptions
 
 
@@ -26,36 +26,48 @@ def run(context: Context, options: CreateOptions) -> int:
     """
     if options.detach:
         creation = begin(context, options)
+        container = load(context.root, creation.id)
         try:
-            _start(context, creation)
+            notifying = _start(context, container, container.pid)
         finally:
             creation.lock.release()
+        if notifying is not None:
+            from ociruntime.runtime.notification import await_ready
+
+            await_ready(container, notifying)
         return 0
     return _run_attached(context, options)
 
 
-def _start(context: Context, creation: Creation) -> None:
+def _start(context: Context, container: Container, main_pid: int) -> NotifyRelay | None:
     """Start what was just created; if that fails, the container goes too."""
-    container = load(context.root, creation.id)
     try:
-        start_locked(context, container)
+        return start_locked(context, container, main_pid)
     except BaseException:
         if exists(container.directory):  # a failed hook has taken it already
             destroy(context, container)
         raise
+    finally:
+        if context.timeline is not None:
+            context.timeline.save()
 
 
 def _run_attached(context: Context, options: CreateOptions) -> int:
-    from ociruntime.host.foreground import CaughtSignals, wait_foreground
+    from ociruntime.host.foreground import CaughtSignals, open_relay, wait_foreground
 
     if not options.no_subreaper:
         become_subreaper()
     creation = begin(context, options)
     try:
-        relay = _relay(creation.master)
-        signals = CaughtSignals()
+        container = load(context.root, creation.id)
         try:
-            _start(context, creation)
+            relay = open_relay(creation.master)
+            signals = CaughtSignals()
+        except BaseException:  # also a signal that comes before they are caught
+            destroy(context, container)
+            raise
+        try:
+            notifying = _start(context, container, posix.getpid())
         except BaseException:
             signals.release()
             raise
@@ -63,24 +75,15 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
         creation.lock.release()
     executor = creation.executor
     try:
-        return wait_foreground(executor.pidfd, executor.pid, relay, signals)
+        return wait_foreground(executor.pidfd, executor.pid, relay, signals, notifying)
     finally:
         posix.close(executor.pidfd)
         if not options.keep:
-            _delete(context, options.id)
+            delete_after_end(context, options.id)
 
 
-def _relay(master: int) -> Relay | None:
-    """Between our terminal and the container's, if it has one."""
-    if master < 0:
-        return None
-    from ociruntime.host.relay import Relay
-    from ociruntime.host.terminal import find_terminal
-
-    return Relay(master, find_terminal())
-
-
-def _delete(context: Context, container_id: str) -> None:
+def delete_after_end(context: Context, container_id: str) -> None:
+    """Delete a container that has ended, if it is still there.  Raises HostError."""
     try:
         container, held = lock(context.root, container_id)
     except NoSuchContainer:

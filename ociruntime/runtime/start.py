@@ -7,7 +7,7 @@ import posix
 from ociruntime.errors import ContainerError, HostError, StepError
 from ociruntime.executor.protocol import go, receive
 from ociruntime.host.gate import connect_gate, remove_gate
-from ociruntime.plan.ops import MESSAGE_EXEC
+from ociruntime.plan.ops import MESSAGE_EXEC, MESSAGE_LISTENER
 from ociruntime.runtime.container import (
     CREATED,
     PAUSED,
@@ -20,9 +20,12 @@ from ociruntime.runtime.identifier import check_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from socket import socket
     from typing import NoReturn
 
     from ociruntime.executor.protocol import Message
+    from ociruntime.host.notify_socket import NotifyRelay
+    from ociruntime.host.seccomp_agent import SeccompAgent
     from ociruntime.runtime.container import Container
     from ociruntime.runtime.options import Context
 
@@ -34,7 +37,8 @@ REFUSALS = {
 
 
 def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
-    """Start the program; when this returns, it runs and the poststart hooks have.
+    """Start the program; when this returns, it runs and the poststart hooks have; with
+    NOTIFY_SOCKET in the environment it has also said that it is ready, or ended.
 
     ``failure_fd``: the native `start` (csrc/entry/start.c) has tried it, and the file holds what
     came from the container instead.  Raises UsageError, NoSuchContainer, ContainerError,
@@ -45,13 +49,20 @@ def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
     try:
         if failure_fd >= 0:
             _report_told(context, container, failure_fd)
-        start_locked(context, container)
+        notifying = start_locked(context, container, container.pid)
     finally:
         held.release()
+    if notifying is not None:
+        from ociruntime.runtime.notification import await_ready
+
+        await_ready(container, notifying)
 
 
-def start_locked(context: Context, container: Container) -> None:
-    """As ``start``, for a caller that holds the lock."""
+def start_locked(context: Context, container: Container, main_pid: int) -> NotifyRelay | None:
+    """As ``start``, for a caller that holds the lock, and who is to forward what comes then.
+
+    ``main_pid`` is what a service manager is told to watch.
+    """
     status = container.status()
     if status != CREATED:
         raise ContainerError(f'{REFUSALS[status]}: "{container.id}"')
@@ -60,6 +71,12 @@ def start_locked(context: Context, container: Container) -> None:
             f'cannot start "{container.id}": its config.json has no process',
             "the process property must be set",
         )
+    notifying = None
+    if container.facts["notified"] and context.alone:
+        from ociruntime.runtime.notification import open_relay
+
+        notifying = open_relay(container, main_pid)
+    context.mark("open the start gate, wait for the program")
     failed = _open_gate(container)
     if failed is not None:
         _report(context, container, failed)
@@ -67,26 +84,57 @@ def start_locked(context: Context, container: Container) -> None:
         remove_gate(container.directory)
     except OSError as error:
         raise HostError(f"remove the start gate in {container.directory}", error) from None
+    context.mark("let go")
     _run_poststart(context, container)
+    return notifying
 
 
 def _open_gate(container: Container) -> Message | None:
     """Send GO and wait for the exec; the failure instead of it, if any.
 
-    Raises StepError if the process ends without a word.
+    Raises StepError if the process ends without a word, HostError for a seccomp agent that
+    cannot be told; one that is not there leaves the container as it was.
     """
+    agent = container.seccomp_agent()
     connection = connect_gate(container.directory)
-    if connection is None or not go(connection):
-        raise StepError(f'container process is already dead: "{container.id}"')
+    if connection is None:
+        raise _already_dead(container)
+    try:
+        return _converse(container, agent, connection)
+    finally:
+        connection.close()  # after an error the executor takes it as the end
+
+
+def _converse(
+    container: Container, agent: SeccompAgent | None, connection: socket
+) -> Message | None:
+    if not go(connection):
+        raise _already_dead(container)
     announced = False
     while (message := receive(connection)) is not None:
+        if message.kind == MESSAGE_LISTENER and agent is not None:
+            _hand_on(container, agent, message.fd)
+            go(connection)
+            continue
         if message.kind != MESSAGE_EXEC:
             return message
         announced = True
-    connection.close()
     if not announced:
         raise _ended_silently(container)
     return None
+
+
+def _already_dead(container: Container) -> StepError:
+    return StepError(f'container process is already dead: "{container.id}"')
+
+
+def _hand_on(container: Container, agent: SeccompAgent, listener: int) -> None:
+    """Give the agent the filter's listener, before the first call of the program."""
+    try:
+        # A-81: not running yet, though `create` is over.
+        agent.hand_on(listener, container.pid, document(container, "creating"))
+    finally:
+        posix.close(listener)
 
 
 def _ended_silently(container: Container) -> StepError:
@@ -129,15 +177,18 @@ def _run_poststart(context: Context, container: Container) -> None:
     hooks = container.facts["hooks"].get("poststart")
     if not hooks:
         return
+    context.mark("run poststart hooks")
     from ociruntime.errors import RuntimeFailure
     from ociruntime.host.hooks import run_host_hooks
+    from ociruntime.spec.annotations import hook_outputs
     from ociruntime.spec.json_text import dump
 
     container.enter_bundle()
     status = RUNNING if container.alive() else STOPPED
     state = dump(document(container, status))
     try:
-        run_host_hooks("poststart", hooks, state, context.log.debug)
+        outputs = hook_outputs(container.annotations)
+        run_host_hooks("poststart", hooks, state, context.log.debug, outputs, context.alone)
     except RuntimeFailure:
         _destroy(context, container)
         raise

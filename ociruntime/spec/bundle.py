@@ -10,6 +10,8 @@ from ociruntime.spec.validate import validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ociruntime.spec.document import Config
 
 
@@ -28,24 +30,30 @@ class Bundle:
         self.warnings = warnings
 
 
-def load_bundle(bundle: str, config: str = "") -> Bundle:
+def load_bundle(
+    bundle: str, config: str = "", mark: Callable[[str], None] = lambda _: None
+) -> Bundle:
     """Load the bundle in a directory; raises ConfigError.
 
     ``config`` is the path of another file to take instead of the bundle's config.json; its
-    relative paths count from the bundle all the same.
+    relative paths count from the bundle all the same.  ``mark`` is told what comes next.
     """
     try:
         path = _directory(bundle or ".")
     except OSError as error:
         raise ConfigError("", f"bundle {bundle}: {reason(error)}") from None
     file = config or f"{path}/config.json"
+    mark("read config.json")
     data = read(file)
+    mark("parse it and check its shape")
     document = parse_config(data, file.rpartition("/")[2])
+    mark("check its rules")
     warnings = validate(document)
-    return Bundle(path, document, data, _rootfs(document["root"]["path"], path), warnings)
+    return Bundle(path, document, data, find_rootfs(document["root"]["path"], path), warnings)
 
 
-def _rootfs(root: str, bundle: str) -> str:
+def find_rootfs(root: str, bundle: str) -> str:
+    """The real path of root.path, which counts from the bundle.  Raises ConfigError."""
     resolved = root if root.startswith("/") else f"{bundle}/{root}"
     try:
         return _directory(resolved)

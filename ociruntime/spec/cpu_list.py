@@ -23,5 +23,19 @@ def check_list(where: str, text: str) -> None:
             raise ConfigError(where, f'the range "{numbers}" runs backwards')
 
 
+def listed_numbers(where: str, text: str) -> set[int]:
+    """The members of such a list.  Raises ConfigError."""
+    check_list(where, text)
+    found: set[int] = set()
+    for part in text.strip().split(",") if text.strip() else ():
+        numbers, _, pattern = part.partition(":")
+        first, _, last = numbers.partition("-")
+        used, _, group = pattern.partition("/")
+        for number in range(int(first), int(last or first) + 1):
+            if not group or (number - int(first)) % max(int(group), 1) < int(used):
+                found.add(number)
+    return found
+
+
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 9 and int(text) < _HIGHEST

@@ -88,8 +88,8 @@ SCHEDULER_FLAGS = (
 )
 SCHEDULER = (
     ("policy", True, "enum", SCHEDULER_POLICY),
-    ("nice", False, "integer", (-2147483648, 2147483647)),
-    ("priority", False, "integer", (-2147483648, 2147483647)),
+    ("nice", False, "integer", (-20, 19)),
+    ("priority", False, "integer", (0, 99)),
     ("runtime", False, "integer", (0, 18446744073709551615)),
     ("deadline", False, "integer", (0, 18446744073709551615)),
     ("period", False, "integer", (0, 18446744073709551615)),

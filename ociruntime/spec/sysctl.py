@@ -15,15 +15,24 @@ _OWNERS: tuple[tuple[str, str], ...] = (
     ("kernel/msgmax", "ipc"),
     ("kernel/msgmnb", "ipc"),
     ("kernel/msgmni", "ipc"),
+    ("kernel/msg_next_id", "ipc"),
+    ("kernel/auto_msgmni", "ipc"),
     ("kernel/sem", "ipc"),
+    ("kernel/sem_next_id", "ipc"),
     ("kernel/shmall", "ipc"),
     ("kernel/shmmax", "ipc"),
     ("kernel/shmmni", "ipc"),
+    ("kernel/shm_next_id", "ipc"),
     ("kernel/shm_rmid_forced", "ipc"),
+    # kernel.pid_max is the host's before Linux 6.14, and so it stays refused.
+    ("kernel/ns_last_pid", "pid"),
     ("kernel/domainname", "uts"),
     ("user/", "user"),
 )
-_SETTABLE = "net.*, fs.mqueue.*, kernel.msg*, kernel.sem, kernel.shm*, kernel.domainname, user.*"
+_SETTABLE = (
+    "net.*, fs.mqueue.*, kernel.msg*, kernel.sem*, kernel.shm*, kernel.ns_last_pid,"
+    " kernel.domainname, user.*"
+)
 
 
 def sysctl_path(key: str) -> str:
@@ -38,7 +47,7 @@ def sysctl_path(key: str) -> str:
     return key
 
 
-def _owner(path: str) -> str:
+def owner(path: str) -> str:
     """The namespace that holds the parameter; "" if it is the host's."""
     for owned, namespace in _OWNERS:
         if path == owned or (owned.endswith("/") and path.startswith(owned)):
@@ -55,7 +64,7 @@ def validate_sysctl(sysctl: dict[str, str], namespaces: dict[str, str]) -> None:
             raise ConfigError(where, "is not a kernel parameter")
         if path == "kernel/hostname":
             raise ConfigError(where, "is not set by sysctl", 'use "hostname" of the config')
-        namespace = _owner(path)
+        namespace = owner(path)
         if not namespace:
             raise ConfigError(where, "does not belong to a namespace", f"settable: {_SETTABLE}")
         if namespace not in namespaces:

@@ -11,12 +11,12 @@ from ociruntime.errors import ConfigError
 from ociruntime.spec.validate_linux import validate_linux
 from ociruntime.spec.validate_mounts import validate_mounts
 from ociruntime.spec.validate_namespaces import namespace_paths, validate_namespaces
-from ociruntime.spec.validate_process import validate_process
+from ociruntime.spec.validate_process import check_environment, validate_process
 from ociruntime.spec.version import check_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.spec.document import Config
+    from ociruntime.spec.document import Config, Hooks
 
 _LONGEST_NAME = 64  # bytes of a host or domain name: __NEW_UTS_LEN
 
@@ -33,11 +33,26 @@ def validate(config: Config) -> list[str]:
         validate_process(config["process"], linux, namespaces, warnings)
     else:
         _process_under_another_name(config)
+    if "hooks" in config:
+        _hooks(config["hooks"])
     _names(config, namespaces)
     _needs_mount_namespace(config, namespaces)
     validate_mounts(config.get("mounts", []), namespaces, warnings)
     validate_linux(linux, namespaces, warnings)
     return warnings
+
+
+def _hooks(hooks: Hooks) -> None:
+    for kind, entries in (
+        ("prestart", hooks.get("prestart", [])),
+        ("createRuntime", hooks.get("createRuntime", [])),
+        ("createContainer", hooks.get("createContainer", [])),
+        ("startContainer", hooks.get("startContainer", [])),
+        ("poststart", hooks.get("poststart", [])),
+        ("poststop", hooks.get("poststop", [])),
+    ):
+        for index, hook in enumerate(entries):
+            check_environment(hook.get("env", []), f"hooks.{kind}[{index}].env")
 
 
 def _process_under_another_name(config: Config) -> None:
@@ -73,6 +88,7 @@ def _needs_mount_namespace(config: Config, namespaces: dict[str, str]) -> None:
         ("linux.maskedPaths", linux.get("maskedPaths")),
         ("linux.readonlyPaths", linux.get("readonlyPaths")),
         ("linux.rootfsPropagation", linux.get("rootfsPropagation")),
+        ("process.terminal", config.get("process", {}).get("terminal")),
     ):
         if wanted:
             raise ConfigError(where, "needs a mount namespace", 'add {"type": "mount"}')

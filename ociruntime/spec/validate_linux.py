@@ -20,6 +20,8 @@ DEFAULT_DEVICES: dict[str, tuple[int, int]] = {
 
 _RESERVED_GROUPS = (".", "..", "info", "mon_data", "mon_groups")  # in /sys/fs/resctrl
 _WITHOUT_NODES = ("MPOL_DEFAULT", "MPOL_LOCAL")
+_BALANCED = ("MPOL_BIND", "MPOL_PREFERRED_MANY")
+_FLAGS_OF_NODES = ("MPOL_F_STATIC_NODES", "MPOL_F_RELATIVE_NODES")
 _WITH_NODES = ("MPOL_BIND", "MPOL_INTERLEAVE", "MPOL_PREFERRED_MANY", "MPOL_WEIGHTED_INTERLEAVE")
 
 
@@ -92,4 +94,11 @@ def _memory_policy(policy: MemoryPolicy) -> None:
         raise ConfigError("linux.memoryPolicy.nodes", f"{mode} needs nodes")
     if "MPOL_F_STATIC_NODES" in flags and "MPOL_F_RELATIVE_NODES" in flags:
         message = "MPOL_F_STATIC_NODES and MPOL_F_RELATIVE_NODES exclude each other"
+        raise ConfigError("linux.memoryPolicy.flags", message)
+    if "MPOL_F_NUMA_BALANCING" in flags and mode not in _BALANCED:
+        message = f"MPOL_F_NUMA_BALANCING goes with {' or '.join(_BALANCED)}, not with {mode}"
+        raise ConfigError("linux.memoryPolicy.flags", message)
+    about_nodes = [flag for flag in flags if flag in _FLAGS_OF_NODES]
+    if about_nodes and not nodes.strip():
+        message = f"{about_nodes[0]} says how nodes are meant, but there are none"
         raise ConfigError("linux.memoryPolicy.flags", message)

@@ -16,7 +16,7 @@ def validate_process(
     """Check the rules; appends warnings, raises ConfigError."""
     if not process["args"][0]:
         raise ConfigError("process.args[0]", "must not be empty")
-    _environment(process.get("env", []))
+    check_environment(process.get("env", []), "process.env")
     _rlimits(process.get("rlimits", []))
     _capabilities(process.get("capabilities", {}), warnings)
     if namespaces.get("user") == "":
@@ -29,14 +29,14 @@ def validate_process(
         check_list("process.execCPUAffinity.final", affinity.get("final", ""))
 
 
-def _environment(env: list[str]) -> None:
+def check_environment(env: list[str], where: str) -> None:
     """A-20: an entry without "=" would be lost or misread by what reads environ."""
     for index, entry in enumerate(env):
         if entry.find("=") < 1:
-            where = f"process.env[{index}]"
+            at = f"{where}[{index}]"
             if "=" in entry:
-                raise ConfigError(where, f'"{entry}" has no name before the "="')
-            raise ConfigError(where, f'"{entry}" has no "="', "NAME=VALUE")
+                raise ConfigError(at, f'"{entry}" has no name before the "="')
+            raise ConfigError(at, f'"{entry}" has no "="', "NAME=VALUE")
 
 
 def _rlimits(rlimits: list[Rlimit]) -> None:

@@ -143,7 +143,7 @@ ROWS = (
     M("terminal dropped", drop("console"), "CFG-PROC-02"),
     M("score adjustment dropped", drop("write_proc", path="oom_score_adj"), "CFG-OOM-01"),
     M("scheduler dropped", drop("scheduler"), "CFG-SCHED-02"),
-    M("nice value changed", alter("scheduler", "nice", plus(1)), "CFG-SCHED-02"),
+    M("nice value changed", alter("scheduler", "nice", plus(-1)), "CFG-SCHED-02"),
     M("I/O priority dropped", drop("io_priority"), "CFG-IOP-02"),
     M("personality dropped", drop("personality"), "LNX-PERS-01"),
     M("memory policy dropped", drop("memory_policy"), "LNX-MPOL-02"),

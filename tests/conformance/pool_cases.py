@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
+from conformance import cgroups
 from conformance.case import Case
 from conformance.context import Context
 from conformance.driver import Runtime
@@ -41,7 +42,8 @@ def hanging(_: Context) -> None:
     time.sleep(60)
 
 
-def ending(_: Context) -> None:
+def ending(c: Context) -> None:
+    c.make_cgroups(f"of-{os.getppid()}")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -74,9 +76,15 @@ def main() -> None:
         for one in FATES
     ]
     pool = Pool(Settings(Path("/bin/true"), jobs=3, timeout=1.5, command_timeout=0.5))
+    places = [one.point / f"{pool.token}9-late" for one in cgroups.hierarchies()]
+    for place in places:
+        place.mkdir()
     outcomes = list(pool.run([(case, runtime) for case in cases]))
     document = {one.case: one.as_json() for one in outcomes}
     document["directory"] = {"left": pool.directory.exists()}
+    groups = sorted(map(str, cgroups.named(f"-of-{os.getpid()}")))
+    document["cgroups"] = {"left": groups}
+    document["late cgroups"] = {"left": [str(place) for place in places if place.exists()]}
     json.dump(document, sys.stdout)
 
 

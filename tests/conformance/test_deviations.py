@@ -8,7 +8,7 @@ import pytest
 
 from conformance import deviations
 from conformance.deviations import Deviation
-from conformance.driver import Runtime, identify
+from conformance.driver import identify
 from conformance.runner.outcome import FAIL, PASS, SKIP, Outcome
 
 
@@ -16,13 +16,18 @@ def outcome(case: str, status: str, message: str = "") -> Outcome:
     return Outcome("one 1.0", case, ("CFG-HOST-01",), status, message)
 
 
-def deviation(case: str, reason: str = "why", sometimes: bool = False) -> Deviation:
-    return Deviation(case, ("CFG-HOST-01",), reason, sometimes)
+def deviation(
+    case: str, reason: str = "why", sometimes: bool = False, on: tuple[str, ...] = ()
+) -> Deviation:
+    return Deviation(case, ("CFG-HOST-01",), reason, sometimes, on)
 
 
 def test_round_trip(tmp_path: Path) -> None:
     file = tmp_path / "one.toml"
-    listed = [deviation('a::b["x\\]', 'a "quoted"\ttab'), deviation("c::d", sometimes=True)]
+    listed = [
+        deviation('a::b["x\\]', 'a "quoted"\ttab'),
+        deviation("c::d", sometimes=True, on=("v2", "user")),
+    ]
     file.write_text(deviations.dump("one 1.0", listed))
     assert list(deviations.load(file).values()) == listed
 
@@ -37,20 +42,45 @@ def test_update_keeps_reasons() -> None:
         outcome("odd", PASS),
         outcome("new", FAIL, "in /tmp/oci-abc_/oc12abx7/x at 2026-01-02T03:04:05Z"),
     ]
-    found = {one.case: one.reason for one in deviations.updated(outcomes, known)}
-    assert found.keys() == {"kept", "skipped", "not-run", "odd", "new"}
+    found = {one.case: one.reason for one in deviations.updated(outcomes, known, "v1")}
+    assert found.keys() == {"kept", "fixed", "skipped", "not-run", "odd", "new"}
     assert found["kept"] == "why"
     assert found["new"] == "unexplained: in ID/x at TIME"
+
+
+def test_update_is_about_one_kind_of_host() -> None:
+    known = {
+        "everywhere": deviation("everywhere"),
+        "here": deviation("here", on=("v2",)),
+        "here-too": deviation("here-too", on=("v1", "v2")),
+        "there": deviation("there", on=("v1",)),
+    }
+    outcomes = [outcome("new", FAIL, "x"), outcome("there", FAIL, "x")]
+    outcomes += [outcome(name, PASS) for name in ("everywhere", "here", "here-too")]
+    found = {one.case: one.on for one in deviations.updated(outcomes, known, "v2")}
+    assert found == {
+        "everywhere": ("v1", "systemd", "user"),
+        "here-too": ("v1",),
+        "there": ("v1", "v2"),
+        "new": ("v2",),
+    }
+
+
+def test_expectations_of_a_kind_of_host() -> None:
+    known = {name: deviation(name, on=on) for name, on in (("a", ()), ("b", ("v2",)))}
+    assert deviations.seen_on(known, "v1").keys() == {"a"}
+    assert deviations.seen_on(known, "v2").keys() == {"a", "b"}
 
 
 def test_incomplete_file(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text('["a::b"]\nclauses = ["X"]\n')
     with pytest.raises(ValueError, match=r"x\.toml: a::b"):
         deviations.load(tmp_path / "x.toml")
+    (tmp_path / "x.toml").write_text('["a::b"]\nclauses = ["X"]\nreason = "y"\non = ["v3"]\n')
+    with pytest.raises(ValueError, match="v3 instead of v1"):
+        deviations.load(tmp_path / "x.toml")
 
 
 def test_names_of_files() -> None:
     runtime = identify(Path("/x"), "runc version 1.1.5+ds1\ncommit: x")
     assert deviations.file_for(runtime).name == "runc-1.1.5.toml"
-    systemd = Runtime(Path("/x"), "crun", "1.8", ("--systemd-cgroup",))
-    assert deviations.file_for(systemd).name == "crun-1.8-systemd.toml"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 
+from conformance.difference import known
 from conformance.difference.command import Hunt, differing
-from conformance.difference.configs import Edit, Edits, edit, generate, smaller
+from conformance.difference.configs import generate, smaller
+from conformance.difference.edits import Edit, Edits, edit
+from conformance.difference.known import Known
 from conformance.difference.observe import Facts
 from conformance.template import config
 
@@ -105,3 +109,30 @@ def test_messages_are_not_compared() -> None:
 def test_facts_are_compared() -> None:
     found = differing({"a": {"result": "runs", "x": [1]}, "b": {"result": "runs", "x": [2]}})
     assert found == {"x": {"a": [1], "b": [2]}}
+
+
+def test_what_is_known_of_a_place() -> None:
+    """Of that mount alone, and only together with a user namespace."""
+    one = Known(
+        r"mount /(?P<place>[a-z.]+)\.options",
+        "crun .*",
+        "r",
+        ['"type": "user"', '^mounts.*"/(?P=place)"'],
+        "rw",
+    )
+    user = edit("linux.namespaces", "append", {"type": "user"})
+    mount = edit("mounts", "append", {"destination": "/a.b"})
+    assert one.excuses("mount /a.b.options", "crun 1", "rw", (user, mount))
+    assert not one.excuses("mount /aub.options", "crun 1", "rw", (user, mount))
+    assert not one.excuses("mount /a.b.options", "crun 1", "ro", (user, mount))
+    assert not one.excuses("mount /a.b.options", "runc 1", "rw", (user, mount))
+    assert not one.excuses("mount /a.b.options", "crun 1", "rw", (mount,))
+    assert not one.excuses("mount /a.b.options", "crun 1", "rw", (user,))
+
+
+def test_the_list_of_known_differences() -> None:
+    for one in known.load():
+        assert one.reason
+        groups = "".join(f"(?P<{name}>)" for name in re.compile(one.facts).groupindex)
+        for pattern in one.patterns:
+            re.compile(groups + pattern)

@@ -58,6 +58,8 @@ def test_what_is_left_is_told_and_cleared(outcomes: Outcomes) -> None:
     assert entry.startswith("entry /run/")
     assert not Path(entry.split()[1]).exists()
     assert not outcomes["directory"]["left"]
+    assert not outcomes["cgroups"]["left"]
+    assert not outcomes["late cgroups"]["left"]
 
 
 def test_filters() -> None:

@@ -6,6 +6,7 @@ the tests themselves are put to the test.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from tests.engines import host
 from tests.engines.containerd import Containerd
-from tests.engines.docker import Docker
+from tests.engines.docker import Docker, two_runtimes
 from tests.engines.image import NAME, Image
 from tests.engines.podman import Podman
 from tests.support import rootfs
@@ -75,18 +76,23 @@ def podman(podman_host: Podman, nothing_left: None) -> Iterator[Podman]:
     podman_host.tidy()
 
 
+@pytest.fixture(scope="session")
+def sockets(isolated: None) -> None:
+    """Where shims and plugins have their sockets, whatever the configuration says."""
+    for place in ("/run/containerd/runc", "/run/containerd/s", "/run/docker/plugins"):
+        Path(place).mkdir(parents=True, exist_ok=True)
+
+
 @pytest.fixture(scope="module")
 def containerd_host(
-    runtime: Runtime, base: Path, image: Image, overlay: bool, cgroup: str
+    runtime: Runtime, base: Path, image: Image, overlay: bool, cgroup: str, sockets: None
 ) -> Iterator[Containerd]:
     """The daemon at work, with the image."""
     programs = host.program("containerd"), host.program("ctr", "containerd")
     host.program("containerd-shim-runc-v2", "containerd")
     snapshotter = "overlayfs" if overlay else "native"
-    # Where shims have their sockets, whatever the configuration says.
-    for name in ("runc", "s"):
-        Path("/run/containerd", name).mkdir(parents=True, exist_ok=True)
-    home = base / "containerd"
+    home = Path(tempfile.mkdtemp(prefix="containerd", dir=base))
+    home.chmod(0o711)  # containers with a user namespace pass through
     containerd = Containerd(*programs, runtime.path, home, snapshotter, cgroup)
     try:
         image.write_oci_archive(home / "box.tar")
@@ -106,15 +112,14 @@ def containerd(containerd_host: Containerd, nothing_left: None) -> Iterator[Cont
 
 @pytest.fixture(scope="module")
 def docker_host(
-    runtime: Runtime, base: Path, image: Image, overlay: bool, cgroup: str
+    runtime: Runtime, base: Path, image: Image, overlay: bool, cgroup: str, sockets: None
 ) -> Iterator[Docker]:
     """The daemon at work, with the image."""
     programs = host.program("dockerd", "docker.io"), host.program("docker", "docker.io")
     host.program("containerd")
-    for place in ("/run/containerd/s", "/run/docker/plugins"):
-        Path(place).mkdir(parents=True, exist_ok=True)
-    home = base / "docker"
-    docker = Docker(*programs, runtime.path, home, "overlay2" if overlay else "vfs", cgroup)
+    home = Path(tempfile.mkdtemp(prefix="docker", dir=base))
+    config = two_runtimes(home, runtime.path)
+    docker = Docker(*programs, config, home, "overlay2" if overlay else "vfs", cgroup)
     try:
         image.write_docker_archive(home / "box.tar")
         docker("load", "--input", str(home / "box.tar")).ok()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import IO, Any
@@ -43,7 +44,6 @@ class Containerd:
             "CONTAINERD_ADDRESS": str(home / "containerd.sock"),
             "CONTAINERD_SNAPSHOTTER": snapshotter,
         }
-        home.mkdir()
         config = home / "config.toml"
         config.write_text(CONFIG.format(home=home))
         self.daemon = Daemon([daemon, "--config", str(config)], home / "log", self.env)
@@ -58,13 +58,29 @@ class Containerd:
         return [
             "run",
             f"--runc-binary={self.runtime}",
-            f"--runc-root={self.home}/runtime",
-            f"--cgroup={self.cgroup}/{name}",
+            *self.places(name),
             *args[:at],
             image.NAME,
             name,
             *args[at:],
         ]
+
+    def places(self, name: str) -> list[str]:
+        """Flags of ``run``: where state and cgroup of a container are."""
+        return [f"--runc-root={self.home}/runtime", f"--cgroup={self.cgroup}/{name}"]
+
+    def below(self, runtime: Path) -> Callable[..., Result]:
+        """``ctr ...`` with that runtime; ``run``'s words are all given, but for those of ours."""
+
+        def command(*args: str) -> Result:
+            verb, *rest = args
+            ours: list[str] = []
+            if verb == "run":
+                name = rest[rest.index(image.NAME) + 1]
+                ours = [f"--runc-binary={runtime}", *self.places(name)]
+            return self(verb, *ours, *rest)
+
+        return command
 
     def run(self, name: str, *args: str, stdin: int | IO[bytes] = DEVNULL) -> Result:
         """``ctr run``, in the foreground unless a flag says otherwise."""

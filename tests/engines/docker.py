@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import IO, Any
@@ -14,38 +15,50 @@ from tests.support import leaks, processes
 from tests.support.runtime import Result
 from tests.support.terminal import PtyCommand
 
+PEER = Path("/usr/sbin/runc")
+
+
+def two_runtimes(home: Path, runtime: Path) -> Path:
+    """Make a daemon.json with the runtime to test, and the peer."""
+    config = {
+        "runtimes": {"tested": {"path": str(runtime)}, "peer": {"path": str(PEER)}},
+        "default-runtime": "tested",
+    }
+    (home / "daemon.json").write_text(json.dumps(config))
+    return home / "daemon.json"
+
 
 class Docker:
     """``docker(...)`` is one command; ``run`` is ``docker run`` without a network."""
 
     def __init__(
-        self, daemon: str, program: str, runtime: Path, home: Path, driver: str, cgroup: str
+        self, daemon: str, program: str, config: Path, home: Path, driver: str, cgroup: str
     ) -> None:
+        """``config`` says which runtimes there are; the default one is tested."""
         self.home = home
         self.program = program
         self.env = {"PATH": PATH, "HOME": str(home), "DOCKER_HOST": f"unix://{home}/docker.sock"}
-        home.mkdir()
-        config = {
-            "hosts": [f"unix://{home}/docker.sock"],
-            "data-root": f"{home}/data",
-            "exec-root": f"{home}/exec",
-            "pidfile": f"{home}/pid",
+        runtimes = json.loads(config.read_text())
+        self.runtime: str = runtimes["default-runtime"]
+        places = {
+            "config-file": config,
+            "host": f"unix://{home}/docker.sock",
+            "data-root": home / "data",
+            "exec-root": home / "exec",
+            "pidfile": home / "pid",
             "storage-driver": driver,
             "cgroup-parent": cgroup,
             # Nothing of the host's network is touched.
             "bridge": "none",
-            "iptables": False,
-            "ip6tables": False,
-            "ip-forward": False,
-            "userland-proxy": False,
-            "runtimes": {"tested": {"path": str(runtime)}},
-            "default-runtime": "tested",
+            "iptables": "false",
+            "ip6tables": "false",
+            "ip-forward": "false",
+            "userland-proxy": "false",
         }
-        (home / "daemon.json").write_text(json.dumps(config))
         # BuildKit runs what is called runc, whatever the configuration says.
         (home / "bin").mkdir()
-        (home / "bin/runc").symlink_to(runtime)
-        command = [daemon, "--config-file", str(home / "daemon.json")]
+        (home / "bin/runc").symlink_to(runtimes["runtimes"][self.runtime]["path"])
+        command = [daemon, *(f"--{name}={value}" for name, value in places.items())]
         env = {**self.env, "PATH": f"{home}/bin:{PATH}"}
         self.daemon = Daemon(command, home / "log", env)
         self.daemon.wait(lambda: self("version").status == 0)
@@ -61,6 +74,16 @@ class Docker:
     def run(self, *args: str, stdin: int | IO[bytes] = DEVNULL) -> Result:
         """``docker run``."""
         return self(*self.new(*args), stdin=stdin)
+
+    def below(self, runtime: Path) -> Callable[..., Result]:
+        """``docker ...`` with that runtime, the one under test or the peer; ``run`` as above."""
+        name = "peer" if runtime == PEER else self.runtime
+
+        def command(*args: str) -> Result:
+            words = self.new(f"--runtime={name}", *args[1:]) if args[0] == "run" else args
+            return self(*words)
+
+        return command
 
     def background(self, name: str, *args: str) -> None:
         """``docker run -d``."""
@@ -105,6 +128,6 @@ class Docker:
         assert processes.until(lambda: not self._kept()), self._kept()
 
     def _kept(self) -> frozenset[str]:
-        states = leaks.entries(self.home / "exec/runtime-tested/moby")
+        states = leaks.entries(self.home / f"exec/runtime-{self.runtime}/moby")
         tasks = self.home / "exec/containerd/daemon/io.containerd.runtime.v2.task/moby"
         return states | leaks.entries(tasks)

@@ -19,14 +19,15 @@ OCI = "application/vnd.oci.image"
 class Image:
     """The parts of the image as bytes; ``tree`` is the root file system to pack."""
 
-    def __init__(self, tree: Path) -> None:
+    def __init__(self, tree: Path, name: str = NAME, command: tuple[str, ...] = ("sh",)) -> None:
+        self.name = name
         self.layer = _packed(tree)
         machine = os.uname().machine
         self.config = _json(
             {
                 "architecture": MACHINES.get(machine, machine),
                 "os": "linux",
-                "config": {"Env": [f"PATH={PATH}"], "Cmd": ["sh"], "WorkingDir": "/"},
+                "config": {"Env": [f"PATH={PATH}"], "Cmd": list(command), "WorkingDir": "/"},
                 "rootfs": {"type": "layers", "diff_ids": [_digest(self.layer)]},
                 "history": [{"created_by": "tests"}],
             }
@@ -35,7 +36,7 @@ class Image:
     def write_docker_archive(self, target: Path) -> None:
         """What ``docker save`` writes."""
         config = f"{_digest(self.config)[7:]}.json"
-        listing = [{"Config": config, "RepoTags": [NAME], "Layers": ["layer.tar"]}]
+        listing = [{"Config": config, "RepoTags": [self.name], "Layers": ["layer.tar"]}]
         _write(
             target,
             {config: self.config, "layer.tar": self.layer, "manifest.json": _json(listing)},
@@ -53,8 +54,8 @@ class Image:
         )
         entry = _descriptor(f"{OCI}.manifest.v1+json", manifest)
         entry["annotations"] = {
-            "org.opencontainers.image.ref.name": NAME,
-            "io.containerd.image.name": NAME,
+            "org.opencontainers.image.ref.name": self.name,
+            "io.containerd.image.name": self.name,
         }
         files = {
             "oci-layout": _json({"imageLayoutVersion": "1.0.0"}),

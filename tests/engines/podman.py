@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import IO, Any
@@ -26,7 +26,8 @@ cgroup_manager = "cgroupfs"
 events_logger = "file"
 lock_type = "file"
 runtime = "{name}"
-runtime_supports_json = ["{name}"]
+runtime_supports_json = ["{name}", "runc", "crun"]
+runtime_supports_nocgroup = ["{name}"]
 tmp_dir = "{home}/tmp"
 static_dir = "{home}/storage/libpod"
 volume_path = "{home}/storage/volumes"
@@ -81,6 +82,19 @@ class Podman:
     def run(self, *args: str, stdin: int | IO[bytes] = DEVNULL) -> Result:
         """``podman run``."""
         return self(*self.new("run", *args), stdin=stdin)
+
+    def below(self, runtime: Path) -> Callable[..., Result]:
+        """``podman ...`` with another runtime; ``run`` as above, pods in the same place."""
+
+        def command(*args: str) -> Result:
+            words = list(args)
+            if words[:2] == ["pod", "create"]:
+                words[2:2] = ["--network=none", f"--cgroup-parent={self.cgroup}"]
+            elif words[0] == "run" and not any(word.startswith("--pod=") for word in words):
+                words = self.new(*words)
+            return self("--runtime", str(runtime), *words)
+
+        return command
 
     def background(self, name: str, *args: str) -> None:
         """``podman run -d``."""

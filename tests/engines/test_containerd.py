@@ -209,3 +209,29 @@ def test_user_namespace(containerd: Containerd) -> None:
 
 def test_terminal(containerd: Containerd) -> None:
     converse(containerd.terminal("one", "--rm", "--tty", "sh"))
+
+
+def test_exec(containerd: Containerd) -> None:
+    containerd.background("one", "sleep", "100")
+    execute = ("task", "exec", "--exec-id", "x", "--cwd", "/proc", "one")
+    result = containerd(*execute, "sh", "-c", "pwd; exit 7")
+    assert (result.status, result.out) == (7, "/proc\n")
+    missing = containerd(*execute, "no-such-program")
+    assert missing.status != 0
+    assert "executable file not found in $PATH" in missing.err
+
+
+def test_pause(containerd: Containerd) -> None:
+    containerd.background("one", "sleep", "100")
+    containerd("task", "pause", "one").ok()
+    containerd.await_state("one", "PAUSED")
+    containerd("task", "resume", "one").ok()
+    containerd.await_state("one", "RUNNING")
+
+
+def test_processes_and_metrics(containerd: Containerd) -> None:
+    containerd.background("one", "sh", "-c", "sleep 1001 & sleep 1002; :")
+    pid, _ = containerd.tasks()["one"]
+    assert processes.until(lambda: containerd("task", "ps", "one").ok().out.count("\n") == 4)
+    assert str(pid) in containerd("task", "ps", "one").ok().out.split()
+    assert "memory" in containerd("task", "metrics", "one").ok().out

@@ -274,3 +274,44 @@ def test_detached_terminal(docker: Docker) -> None:
     docker.background("one", "-t", NAME, "sh", "-c", "tty; exit 4")
     assert docker("wait", "one").ok().out == "4\n"
     assert "/dev/pts/0\r\n" in docker("logs", "one").ok().out
+
+
+def test_exec(docker: Docker) -> None:
+    docker.background("one", NAME, "sleep", "100")
+    script = "echo out; echo error >&2; exit 7"
+    result = docker("exec", "--user", "5:6", "--env", "A=b", "one", "sh", "-c", script)
+    assert (result.status, result.out, result.err) == (7, "out\n", "error\n")
+    assert docker("exec", "--workdir", "/proc", "one", "pwd").ok().out == "/proc\n"
+    assert docker("exec", "--privileged", "one", "true").ok().out == ""
+    missing = docker("exec", "one", "no-such-program")
+    assert missing.status in (126, 127)
+    assert "executable file not found in $PATH" in missing.out + missing.err
+
+
+def test_pause(docker: Docker) -> None:
+    docker.background("one", NAME, "sleep", "100")
+    docker("pause", "one").ok()
+    assert docker.inspect("one", ".State.Status") == "paused"
+    assert "paused" in docker("exec", "one", "true").err
+    docker("unpause", "one").ok()
+    assert docker.inspect("one", ".State.Status") == "running"
+
+
+def test_processes_and_statistics(docker: Docker) -> None:
+    docker.background("one", "--memory=64m", NAME, "sh", "-c", "sleep 1001 & sleep 1002; :")
+    assert processes.until(lambda: "sleep 1002" in docker("top", "one", "-o", "pid,args").ok().out)
+    found = docker("stats", "--no-stream", "--format", "{{.PIDs}} {{.MemUsage}}", "one").ok().out
+    assert found.startswith("3 ")
+    assert "64MiB" in found
+
+
+def test_update(docker: Docker) -> None:
+    docker.background("one", "--memory=64m", "--pids-limit=33", NAME, "sleep", "100")
+    pid = docker.pid("one")
+    docker("update", "--memory=96m", "--memory-swap=128m", "--cpu-shares=512", "one").ok()
+    limit = cgroupfs.setting(pid, "memory", "memory.limit_in_bytes", "memory.max")
+    assert limit == str(96 * MIB)
+    assert cgroupfs.setting(pid, "cpu", "cpu.shares", "cpu.weight") in ("512", "59")
+    assert cgroupfs.setting(pid, "pids", "pids.max", "pids.max") == "33"
+    docker("update", "--pids-limit=44", "one").ok()
+    assert cgroupfs.setting(pid, "pids", "pids.max", "pids.max") == "44"

@@ -194,6 +194,12 @@ def test_device(podman: Podman) -> None:
     assert facts["devices"]["other"]["kind"] == "c"
 
 
+def test_init(podman: Podman) -> None:
+    """Podman binds catatonit into the container and makes it the first process."""
+    host.program("catatonit")
+    assert podman.run("--rm", "--init", NAME, "cat", "/proc/1/comm").ok().out == "podman-init\n"
+
+
 def test_no_new_privileges(podman: Podman) -> None:
     assert podman.probe()["no_new_privs"] == 0
     assert podman.probe("--security-opt=no-new-privileges")["no_new_privs"] == 1
@@ -319,3 +325,72 @@ def test_failing_build(podman: Podman, work: Path) -> None:
     result = podman.build(work)
     assert result.status != 0
     assert "exit status 7" in result.err
+
+
+def test_without_cgroups(podman: Podman) -> None:
+    """The words for --cgroup-manager disabled: it stays where conmon is."""
+    words = ("run", "--rm", "--network=none", "--cgroups=disabled", "--cgroupns=host")
+    result = podman(*words, "--cap-drop=mknod", NAME, "cat", "/proc/self/cgroup").ok()
+    assert result.out == Path("/proc/self/cgroup").read_text()
+
+
+def test_exec(podman: Podman) -> None:
+    podman.background("one", NAME, "sleep", "100")
+    script = "echo out; echo error >&2; exit 7"
+    result = podman("exec", "--user", "5:6", "--env", "A=b", "one", "sh", "-c", script)
+    assert (result.status, result.out, result.err) == (7, "out\n", "error\n")
+    assert podman("exec", "--workdir", "/proc", "one", "pwd").ok().out == "/proc\n"
+    assert "/dev/pts/" in podman("exec", "--tty", "one", "tty").ok().out
+    podman("exec", "--detach", "one", "touch", "/tmp/made").ok()
+    there = ("exec", "one", "test", "-e", "/tmp/made")
+    assert processes.until(lambda: podman(*there).status == 0)
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "words"),
+    [
+        ("no-such-program", 127, "executable file not found in $PATH"),
+        ("/no/such/program", 127, "no such file or directory"),
+        ("/etc/plain", 126, "permission denied"),
+    ],
+)
+def test_exec_that_cannot_start(podman: Podman, program: str, status: int, words: str) -> None:
+    podman.background("one", NAME, "sleep", "100")
+    result = podman("exec", "one", program)
+    assert result.status == status
+    assert words in result.err
+
+
+def test_health_check(podman: Podman) -> None:
+    flags = ("--health-cmd", "test -e /tmp/healthy", "--health-interval", "disable")
+    podman.background("one", *flags, NAME, "sleep", "100")
+    assert podman("healthcheck", "run", "one").status == 1
+    podman("exec", "one", "touch", "/tmp/healthy").ok()
+    podman("healthcheck", "run", "one").ok()
+
+
+def test_pause(podman: Podman) -> None:
+    podman.background("one", NAME, "sleep", "100")
+    for _ in range(2):
+        podman("pause", "one").ok()
+        assert podman.inspect("one", ".State.Status") == "paused"
+        podman("unpause", "one").ok()
+        assert podman.inspect("one", ".State.Status") == "running"
+    podman("pause", "one").ok()
+    podman("rm", "--force", "--time=0", "one").ok()
+
+
+def test_processes(podman: Podman) -> None:
+    podman.background("one", NAME, "sh", "-c", "sleep 1001 & sleep 1002; :")
+    found = podman("top", "one", "pid", "args").ok().out
+    assert "sleep 1002" in found
+
+
+def test_update(podman: Podman) -> None:
+    podman.background("one", "--memory=64m", NAME, "sleep", "100")
+    pid = podman.pid("one")
+    podman("update", "--memory=96m", "--cpus=0.25", "one").ok()
+    found = cgroupfs.setting(pid, "memory", "memory.limit_in_bytes", "memory.max")
+    assert found == str(96 * MIB)
+    quota = cgroupfs.setting(pid, "cpu", "cpu.cfs_quota_us", "cpu.max")
+    assert quota in ("25000", "25000 100000")

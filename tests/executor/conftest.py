@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.executor.image import PROGRAM
-from tests.support import executor, project
+from tests.support import executor, project, refusal
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +33,10 @@ def each_build(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         # Looking for leaks would mean to trace the executor, which forbids that.
         monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")
     monkeypatch.setattr(executor, "program", path)
+
+
+@pytest.fixture(params=["kernel", "old kernel"])
+def each_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have them carried out with the calls of this kernel, and with those of Linux 5.1 only."""
+    if request.param == "old kernel":
+        monkeypatch.setattr(executor, "refused", tuple(refusal.CALLS))

@@ -22,7 +22,7 @@ def record(call: str, error: int, argument: str = "", detail: str = "") -> Messa
 def mount(fstype: str, where: str = "mounts[2]") -> Operation:
     return o.mount(
         fstype=fstype, source=fstype, target="/there", options=[], attributes=0, propagation=0,
-        flags=0, where=where,
+        flags=0, where=where, id_map=NO_SLOT, label="",
     )  # fmt: skip
 
 
@@ -36,17 +36,38 @@ def hook(where: str = "hooks.createContainer[1]") -> Operation:
 BIND = o.bind(
     slot=NO_SLOT, source="/from", target="/to", recursive=1, set_attributes=0,
     clear_attributes=0, set_recursive=0, clear_recursive=0, propagation=0, flags=0,
-    where="mounts[1]",
+    where="mounts[1]", id_map=NO_SLOT, id_map_recursive=0,
 )  # fmt: skip
 FIND = o.find_executable(file="tool", path="/bin:/usr/bin", where="process.args[0]")
 EXEC = o.exec(args=["/bin/tool"], env=[], where="process.args")
 SECCOMP = o.seccomp(flags=0, filter=b"", where="linux.seccomp")
 USER = o.user(uid=1000, gid=50, groups=[], set_groups=1, where="process.user")
 KILLED = " and was killed"
-MASK = o.mask(target="/proc/kcore", where="linux.maskedPaths[2]")
+MASK = o.mask(target="/proc/kcore", context="", where="linux.maskedPaths[2]")
+
+OOM_SCORE = o.write_proc(path="self/oom_score_adj", data="-5", where="process.oomScoreAdj")
 
 # (operation, call, errno, argument, detail, sentence, hint's begin)
 SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
+    (
+        OOM_SCORE, "write", errno.EACCES, "self/oom_score_adj", "",
+        "process.oomScoreAdj: write /proc/self/oom_score_adj: permission denied",
+        "to lower it below the caller's takes CAP_SYS_RESOURCE",
+    ),
+    (
+        mount("devpts"), "fsconfig", errno.EINVAL, "gid=5", "e devpts: Invalid gid '5'\n",
+        "mounts[2]: mount devpts on /there: invalid argument (devpts: Invalid gid '5')",
+        "gid=5 is not mapped in the container's user namespace",
+    ),
+    (
+        o.set_attributes(
+            target="/there", set_attributes=1, clear_attributes=0, recursive=0, propagation=0,
+            where="mounts[2]",
+        ),
+        "verify", errno.ESTALE, "/there", "",
+        "mounts[2]: change mount /there: stale file handle",
+        "another mount is there than the one that was made",
+    ),
     (
         mount("nosuchfs"), "fsopen", errno.ENODEV, "nosuchfs", "",
         "mounts[2]: mount nosuchfs on /there: no such device",
@@ -61,9 +82,9 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
         "mounts[2]: mount overlay on /there: invalid argument (overlay: a; overlay: b)", "",
     ),
     (
-        mount("overlay"), "fsconfig", errno.ENAMETOOLONG, "lowerdir=...", "",
+        mount("overlay"), "mount", errno.ENAMETOOLONG, "options", "",
         "mounts[2]: mount overlay on /there: file name too long",
-        "the kernel takes at most 255 bytes as an option's value",
+        "the kernel takes at most 4095 bytes of options in all",
     ),
     (
         mount("proc"), "fsconfig", errno.EPERM, "create", "",
@@ -222,5 +243,13 @@ def test_ending() -> None:
 
 def test_hints_are_of_something() -> None:
     """Each key is an operation or a system call that the executor names."""
-    calls = {"fsopen", "fsconfig", "fsmount"}
+    calls = {
+        "verify",
+        "fsopen",
+        "fsconfig",
+        "fsmount",
+        "mount_setattr",
+        "mount_setattr id map",
+        "setgroups",
+    }
     assert {key for key, _ in HINTS} <= {name for name, _, _ in OPERATIONS} | calls

@@ -18,7 +18,7 @@ from ociruntime.linux import (
     S_IFIFO,
 )
 from ociruntime.plan import operations as o
-from ociruntime.plan.ops import MOUNT_REAL_DIRECTORY, NO_SLOT, OPERATIONS
+from ociruntime.plan.ops import MOUNT_REAL_DIRECTORY, NO_SLOT, OPERATIONS, SLOTS
 from ociruntime.plan.plan import Operation
 from tests.support import rootfs
 from tests.support.executor import before, entered, plan_of, run
@@ -30,13 +30,15 @@ LONG = "n" * 256
 NOBODY = 0xFFFFFFFF
 
 
-def mount(fstype: str, target: str, *options: str, flags: int = 0, propagation: int = 0) -> Steps:
+def mount(
+    fstype: str, target: str, *options: str, flags: int = 0, propagation: int = 0, label: str = ""
+) -> Steps:
     """A new filesystem in the root."""
     return lambda root: [
         *before(root),
         o.mount(
             fstype=fstype, source="x", target=target, options=list(options),
-            attributes=0, propagation=propagation, flags=flags,
+            attributes=0, propagation=propagation, flags=flags, id_map=NO_SLOT, label=label,
         ),
     ]  # fmt: skip
 
@@ -48,7 +50,7 @@ def bind(source: str, target: str, slot: int = NO_SLOT, flags: int = 0) -> Steps
         o.bind(
             slot=slot, source=source.format(root=root), target=target, recursive=1,
             set_attributes=0, clear_attributes=0, set_recursive=0, clear_recursive=0,
-            propagation=0, flags=flags,
+            propagation=0, flags=flags, id_map=NO_SLOT, id_map_recursive=0,
         ),
     ]  # fmt: skip
 
@@ -84,8 +86,16 @@ def device(target: str, kind: int = S_IFCHR, major: int = 1, minor: int = 3) -> 
     )
 
 
-def link(target: str, replace: int = 0) -> Operation:
-    return o.symlink(target=target, text="x", requires="", replace=replace)
+def link(target: str, replace: int = 0, text: str = "x") -> Operation:
+    return o.symlink(target=target, text=text, requires="", replace=replace)
+
+
+def tree(source: str, slot: int = 0, id_map: int = NO_SLOT) -> Operation:
+    return o.open_tree(slot=slot, source=source, recursive=0, id_map=id_map, id_map_recursive=0)
+
+
+def id_map(lines: str, slot: int = 0) -> Operation:
+    return o.id_map(slot=slot, uid_map=lines, gid_map=lines)
 
 
 def hook(source: str, *args: str, timeout: int = 0) -> Operation:
@@ -126,7 +136,7 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
     "namespace-missing": (
         alone(o.open_namespace(slot=0, source="/no/such")), "open", errno.ENOENT, "/no/such"),
     "namespace-slot": (
-        alone(o.open_namespace(slot=64, source="/proc/self/ns/uts")),
+        alone(o.open_namespace(slot=SLOTS, source="/proc/self/ns/uts")),
         "read", errno.EBADSLT, "slot"),
     "namespace-of-another-type": (
         alone(*namespace("/proc/self/ns/uts", CLONE_NEWNET)), "setns", errno.EINVAL, ""),
@@ -156,35 +166,57 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
     "propagation-nonsense": (
         inside(o.propagation(flags=(1 << 18) | (1 << 19))), "mount", errno.EINVAL, "/"),
     "tree-missing": (
-        alone(o.open_tree(slot=0, source="/no/such", recursive=1)),
+        alone(tree("/no/such")),
         "open_tree", errno.ENOENT, "/no/such"),
     "tree-slot": (
-        alone(o.open_tree(slot=64, source="/", recursive=0)), "read", errno.EBADSLT, "slot"),
+        alone(tree("/", slot=SLOTS)), "read", errno.EBADSLT, "slot"),
+    "id-map-slot": (alone(id_map("0 0 1\n", slot=SLOTS)), "read", errno.EBADSLT, "slot"),
+    "id-map-nonsense": (alone(id_map("0 0 0\n")), "write", errno.EINVAL, "/uid_map"),
+    "id-map-missing": (
+        alone(tree("/etc", id_map=3)), "read", errno.EBADSLT, "slot"),
+    "id-map-on-a-filesystem-without": (
+        alone(id_map("0 1000 1\n"), tree("/proc", slot=1, id_map=0)),
+        "mount_setattr id map", errno.EINVAL, "/proc"),
     "root-missing": (alone(o.root(source="/no/such")), "open", errno.ENOENT, "/no/such"),
     "root-is-a-file": (
         alone(o.root(source="/etc/passwd")), "open", errno.ENOTDIR, "/etc/passwd"),
+    "shared-root-missing": (
+        alone(o.shared_root(source="/no/such")), "open", errno.ENOENT, "/no/such"),
+    "shared-root-is-a-file": (
+        alone(o.shared_root(source="/etc/passwd")), "open", errno.ENOTDIR, "/etc/passwd"),
     "mount-type": (mount("nosuchfs", "/tmp"), "fsopen", errno.ENODEV, "nosuchfs"),
     "mount-option": (mount("tmpfs", "/tmp", "sise=4k"), "fsconfig", errno.EINVAL, "sise=4k"),
     "mount-value": (mount("tmpfs", "/tmp", "size=much"), "fsconfig", errno.EINVAL, "size=much"),
     "mount-value-length": (
-        mount("tmpfs", "/tmp", f"size={LONG}"), "fsconfig", errno.ENAMETOOLONG, f"size={LONG}"),
+        mount("tmpfs", "/tmp", f"size={LONG}"), "mount", errno.EINVAL, "tmpfs"),
     "mount-option-length": (
-        mount("tmpfs", "/tmp", f"{LONG}=1"), "fsconfig", errno.ENAMETOOLONG, f"{LONG}=1"),
+        mount("tmpfs", "/tmp", f"{LONG}=1"), "mount", errno.EINVAL, "tmpfs"),
+    "mount-page-of-options": (
+        mount("tmpfs", "/tmp", f"size={LONG * 16}"), "mount", errno.ENAMETOOLONG, "options"),
     "mount-create": (mount("ext4", "/tmp"), "fsconfig", errno.ENOENT, "create"),
     "mount-on-a-file": (mount("tmpfs", "/etc/passwd"), "open", errno.ENOTDIR, "/etc/passwd"),
     "mount-on-a-link": (
         mount("tmpfs", "/link", flags=MOUNT_REAL_DIRECTORY), "open", errno.ELOOP, "/link"),
     "mount-propagation": (
         mount("tmpfs", "/tmp", propagation=3 << 18), "mount_setattr", errno.EINVAL, "/tmp"),
+    "mount-label": (
+        mount("proc", "/tmp", label="a:b:c:s0"), "fsetxattr", errno.EOPNOTSUPP, "a:b:c:s0"),
     "bind-missing": (bind("/no/such", "/tmp"), "open_tree", errno.ENOENT, "/no/such"),
     "bind-file-on-directory": (
         bind("/etc/passwd", "/tmp"), "open", errno.EISDIR, "/tmp"),
     "bind-directory-on-file": (
         bind("/etc", "/etc/passwd"), "open", errno.ENOTDIR, "/etc/passwd"),
-    "bind-slot": (bind("", "/tmp", slot=64), "read", errno.EBADSLT, "slot"),
+    "bind-slot": (bind("", "/tmp", slot=SLOTS), "read", errno.EBADSLT, "slot"),
     "bind-empty-slot": (bind("", "/tmp", slot=5), "read", errno.EBADSLT, "slot"),
     "attributes-missing": (inside(attributes("/no/such")), "open", errno.ENOENT, "/no/such"),
     "attributes-no-mount": (inside(attributes("/tmp")), "mount_setattr", errno.EINVAL, "/tmp"),
+    "attributes-of-another-mount": (
+        lambda root: [
+            *mount("tmpfs", "/tmp")(root), link("/swap", text="tmp"),
+            *mount("tmpfs", "/swap/x")(root)[3:], *mount("tmpfs", "/etc/x")(root)[3:],
+            link("/swap", 1, "etc"), attributes("/swap/x"),
+        ],
+        "verify", errno.ESTALE, "/swap/x"),
     "reconfigure-missing": (inside(again("/no/such")), "open", errno.ENOENT, "/no/such"),
     "reconfigure-no-mount": (inside(again("/tmp")), "fspick", errno.EINVAL, "/tmp"),
     "reconfigure-option": (
@@ -201,9 +233,17 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
     "device-on-a-link": (inside(device("/link")), "mknod", errno.EEXIST, "/link"),
     "symlink-on-a-directory": (
         inside(link("/tmp", replace=1)), "symlink", errno.EISDIR, "/tmp"),
+    "join-something-else": (
+        alone(o.join_process(flags=CLONE_NEWNS, root_of=0)), "setns", errno.EINVAL, ""),
+    "terminal-that-is-none": (
+        alone(o.clone_process(terminal=1)), "ioctl", errno.ENOTTY, "TIOCSCTTY"),
+    "no-such-cpu": (alone(o.affinity(cpus=bytes(8))), "sched_setaffinity", errno.EINVAL, ""),
     "console-without-devpts": (
-        inside(o.console(rows=0, columns=0, uid=0)), "open", errno.ENOENT, "/dev/pts/ptmx"),
-    "mask-loop": (inside(o.mask(target="/loop")), "open", errno.ELOOP, "/loop"),
+        inside(o.console(rows=0, columns=0, uid=0, flags=0)),
+        "open", errno.ENOENT, "/dev/pts/ptmx"),
+    "unmount-missing": (inside(o.unmount(target="/nothing")), "open", errno.ENOENT, "/nothing"),
+    "unmount-no-mount": (inside(o.unmount(target="/tmp")), "umount2", errno.EINVAL, "/tmp"),
+    "mask-loop": (inside(o.mask(target="/loop", context="")), "open", errno.ELOOP, "/loop"),
     "readonly-loop": (inside(o.readonly(target="/loop")), "open", errno.ELOOP, "/loop"),
     "hook-missing": (inside(hook("/no/hook")), "execve", errno.ENOENT, "/no/hook"),
     "hook-status": (inside(hook("/bin/sh", "-c", "exit 3")), "hook", 3 << 8, "/bin/sh"),
@@ -212,7 +252,11 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
         inside(hook("/bin/sh", "-c", "sleep 60 & sleep 60", timeout=1)),
         "hook timeout", 1, "/bin/sh"),
     "pivot-without-root": (alone(o.pivot_root()), "fchdir", errno.EBADF, "root"),
-    "move-without-root": (alone(o.move_root()), "fchdir", errno.EBADF, "root"),
+    "move-without-root": (alone(o.move_root(uncovered=[])), "fchdir", errno.EBADF, "root"),
+    "chroot-without-root": (alone(o.chroot()), "fchdir", errno.EBADF, "root"),
+    "chroot-without-privilege": (
+        lambda root: [o.shared_root(source=str(root)), capabilities(), o.chroot()],
+        "chroot", errno.EPERM, "root"),
     "hostname-length": (
         inside(o.hostname(name="h" * 65)), "sethostname", errno.EINVAL, "h" * 65),
     "domainname-length": (
@@ -232,7 +276,7 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
     "io-priority-class": (alone(o.io_priority(value=7 << 13)), "ioprio_set", errno.EINVAL, ""),
     "scheduler-policy": (alone(scheduler(99)), "sched_setattr", errno.EINVAL, ""),
     "memory-policy-mode": (
-        alone(o.memory_policy(mode=99, nodes=0)), "set_mempolicy", errno.EINVAL, ""),
+        alone(o.memory_policy(mode=99, nodes=b"")), "set_mempolicy", errno.EINVAL, ""),
     "chdir-missing": (after(o.chdir(path="/no/such", optional=1)),
         "chdir", errno.ENOENT, "/no/such"),
     "chdir-on-a-file": (after(o.chdir(path="/etc/passwd", optional=0)),
@@ -272,6 +316,11 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
         alone(o.seccomp(flags=0, filter=ALLOW * 4097)), "seccomp", errno.EINVAL, ""),
     "seccomp-without-privilege": (
         alone(capabilities(), o.seccomp(flags=0, filter=ALLOW)), "seccomp", errno.EACCES, ""),
+    "seccomp-listener-without-privilege": (
+        alone(capabilities(), o.seccomp(flags=8, filter=ALLOW)), "seccomp", errno.EACCES, ""),
+    "exec-missing-behind-a-listener": (
+        after(o.seccomp(flags=8, filter=ALLOW), o.exec(args=["/no/such"], env=[])),
+        "execve", errno.ENOENT, "/no/such"),
     "exec-nothing": (after(o.exec(args=[], env=[])), "execve", errno.EINVAL, ""),
     "exec-missing": (
         after(o.exec(args=["/no/such"], env=[])), "execve", errno.ENOENT, "/no/such"),
@@ -286,7 +335,7 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
 # These have nothing that could go wrong, or nothing that a test could make go wrong.
 CANNOT_FAIL = {
     "sync", "loopback", "personality", "stdio_owner", "no_new_privs", "umask", "close_host",
-    "home", "wait_start",
+    "home", "listen_pid", "wait_start",
 }  # fmt: skip
 
 

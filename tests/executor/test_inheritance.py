@@ -18,19 +18,16 @@ from ociruntime.plan import operations as o
 from ociruntime.plan import ops
 from tests.support import rootfs
 from tests.support.executor import READY, before, entered, plan_of, run, shell
+from tests.support.refusal import refuse
 
 pytestmark = pytest.mark.usefixtures("nothing_left", "each_build")
 
 PROC = o.mount(
     fstype="proc", source="proc", target="/proc", options=[], attributes=0, propagation=0,
-    flags=ops.MOUNT_REAL_DIRECTORY,
+    flags=ops.MOUNT_REAL_DIRECTORY, id_map=ops.NO_SLOT, label="",
 )  # fmt: skip
 LIST_DESCRIPTORS = shell("cd /proc/self/fd; for fd in *; do test ! -e $fd || echo $fd; done")
-CLOSE_RANGE = 436
 RT_SIGACTION = 13 if os.uname().machine == "x86_64" else 134
-SECCOMP_MODE_FILTER = 2
-PR_SET_SECCOMP = 22
-PR_SET_NO_NEW_PRIVS = 38
 
 libc = ctypes.CDLL(None)
 
@@ -54,23 +51,6 @@ def leaked(work: Path) -> Iterator[list[int]]:
         os.close(fd)
 
 
-def refuse(number: int, error: int) -> None:
-    """From now on this process and its children get ``error`` from a system call."""
-    code = b"".join(
-        struct.pack("=HBBI", *one)
-        for one in (
-            (0x20, 0, 0, 0),  # load the number
-            (0x15, 0, 1, number),
-            (0x06, 0, 0, 0x00050000 | error),
-            (0x06, 0, 0, 0x7FFF0000),
-        )
-    )
-    buffer = ctypes.create_string_buffer(code, len(code))
-    program = struct.pack("@HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
-    assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-    assert libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0) == 0
-
-
 def test_descriptors(root: Path, leaked: list[int]) -> None:
     """CVE-2024-21626."""
     outcome = run(plan_of(*entered(root, PROC), LIST_DESCRIPTORS), pass_fds=leaked).ok()
@@ -81,7 +61,7 @@ def test_descriptors(root: Path, leaked: list[int]) -> None:
 def test_descriptors_without_close_range(root: Path, leaked: list[int], error: int) -> None:
     """An outer container's filter may be older than that call, the kernel than its flag."""
     plan = plan_of(*entered(root, PROC), LIST_DESCRIPTORS)
-    outcome = run(plan, pass_fds=leaked, prepare=lambda: refuse(CLOSE_RANGE, error)).ok()
+    outcome = run(plan, pass_fds=leaked, prepare=lambda: refuse(error, "close_range")).ok()
     assert outcome.output == "0\n1\n2\n"
 
 
@@ -100,7 +80,7 @@ def test_preserved_descriptors(root: Path, work: Path, without_close_range: bool
         for fd in (3, 4):
             os.dup2(spare, fd)
         if without_close_range:
-            refuse(CLOSE_RANGE, 38)
+            refuse(38, "close_range")
 
     with _reserved(3, 4):
         outcome = run(plan, pass_fds=[3, 4], prepare=prepare).ok()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,16 +25,18 @@ from ociruntime.linux import (
 from ociruntime.plan import operations as o
 from ociruntime.plan import ops
 from ociruntime.plan.plan import Operation
-from tests.support import rootfs
+from tests.support import executor, rootfs
 from tests.support.executor import READY, Outcome, before, entered, plan_of, run, shell
 from tests.support.terminal import Terminal
 
-pytestmark = pytest.mark.usefixtures("nothing_left", "each_build")
+pytestmark = pytest.mark.usefixtures("nothing_left", "each_build", "each_kernel")
 
 PROC = o.mount(
     fstype="proc", source="proc", target="/proc", options=[], attributes=0, propagation=0,
-    flags=ops.MOUNT_REAL_DIRECTORY,
+    flags=ops.MOUNT_REAL_DIRECTORY, id_map=ops.NO_SLOT, label="",
 )  # fmt: skip
+
+CONSOLE = o.console(rows=11, columns=33, uid=1000, flags=ops.CONSOLE_BIND | ops.CONSOLE_CONTROL)
 
 
 @pytest.fixture
@@ -42,10 +46,12 @@ def root(work: Path, programs: dict[str, Path]) -> Path:
     return path
 
 
-def tmpfs(target: str, *options: str, attributes: int = 0, flags: int = 0) -> Operation:
+def tmpfs(
+    target: str, *options: str, attributes: int = 0, flags: int = 0, label: str = ""
+) -> Operation:
     return o.mount(
         fstype="tmpfs", source="t", target=target, options=list(options), attributes=attributes,
-        propagation=0, flags=flags,
+        propagation=0, flags=flags, id_map=ops.NO_SLOT, label=label,
     )  # fmt: skip
 
 
@@ -53,6 +59,7 @@ def bind(source: Path, target: str, slot: int = ops.NO_SLOT, set_attributes: int
     return o.bind(
         slot=slot, source=str(source), target=target, recursive=1, set_attributes=set_attributes,
         clear_attributes=0, set_recursive=0, clear_recursive=0, propagation=0, flags=0,
+        id_map=ops.NO_SLOT, id_map_recursive=0,
     )  # fmt: skip
 
 
@@ -93,8 +100,11 @@ def test_bind(root: Path, work: Path) -> None:
 
 def test_bind_of_a_tree_opened_before(root: Path, work: Path) -> None:
     (work / "file").write_text("through the slot\n")
-    opened = o.open_tree(slot=63, source=str(work / "file"), recursive=0)
-    steps = [opened, *entered(root, bind(Path("/unused"), "/file", slot=63))]
+    last = ops.SLOTS - 1
+    opened = o.open_tree(
+        slot=last, source=str(work / "file"), recursive=0, id_map=ops.NO_SLOT, id_map_recursive=0
+    )
+    steps = [opened, *entered(root, bind(work / "file", "/file", slot=last))]
     assert run(plan_of(*steps, shell("cat /file"))).ok().output == "through the slot\n"
 
 
@@ -161,7 +171,8 @@ def test_mask_and_readonly(root: Path) -> None:
     (root / "hidden").mkdir()
     (root / "hidden" / "name").touch()
     (root / "frozen").mkdir()
-    masks = [o.mask(target=f"/{name}") for name in ("secret", "hidden", "none", "secret/none")]
+    names = ("secret", "hidden", "none", "secret/none")
+    masks = [o.mask(target=f"/{name}", context="") for name in names]
     frozen = [o.readonly(target=f"/{name}") for name in ("frozen", "none", "secret/none")]
     script = """
         wc -c < /secret; ls -A /hidden
@@ -185,8 +196,30 @@ def test_names_and_loopback(root: Path) -> None:
     assert "LOOPBACK,UP" in output
 
 
+def test_label_of_a_root(root: Path) -> None:
+    """As an attribute, which a tmpfs keeps also without SELinux."""
+    label = "system_u:object_r:container_file_t:s0:c1,c2"
+    script = "import os, sys; print(os.getxattr(sys.argv[1], 'security.selinux').decode())"
+    python = [sys.executable, "-c", f"{script}; sys.exit(3)", f"{root}/tmp"]
+    look = o.hook(source=python[0], args=python, env=[], timeout=0, state_before="", state_after="")
+    said = run(plan_of(*before(root), tmpfs("/tmp", label=label), look)).failure
+    assert said is not None
+    assert said.detail == f"{label}\n"
+
+
+@pytest.mark.skipif(Path("/sys/fs/selinux/enforce").exists(), reason="the host has SELinux")
+def test_context_reaches_the_kernel(root: Path) -> None:
+    """Which refuses it, without SELinux."""
+    context = "system_u:object_r:container_file_t:s0:c1,c2"
+    fact = run(plan_of(*before(root), o.mask(target="/tmp", context=context))).fact
+    call, argument = ("mount", "tmpfs") if executor.refused else ("fsconfig", f"context={context}")
+    assert fact == (3, call, errno.EINVAL, argument)
+    tail = run(plan_of(*before(root), o.mask(target="/tmp", context="c" * 1024))).fact
+    assert tail == (3, "mount", errno.ENAMETOOLONG, "context")
+
+
 def test_move_root(root: Path) -> None:
-    plan = plan_of(*before(root), o.move_root(), shell("cat /etc/hostname"))
+    plan = plan_of(*before(root), o.move_root(uncovered=[]), shell("cat /etc/hostname"))
     assert run(plan).ok().output == "template\n"
 
 
@@ -217,10 +250,10 @@ def test_console(root: Path) -> None:
 
     devpts = o.mount(
         fstype="devpts", source="devpts", target="/dev/pts", options=["newinstance"],
-        attributes=0, propagation=0, flags=0,
+        attributes=0, propagation=0, flags=0, id_map=ops.NO_SLOT, label="",
     )  # fmt: skip
     steps = (
-        *entered(root, devpts, o.console(rows=11, columns=33, uid=1000)),
+        *entered(root, devpts, CONSOLE),
         shell("tty; stty size; stat -c %u /dev/pts/0; test -c /dev/console && echo console"),
     )
     outcome = run(plan_of(*steps), answer=answer).ok()
@@ -245,7 +278,7 @@ def test_no_terminal_of_the_image(root: Path, kind: str) -> None:
         place.symlink_to("/dev/ptmx")
     else:
         place.mkdir()
-    fact = run(plan_of(*before(root), o.console(rows=0, columns=0, uid=0))).fact
+    fact = run(plan_of(*before(root), o.console(rows=0, columns=0, uid=0, flags=0))).fact
     assert fact is not None
     assert fact[0] == 3
     assert fact[1] in {"open", "verify"}

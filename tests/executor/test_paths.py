@@ -15,11 +15,11 @@ from ociruntime.linux import S_IFCHR
 from ociruntime.plan import operations as o
 from ociruntime.plan.ops import NO_SLOT
 from ociruntime.plan.plan import Operation
-from tests.support import rootfs
+from tests.support import executor, rootfs
 from tests.support.executor import before, plan_of, run
 from tests.support.leaks import mount_table
 
-pytestmark = pytest.mark.usefixtures("nothing_left", "each_build")
+pytestmark = pytest.mark.usefixtures("nothing_left", "each_build", "each_kernel")
 
 NAME = "n" * 255
 CHAIN = {f"l{i}": f"l{i + 1}" for i in range(39)}
@@ -104,6 +104,7 @@ def bind(source: Path, target: str) -> Operation:
     return o.bind(
         slot=NO_SLOT, source=str(source), target=target, recursive=0, set_attributes=0,
         clear_attributes=0, set_recursive=0, clear_recursive=0, propagation=0, flags=0,
+        id_map=NO_SLOT, id_map_recursive=0,
     )  # fmt: skip
 
 
@@ -114,7 +115,7 @@ def device(target: str) -> Operation:
 def tmpfs(target: str) -> Operation:
     return o.mount(
         fstype="tmpfs", source="t", target=target, options=["size=4k"], attributes=0,
-        propagation=0, flags=0,
+        propagation=0, flags=0, id_map=NO_SLOT, label="",
     )  # fmt: skip
 
 
@@ -177,13 +178,15 @@ def test_magic_link(root: Path, canary: Canary) -> None:
     """With procfs mounted it would lead to the host's root (CVE-2026-87766)."""
     proc = o.mount(
         fstype="proc", source="proc", target="/proc", options=[], attributes=0, propagation=0,
-        flags=0,
+        flags=0, id_map=NO_SLOT, label="",
     )  # fmt: skip
     lay(root, {"l": "/proc/self/root", "m": "/proc/self/fd"})
     for target in (f"/l{canary.place}/new", "/m/0/new", "/proc/self/cwd/new"):
         fact = run(plan_of(*before(root), proc, mkdir(target))).fact
         assert fact is not None
-        assert fact[:3] == (4, "mkdir", errno.ELOOP)
+        # Without openat2(2) its text is followed, in the container's root, to the plan's end.
+        end = (5, "read", errno.EBADMSG)
+        assert fact[:3] == (end if executor.refused else (4, "mkdir", errno.ELOOP))
 
 
 SWAP = """
@@ -226,7 +229,7 @@ def racing_steps(canary: Canary, number: int) -> list[Operation]:
         tmpfs(f"{place}/deep/t{number}"),
         device(f"{place}/null{number}"),
         o.symlink(target=f"{place}/s{number}", text="x", requires="", replace=1),
-        o.mask(target=f"{place}/deep"),
+        o.mask(target=f"{place}/deep", context=""),
         o.readonly(target=f"{place}/a{number}"),
         o.pivot_root(),
         o.exec(args=["/bin/true"], env=[]),

@@ -258,11 +258,18 @@ def executor_program() -> str:
     return executor.program
 
 
+def has_fuzzer(clang: str) -> bool:
+    told = subprocess.run([clang, "-print-runtime-dir"], capture_output=True, text=True, check=True)
+    return any(Path(told.stdout.strip()).glob("libclang_rt.fuzzer*"))
+
+
 def test_fuzzing(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """A few seconds, or --fuzz-seconds, beginning with the plans of tests/golden."""
     clang = shutil.which("clang")
     if clang is None:
         pytest.skip("clang is not installed")
+    if not has_fuzzer(clang):
+        pytest.skip("clang's library for fuzzing (libclang-rt-dev) is not installed")
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     for case in golden.CASES:

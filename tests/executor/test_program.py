@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("nothing_left", "each_build")
 
 PROC = o.mount(
     fstype="proc", source="proc", target="/proc", options=[], attributes=0, propagation=0,
-    flags=ops.MOUNT_REAL_DIRECTORY,
+    flags=ops.MOUNT_REAL_DIRECTORY, id_map=ops.NO_SLOT, label="",
 )  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def test_limits(root: Path) -> None:
         o.personality(domain=8),
         o.io_priority(value=(2 << 13) | 6),
         o.scheduler(policy=3, flags=0, nice=5, priority=0, runtime=0, deadline=0, period=0),
-        o.memory_policy(mode=0, nodes=0),
+        o.memory_policy(mode=0, nodes=b""),
         o.umask(mask=0o027),
         o.write_proc(path="self/oom_score_adj", data="17"),
     )
@@ -89,6 +89,22 @@ def test_late_limits_of_the_program(root: Path) -> None:
     )
     script = "ulimit -n; ulimit -Hn; ulimit -f; ulimit -Hf"
     assert in_entered(root, script, *steps).output.split() == ["10", "20", "8", "2048"]
+
+
+def test_filter_with_a_listener(root: Path) -> None:
+    """The program has one thread, the limits that were to come late, and the filter."""
+    steps = (
+        o.rlimit(resource=RLIMITS["RLIMIT_NOFILE"], soft=10, hard=20),
+        o.seccomp(flags=8, filter=struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)),
+    )
+    script = "ulimit -n; ls /proc/self/task | wc -l; grep Seccomp: /proc/self/status"
+    assert in_entered(root, script, *steps).output.split() == ["10", "1", "Seccomp:", "2"]
+    waiting = [*entered(root), READY, o.wait_start(), *steps, shell("true")]
+    assert [one.kind for one in run(plan_of(*waiting)).ok().messages] == [
+        ops.MESSAGE_STAGE,
+        ops.MESSAGE_LISTENER,
+        ops.MESSAGE_EXEC,
+    ]
 
 
 def test_identity(root: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from ociruntime.errors import HostError, InternalError
 from ociruntime.executor import image
-from ociruntime.executor.protocol import receive
+from ociruntime.executor.protocol import go, receive
 from ociruntime.executor.spawn import spawn
 from ociruntime.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUTS
 from ociruntime.plan import operations as o
@@ -67,13 +67,13 @@ def test_no_program(
     (tmp_path / "program").write_bytes(content)
     monkeypatch.setattr(image, "PROGRAM", str(tmp_path / "program"))
     with pytest.raises(HostError, match="execveat: exec format error"):
-        spawn(waiting(), gate, NOWHERE)
+        spawn(waiting(), gate.fileno(), NOWHERE)
 
 
 def test_not_installed(gate: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image, "PROGRAM", "/no/such/program")
     with pytest.raises(HostError, match="/no/such/program"):
-        spawn(waiting(), gate, NOWHERE)
+        spawn(waiting(), gate.fileno(), NOWHERE)
 
 
 @pytest.mark.parametrize("size", [1, 20])
@@ -84,7 +84,7 @@ def test_no_room_for_a_file(gate: socket.socket, size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size << 12, before[1]))
     try:
         with pytest.raises((HostError, InternalError)):
-            spawn(big, gate, NOWHERE)
+            spawn(big, gate.fileno(), NOWHERE)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
@@ -93,7 +93,7 @@ def test_no_cgroup(gate: socket.socket, tmp_path: Path) -> None:
     fd = os.open(tmp_path, os.O_RDONLY)
     try:
         with pytest.raises(HostError, match="clone3"):
-            spawn(waiting(), gate, fd)
+            spawn(waiting(), gate.fileno(), fd)
     finally:
         os.close(fd)
 
@@ -101,13 +101,13 @@ def test_no_cgroup(gate: socket.socket, tmp_path: Path) -> None:
 def test_impossible_flags(gate: socket.socket) -> None:
     shared_with_new_namespace = CLONE_NEWNS | 0x200
     with pytest.raises(HostError, match="clone3: invalid argument"):
-        spawn(waiting(shared_with_new_namespace), gate, NOWHERE)
+        spawn(waiting(shared_with_new_namespace), gate.fileno(), NOWHERE)
 
 
 @needs_root
 def test_started(gate: socket.socket) -> None:
     """In its namespaces, from a sealed copy in memory, with nothing of the environment."""
-    executor = spawn(waiting(CLONE_NEWPID | CLONE_NEWUTS), gate, NOWHERE)
+    executor = spawn(waiting(CLONE_NEWPID | CLONE_NEWUTS), gate.fileno(), NOWHERE)
     message = receive(executor.channel)
     assert message is not None
     assert (message.kind, message.value) == (ops.MESSAGE_STAGE, ops.STAGE_HOOKS)
@@ -122,3 +122,37 @@ def test_started(gate: socket.socket) -> None:
     assert receive(executor.channel) is None
     executor.channel.close()
     os.close(executor.pidfd)
+
+
+@needs_root
+def test_only_a_child_becomes_the_first_process(gate: socket.socket) -> None:
+    """A number that a traced executor has been made to say must not end another process."""
+    executor = spawn(waiting(CLONE_NEWPID), gate.fileno(), NOWHERE)
+    own = executor.pid
+    with pytest.raises(HostError, match="first process 1: no child processes"):
+        executor.became(1)
+    assert executor.pid == own
+    executor.kill()
+    executor.channel.close()
+    os.close(executor.pidfd)
+
+
+@needs_root
+def test_no_program_for_a_runtime_that_has_gone(tmp_path: Path) -> None:
+    """Who has killed an `exec` takes it for failed."""
+    ran = tmp_path / "ran"
+    plan = plan_of(
+        o.sync(stage=ops.STAGE_CGROUP),
+        o.join_process(flags=0, root_of=0),
+        o.exec(args=["/bin/touch", str(ran)], env=[]),
+    )
+    pidfd = os.pidfd_open(os.getpid())
+    executor = spawn(plan, pidfd, NOWHERE)
+    assert receive(executor.channel) is not None
+    executor.channel.shutdown(socket.SHUT_RD)
+    assert go(executor.channel)
+    executor.reap()
+    assert not ran.exists()
+    executor.channel.close()
+    os.close(executor.pidfd)
+    os.close(pidfd)

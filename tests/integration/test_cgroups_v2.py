@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ociruntime.cgroups.device_rules import DeviceRules
 from ociruntime.cgroups.group import Cgroup
 from ociruntime.cgroups.layout import Layout, detect
 from ociruntime.errors import ConfigError, HostError
@@ -162,14 +163,16 @@ def test_device_rules(group: Make, start: Start) -> None:
         print(file=process.stdin, flush=True)
         return process.stdout.readline().strip()
 
+    def install(entries: list[dict[str, Any]]) -> None:
+        directory = cgroup.placements[0].directory
+        DeviceRules(entries, "devices", "", directory).install()
+
     assert answer() == "0 0 1 1"
-    # An update replaces the program instead of adding one to it.
+    # Another one replaces the program instead of adding one to it.
     for _ in range(100):
-        cgroup.apply({"devices": [{"allow": True}]})
+        install([{"allow": True}])
     assert answer() == "0 0 0 0"
-    cgroup.apply({"devices": []})
-    assert answer() == "0 0 0 0"
-    cgroup.apply({"devices": rules[:1]})
+    install(rules[:1])
     assert answer() == "0 0 0 1"
 
 

@@ -1,4 +1,4 @@
-"""``tmpcopyup``: a tmpfs begins with what it covers."""
+"""What a tmpfs begins with: ``tmpcopyup``, and its mode."""
 
 from __future__ import annotations
 
@@ -97,3 +97,12 @@ def test_too_deep(container: MakeContainer, bundle: MakeBundle) -> None:
     (one.rootfs / "data" / "/".join("d" * 200)).mkdir(parents=True)
     one.mount("/data", "tmpfs", "tmpfs", "tmpcopyup")
     container(one).create().failed("mounts[6]", "too long")
+
+
+@pytest.mark.parametrize(("place", "mode"), [("/scratch", "1777"), ("/root", "755")])
+def test_mode_of_a_tmpfs(
+    container: MakeContainer, bundle: MakeBundle, place: str, mode: str
+) -> None:
+    """That of the directory below; where the container has none, everybody may write (A-57)."""
+    one = bundle("stat", "-c", "%a", place).mount(place, "tmpfs", "tmpfs", "nosuid")
+    assert container(one).run().ok().out == f"{mode}\n"

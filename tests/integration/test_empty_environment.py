@@ -158,3 +158,18 @@ def test_grammar_of_callers(container: MakeContainer, runtime: Runtime, grammar:
     runtime(*[one.id if word == "ID" else word for word in grammar]).ok()
     assert processes.alive(one.pid)
     assert TAG in one.id
+
+
+def test_hooks_get_nothing_of_the_interpreters(
+    container: MakeContainer, bundle: MakeBundle
+) -> None:
+    """Such as the locale that it chooses where the caller says none."""
+    one = bundle()
+    out = one.path / "environ"
+    one.hooks["createRuntime"] = [
+        {"path": "/usr/bin/dd", "args": ["dd", "if=/proc/self/environ", f"of={out}"]}
+    ]
+    container(one).create(env={"PATH": "/usr/bin", "A": "1"}).ok()
+    words = set(out.read_text().split("\0"))
+    assert words & {"PATH=/usr/bin", "A=1"} == {"PATH=/usr/bin", "A=1"}
+    assert not [word for word in words if word.startswith(("LC_", "PYTHON"))]

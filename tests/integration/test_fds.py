@@ -7,8 +7,11 @@ import os
 import subprocess
 from pathlib import Path
 
-from tests.support.peers import deviates
+import pytest
+
+from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeBundle, MakeContainer, Probe
+from tests.support.runtime import execute
 
 
 def test_leaked_descriptors_are_closed(probe: Probe, work: Path) -> None:
@@ -71,7 +74,7 @@ def test_missing_preserved_descriptor(container: MakeContainer, bundle: MakeBund
     one.create("--preserve-fds", "7").failed()
 
 
-@deviates(ociruntime="not passed on yet", crun="does not set LISTEN_FDS")
+@deviates(crun="does not set LISTEN_FDS")
 def test_socket_activation(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
     """A-108: LISTEN_FDS and LISTEN_PID as systemd sets them."""
     (work / "file").write_text("activated\n")
@@ -83,6 +86,58 @@ def test_socket_activation(container: MakeContainer, bundle: MakeBundle, work: P
         ["sh", "-c", script, "sh", *run], capture_output=True, text=True, check=True
     )
     assert done.stdout == "1 1\nactivated\n"
+
+
+ACTIVATED = 'export LISTEN_FDS=1 LISTEN_PID=$$ LISTEN_FDNAMES=web; exec "$@"'
+TELL = "echo $$ $LISTEN_FDS $LISTEN_PID $LISTEN_FDNAMES; cat <&3; cat <&4"
+
+
+@judge_by("ociruntime")
+@pytest.mark.parametrize("pids", ["own", "shared"])
+@pytest.mark.parametrize("verb", ["run", "exec"])
+def test_activation_by_the_program_s_own_pid(
+    container: MakeContainer, bundle: MakeBundle, work: Path, verb: str, pids: str
+) -> None:
+    """LISTEN_PID is what getpid(2) says inside; further descriptors follow the sockets."""
+    for number in (3, 4):
+        (work / f"file{number}").write_text(f"text {number}\n")
+    made = bundle() if pids == "own" else bundle().without_namespace("pid")
+    made.process["env"] = ["PATH=/bin", "LISTEN_PID=99", "LISTEN_FDNAMES=old"]
+    one = container(made.shell(TELL) if verb == "run" else made)
+    if verb == "run":
+        one.bundle.save()
+        words = ["run", "--preserve-fds=1", "--bundle", str(one.bundle.path), one.id]
+    else:
+        one.started()
+        words = ["exec", "--preserve-fds=1", one.id, "sh", "-c", TELL]
+    script = f"exec 3<{work}/file3 4<{work}/file4; {ACTIVATED}"
+    done = execute(["sh", "-c", script, "sh", *one.runtime.command(*words)]).ok()
+    first, *rest = done.out.splitlines()
+    pid, count, listen_pid, names = first.split()
+    assert (count, listen_pid, names) == ("1", pid, "web")
+    assert (pid == "1") == (verb == "run" and pids == "own")
+    assert rest == ["text 3", "text 4"]
+
+
+@judge_by("ociruntime")
+def test_activation_of_somebody_else(
+    container: MakeContainer, bundle: MakeBundle, work: Path
+) -> None:
+    """An environment that was only inherited: nothing is passed on."""
+    one = container(bundle("/bin/probe"))
+    env = {"PATH": os.environ["PATH"], "LISTEN_FDS": "1", "LISTEN_PID": "1"}
+    facts = json.loads(one.run(env=env).ok().out)
+    assert set(facts["fds"]) == {"0", "1", "2"}
+    assert not [name for name in facts["env"] if name.startswith("LISTEN_")]
+
+
+@judge_by("ociruntime")
+def test_missing_socket(container: MakeContainer) -> None:
+    one = container()
+    one.bundle.save()
+    words = one.runtime.command("create", "--bundle", str(one.bundle.path), one.id)
+    done = execute(["sh", "-c", 'export LISTEN_FDS=2 LISTEN_PID=$$; exec "$@"', "sh", *words])
+    done.failed("LISTEN_FDS=2: descriptor 3 is not open")
 
 
 def test_waiting_process_keeps_the_streams_alone(container: MakeContainer) -> None:

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from tests.support.criu import working_criu
 from tests.support.peers import deviates
 from tests.support.plugin import MakeBundle, MakeContainer
 from tests.support.runtime import Runtime
@@ -82,7 +83,15 @@ def test_option_without_its_value(runtime: Runtime) -> None:
     assert "flag needs an argument" in text or "requires an argument" in text
 
 
-def test_checkpoint_is_not_claimed(runtime: Runtime) -> None:
-    """Exit 0 of its help is how engines learn that checkpoints work."""
+def test_checkpoint_is_known(runtime: Runtime) -> None:
+    """Exit 0 of its help is how engines learn that the runtime can do it with a CRIU."""
     if runtime.kind == "ociruntime":
-        assert runtime("checkpoint", "--help").status != 0
+        assert runtime("checkpoint", "--help").ok().out
+
+
+def test_checkpoint_is_claimed_where_criu_works(runtime: Runtime) -> None:
+    if runtime.kind == "ociruntime":
+        features = runtime("--criu", "/no/such/criu", "features").ok().out
+        assert '"org.opencontainers.runc.checkpoint.enabled": "false"' in features
+        features = runtime("--criu", working_criu(), "features").ok().out
+        assert '"org.opencontainers.runc.checkpoint.enabled": "true"' in features

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from tests.support import processes
-from tests.support.peers import deviates
+from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
 
 TRAP = "trap 'echo got USR1; exit 7' USR1; echo ready; while :; do sleep 0.05; done"
@@ -30,6 +30,36 @@ def test_kill_sends_term_by_default(container: MakeContainer, bundle: MakeBundle
     one.wait_output("ready")
     one.kill().silent()
     assert one.wait() == 9
+
+
+ANNOTATION = "org.opencontainers.image.stopSignal"
+
+
+@pytest.mark.parametrize("word", ["37", "SIGRTMIN+3", "rtmin+3"])
+@deviates(runc="always SIGTERM", crun="always SIGTERM")
+def test_kill_sends_the_stop_signal_of_the_image(
+    container: MakeContainer, bundle: MakeBundle, word: str
+) -> None:
+    """CFG-ANN-08.  A signal on the command line is what is sent, also SIGTERM."""
+    script = "trap 'echo term' TERM; trap 'exit 11' 37; echo ready; while :; do sleep 0.05; done"
+    made = bundle().shell(script)
+    made.config["annotations"] = {ANNOTATION: word}
+    one = container(made).started()
+    one.wait_output("ready")
+    one.kill("TERM").silent()
+    one.wait_output("term")
+    one.kill().silent()
+    assert one.wait() == 11
+
+
+@judge_by("ociruntime")
+def test_kill_with_a_stop_signal_that_is_none(container: MakeContainer, bundle: MakeBundle) -> None:
+    made = bundle()
+    made.config["annotations"] = {ANNOTATION: "SIG\nFOO"}
+    one = container(made).started()
+    one.kill().failed(f'annotations[\\"{ANNOTATION}\\"]: unknown signal', f"kill {one.id} SIGNAL")
+    assert one.status == "running"
+    one.kill("KILL").silent()
 
 
 def test_kill_with_a_real_time_signal(container: MakeContainer, bundle: MakeBundle) -> None:
@@ -130,3 +160,23 @@ def test_reused_pid_is_not_taken_for_the_container(
     finally:
         other.kill()
         other.wait()
+
+
+@judge_by("ociruntime", "crun")
+def test_kill_and_delete_by_a_regular_expression(
+    container: MakeContainer, bundle: MakeBundle
+) -> None:
+    first, second = container().started(), container().started()
+    runtime = first.runtime
+    runtime("kill", "--regex", f"^({first.id}|{second.id})$", "KILL").silent()
+    assert (first.wait(), second.wait()) == (137, 137)
+    third = container().started()
+    if runtime.kind == "ociruntime":
+        refused = runtime("delete", "--regex", third.id[:-1]).failed(third.id, "not stopped")
+        assert first.id not in refused.err
+        runtime("kill", "--regex", "(", "KILL").failed("is no regular expression")
+        first.exists = second.exists = False
+    runtime("delete", "--regex", "--force", f"^{third.id[:-1]}.$").silent()
+    third.exists = first.exists = second.exists = False
+    runtime("kill", "--regex", "^nobody$").silent()
+    assert runtime("list", "-q").out == ""

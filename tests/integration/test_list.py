@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.support.peers import deviates
+from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeContainer
 from tests.support.runtime import Runtime
 
@@ -72,6 +72,21 @@ def test_broken_entry_does_not_hide_the_others(container: MakeContainer, runtime
         result = runtime("list", "-q")
         assert result.status == 0
         assert one.id in result.out.split()
+    finally:
+        (junk / "state.json").unlink()
+        junk.rmdir()
+
+
+@judge_by("ociruntime")
+def test_broken_entry_is_named(runtime: Runtime) -> None:
+    junk = runtime.root / "junk"
+    junk.mkdir(parents=True)
+    (junk / "state.json").write_text("{")
+    try:
+        warned = Runtime(runtime.path, runtime.root, "--log-level=warning")("list").ok()
+        assert warned.out.count("\n") == 1
+        assert "container junk" in warned.err
+        assert runtime("list").ok().err == ""
     finally:
         (junk / "state.json").unlink()
         junk.rmdir()

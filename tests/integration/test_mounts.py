@@ -4,45 +4,29 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support import isolation
-from tests.support.bundle import Bundle
-from tests.support.container import Container
+from tests.support import isolation, project
+from tests.support.mounts import mounts_of, seen
 from tests.support.peers import deviates
 from tests.support.plugin import MakeBundle, MakeContainer
 
-MS_SHARED = 1 << 20
-
-
-class Seen:
-    """One line of a mountinfo."""
-
-    def __init__(self, line: str) -> None:
-        left, _, right = line.partition(" - ")
-        fields = left.split(" ")
-        self.target = fields[4]
-        self.root = fields[3]
-        self.options = set(fields[5].split(","))
-        self.propagation = [word.split(":")[0] for word in fields[6:]]
-        self.fstype, self.source, super_options = right.split(" ", 2)
-        self.super_options = set(super_options.split(","))
-
-
-def mounts_of(one: Container) -> dict[str, Seen]:
-    """The container's mount table by mount point; of several the topmost."""
-    text = Path(f"/proc/{one.pid}/mountinfo").read_text()
-    lines = [Seen(line) for line in text.splitlines()]
-    return {line.target: line for line in lines}
-
-
-def seen(container: MakeContainer, bundle: Bundle, target: str) -> Seen:
-    """How a mount stands in a created container."""
-    return mounts_of(container(bundle).created())[target]
+# Takes the root off a process's mount namespace and looks at what is then the root there.
+LOOK_BELOW = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+namespace = os.open(f"/proc/{sys.argv[1]}/ns/mnt", os.O_RDONLY)
+assert libc.setns(namespace, 0x20000) == 0
+assert libc.umount2(b"/", 2) == 0
+assert libc.setns(namespace, 0x20000) == 0
+def bare(path):  # what the file system of / has there, or nothing
+    return os.stat(path).st_dev == os.stat("/").st_dev or not os.listdir(path)
+print(os.path.isdir(sys.argv[2]), bare("/proc"), bare("/sys"))
+"""
 
 
 def test_default_mounts(container: MakeContainer) -> None:
@@ -125,6 +109,21 @@ def test_rbind_takes_what_is_below(
 
 
 @deviates(runc="only the top")
+@pytest.mark.parametrize("words", [("rro", "rw"), ("rw", "rro")])
+def test_recursive_read_only_beside_writable(
+    container: MakeContainer, bundle: MakeBundle, work: Path, words: tuple[str, str]
+) -> None:
+    """Whoever asks for all of it to be read-only has it so, the topmost mount included."""
+    source = work / "source"
+    (source / "sub").mkdir(parents=True)
+    isolation.mount("tmpfs", str(source / "sub"), "tmpfs")
+    mounts = mounts_of(container(bundle().bind(source, "/data", *words)).created())
+    isolation.unmount(str(source / "sub"))
+    assert "ro" in mounts["/data"].options
+    assert "ro" in mounts["/data/sub"].options
+
+
+@deviates(runc="only the top")
 def test_recursive_read_only(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
     """CFG-MOPT rro: the mounts below as well."""
     (work / "dir" / "sub").mkdir(parents=True)
@@ -202,72 +201,6 @@ def test_relative_destination(container: MakeContainer, bundle: MakeBundle) -> N
     assert seen(container, bundle().mount("data", "tmpfs", "t"), "/data").fstype == "tmpfs"
 
 
-@pytest.mark.parametrize(
-    ("option", "word"), [("shared", "shared"), ("slave", "master"), ("private", "")]
-)
-def test_propagation_of_a_mount(
-    container: MakeContainer, bundle: MakeBundle, shared: Path, option: str, word: str
-) -> None:
-    got = seen(container, bundle().bind(shared, "/data", f"r{option}"), "/data").propagation
-    assert word in got if word else got == []
-
-
-@pytest.fixture
-def shared(work: Path) -> Iterator[Path]:
-    """A mount with a peer group of its own."""
-    place = work / "shared"
-    place.mkdir()
-    isolation.mount("tmpfs", str(place), "tmpfs")
-    isolation.mount("none", str(place), "", MS_SHARED)
-    yield place
-    isolation.unmount(str(place))
-
-
-@pytest.mark.parametrize(
-    ("given", "allowed"),
-    [
-        (None, ([], ["master"])),
-        ("private", ([],)),
-        ("slave", ([], ["master"])),
-        ("shared", (["shared"],)),
-        ("unbindable", (["unbindable"],)),
-    ],
-)
-@deviates(runc="cannot bind an unbindable root, and leaves a shared one private")
-def test_root_propagation(
-    container: MakeContainer, bundle: MakeBundle, given: str | None, allowed: tuple[list[str], ...]
-) -> None:
-    """LNX-PROP-02, A-43."""
-    one = bundle()
-    if given:
-        one.linux["rootfsPropagation"] = given
-    assert seen(container, one, "/").propagation in allowed
-
-
-def test_host_mounts_reach_a_slave(
-    container: MakeContainer, bundle: MakeBundle, shared: Path
-) -> None:
-    (shared / "sub").mkdir()
-    one = container(bundle().bind(shared, "/data", "rslave")).created()
-    isolation.mount("tmpfs", str(shared / "sub"), "tmpfs")
-    assert "/data/sub" in mounts_of(one)
-    isolation.unmount(str(shared / "sub"))
-
-
-def test_container_mounts_do_not_reach_the_host(
-    container: MakeContainer, bundle: MakeBundle, shared: Path
-) -> None:
-    """The root file system itself on a shared mount; the watch sees any that came back."""
-    one = bundle()
-    target = shared / "rootfs"
-    subprocess.run(["cp", "-a", one.rootfs, target], check=True)
-    one.config["root"]["path"] = str(target)
-    one.mount("/scratch", "tmpfs", "t")
-    before = Path("/proc/self/mountinfo").read_text()
-    container(one).started()
-    assert Path("/proc/self/mountinfo").read_text() == before
-
-
 def test_read_only_root(container: MakeContainer, bundle: MakeBundle) -> None:
     one = bundle().shell("echo x > /new; echo y > /scratch/new && cat /scratch/new")
     one.mount("/scratch", "tmpfs", "t")
@@ -302,6 +235,21 @@ def test_no_pivot(container: MakeContainer, bundle: MakeBundle) -> None:
     one = container(bundle().shell("ls /"))
     result = one.run("--no-pivot").ok()
     assert "bin" in result.out.split()
+
+
+@pytest.mark.parametrize("user_namespace", [False, True], ids=["", "user namespace"])
+@deviates(crun="leaves the host's")
+def test_no_pivot_leaves_no_proc_of_the_host(
+    container: MakeContainer, bundle: MakeBundle, user_namespace: bool
+) -> None:
+    """The old root stays below the new one: with procfs it would give the host's files away."""
+    one = bundle()
+    if user_namespace:
+        one.user_namespace()
+    made = container(one).created("--no-pivot")
+    command = [sys.executable, "-c", LOOK_BELOW, str(made.pid), str(project.ROOT)]
+    below = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert below == "True True True\n"
 
 
 def test_pivot_on_a_ramfs_like_root(container: MakeContainer, bundle: MakeBundle) -> None:

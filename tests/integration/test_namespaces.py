@@ -7,10 +7,11 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support import isolation, processes
+from tests.support import isolation, leaks, processes
 from tests.support.peers import deviates
 from tests.support.plugin import MakeBundle, MakeContainer, Probe
 
@@ -46,6 +47,19 @@ def test_inherited(probe: Probe, bundle: MakeBundle, kind: str) -> None:
     if kind == "network":
         one.config["mounts"] = [m for m in one.config["mounts"] if m["type"] != "sysfs"]
     assert probe(one)["namespaces"][LINKS[kind]] == own(LINKS[kind])
+
+
+@deviates(crun="demands mounts")
+def test_inherited_mount_namespace(container: MakeContainer, bundle: MakeBundle) -> None:
+    """LNX-NS-07: the root is the bundle's, with devices, and nothing is mounted on the host."""
+    one = bundle("sleep", "1000").without_namespace("mount")
+    del one.config["mounts"], one.linux["maskedPaths"], one.linux["readonlyPaths"]
+    before = leaks.mount_table()
+    box = container(one).started()
+    assert os.readlink(f"/proc/{box.pid}/ns/mnt") == own("mnt")
+    assert leaks.mount_table() == before
+    assert os.path.samefile(f"/proc/{box.pid}/root", one.rootfs)
+    assert os.major((one.rootfs / "dev" / "null").stat().st_rdev) == 1
 
 
 @deviates(runc="1.1 has no time namespace", crun="1.8 misses a new one without offsets")
@@ -258,3 +272,23 @@ def test_whole_life_in_a_user_namespace(container: MakeContainer, bundle: MakeBu
     one.kill("KILL").silent()
     one.wait()
     one.delete().silent()
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "setting"),
+    [
+        ("network", "net", {"linux": {"sysctl": {"net.ipv4.ip_forward": "0"}}}),
+        ("ipc", "ipc", {"linux": {"sysctl": {"kernel.msgmax": "8192"}}}),
+        ("uts", "uts", {"hostname": "box"}),
+    ],
+)
+@deviates(runc="compares the network namespace only", crun="not compared")
+def test_the_runtimes_own_by_path(
+    container: MakeContainer, bundle: MakeBundle, kind: str, file: str, setting: dict[str, Any]
+) -> None:
+    """A-82, A-36: what is set there would be set on the host."""
+    one = bundle().namespace(kind, f"/proc/self/ns/{file}")
+    one.config.pop("hostname")
+    one.linux.update(setting.pop("linux", {}))
+    one.config.update(setting)
+    container(one).create().failed("would change the host", kind)

@@ -384,3 +384,13 @@ def test_absent_process_can_be_created_not_started(
     created = made.create()
     if created.status == 0 and made.runtime.kind != "crun":
         assert made.start().status == 1
+
+
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/numa_maps"), reason="the kernel has no memory policies"
+)
+def test_memory_nodes_beyond_the_first_word(container: MakeContainer, bundle: MakeBundle) -> None:
+    """LNX-MPOL-02: a list may name nodes that the host does not have, besides some that it has."""
+    one = bundle("grep", "-c", "bind:0", "/proc/self/numa_maps")
+    one.linux["memoryPolicy"] = {"mode": "MPOL_BIND", "nodes": "0,64-130,1023"}
+    assert int(container(one).run().ok().out) > 0

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from tests.support import processes
+from tests.support import processes, project
 from tests.support.container import Container
 from tests.support.peers import deviates
 from tests.support.plugin import MakeBundle, MakeContainer
-from tests.support.runtime import content
+from tests.support.runtime import Runtime, content
 
 
 def test_streams_are_the_container_s(container: MakeContainer, bundle: MakeBundle) -> None:
@@ -154,3 +155,36 @@ def test_duplicate_id(container: MakeContainer, bundle: MakeBundle) -> None:
     one = container().started()
     container(bundle("true"), one.id).run().failed("exists")
     assert one.status == "running"
+
+
+INTERRUPTED = """
+import sys
+from ociruntime.host import foreground
+from ociruntime.log import Log
+from ociruntime.runtime.options import Context, CreateOptions
+from ociruntime.runtime.run import run
+
+class CaughtSignals:
+    def __init__(self):
+        raise KeyboardInterrupt("now")
+
+foreground.CaughtSignals = CaughtSignals
+run(Context(sys.argv[1], Log()), CreateOptions(sys.argv[2], sys.argv[3], detach=False))
+"""
+
+
+@deviates(runc="looks into ociruntime", crun="looks into ociruntime")
+def test_a_signal_before_it_can_be_handed_on(
+    container: MakeContainer, bundle: MakeBundle, runtime: Runtime, work: Path
+) -> None:
+    """Between the end of the creation and the start: nothing is left."""
+    one = container(bundle("sleep", "1000"))
+    one.bundle.save()
+    paths = (str(runtime.root), one.id, str(one.bundle.path))
+    command = [sys.executable, "-c", INTERRUPTED, *paths]
+    done = subprocess.run(
+        command, cwd=project.ROOT, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
+    )
+    assert b"KeyboardInterrupt: now" in done.stderr
+    assert not (runtime.root / one.id).exists()
+    runtime("state", one.id).failed("does not exist")

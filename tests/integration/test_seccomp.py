@@ -11,6 +11,7 @@ import pytest
 from tests.support.bundle import Bundle
 from tests.support.peers import deviates
 from tests.support.plugin import MakeBundle, MakeContainer, Probe
+from tests.support.runtime import Runtime
 
 PROFILE = Path(__file__).resolve().parent.parent / "data" / "seccomp_profile.json"
 EPERM = 1
@@ -117,3 +118,29 @@ def test_foreign_architecture_may_be_listed(container: MakeContainer, bundle: Ma
         bundle().shell("mkdir /tmp/x"), rule("mkdir", "mkdirat"), architectures=architectures
     )
     assert container(one).run().status == 1
+
+
+@pytest.mark.judge_by("ociruntime")
+def test_kept_filters(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
+    """They confine as new ones do, are no containers, and a damaged one confines nobody less."""
+    one = with_filter(bundle().shell("mkdir /tmp/new || exit 7"), rule("mkdir", errnoRet=ENOSPC))
+    box = container(one)
+    box.runtime = Runtime(box.runtime.path, work / "root")
+    assert [box.run().status for _ in range(2)] == [7, 7]
+    (kept,) = (work / "root" / ".seccomp").iterdir()
+    data = kept.read_bytes()
+    for damage in (b"", data[:-8], data[:-1] + b"?"):
+        kept.write_bytes(damage)
+        assert box.run().status == 7
+        assert kept.read_bytes() == data
+    assert box.runtime("list", "--quiet").ok().out == ""
+
+
+@pytest.mark.judge_by("ociruntime")
+def test_plan_keeps_nothing(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
+    one = with_filter(bundle(), rule("mkdir")).save()
+    box = container(one)
+    (work / "root").mkdir(mode=0o700)
+    runtime = Runtime(box.runtime.path, work / "root")
+    runtime("plan", "--bundle", str(one.path)).ok()
+    assert list((work / "root").iterdir()) == []

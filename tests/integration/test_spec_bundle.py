@@ -77,3 +77,12 @@ def test_rootless_spec(runtime: Runtime, work: Path) -> None:
     assert "user" in kinds
     assert "network" not in kinds
     assert config["linux"]["uidMappings"][0]["size"] == 1
+
+
+def test_spec_into_a_file_replaces_it(runtime: Runtime, work: Path) -> None:
+    if runtime.kind != "runc":
+        for _ in range(2):
+            (work / "other.json").write_text("x" * 100000)
+            runtime("spec", "--file", "other.json", cwd=work).silent()
+            assert json.loads((work / "other.json").read_text())["root"]["path"] == "rootfs"
+        assert not (work / "config.json").exists()

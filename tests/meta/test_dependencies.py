@@ -17,7 +17,11 @@ PAGE = (project.ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
 EXTRAS: dict[str, list[str]] = SETTINGS["project"]["optional-dependencies"]
 RUN_TIME: list[str] = SETTINGS["project"]["dependencies"]
 # Where the name to import is not the name to install.
-IMPORT_NAMES = {"python-prctl": "prctl", "pytest-timeout": "pytest_timeout"}
+IMPORT_NAMES = {
+    "grpcio-tools": "grpc",
+    "python-prctl": "prctl",
+    "pytest-timeout": "pytest_timeout",
+}
 PARTS = {"_cffi_backend": "cffi"}
 
 
@@ -94,7 +98,9 @@ def allowed_imports(path: Path) -> set[str]:
     allowed |= set(sys.stdlib_module_names) | {"ociruntime"}
     if not shipped:
         # conftest.py's directory and the script's own
-        allowed |= {"tests", "conformance", "bench"} | {one.stem for one in path.parent.iterdir()}
+        allowed |= {"tests", "conformance", "bench", "tools"} | {
+            one.stem for one in path.parent.iterdir()
+        }
     return allowed
 
 

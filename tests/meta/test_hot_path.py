@@ -1,4 +1,4 @@
-"""What the five commands of a container's life load: a count is the same on every machine.
+"""What the commands of a container's life load: a count is the same on every machine.
 
 An engine waits for each of them, and imports are most of what they cost.  A module that
 turns up here is to be imported where it is needed, or to be argued for in this table.
@@ -14,8 +14,9 @@ from pathlib import Path
 import _cffi_backend
 import pytest
 
-from tests.support import processes
+from tests.support import processes, project
 from tests.support.plugin import TAG, MakeBundle
+from tools import build_archive
 
 INTERPRETER = [os.path.realpath(sys.executable), "-I", "-S", "-B", "-X", "utf8"]
 # As __main__.py does it, but without the archive, which would hide who imports what.
@@ -55,10 +56,19 @@ OWN = {
         plan.cgroup_mounts plan.codec plan.compilation plan.compiler plan.devices plan.facts
         plan.filesystem_options plan.hooks plan.identity plan.mount_options plan.mounts
         plan.namespace_settings plan.namespaces plan.operations plan.ops plan.paths plan.plan
-        plan.process plan.rootfs plan.scheduling plan.unsupported runtime.create runtime.creation
-        runtime.entry_record runtime.preparation runtime.rollback spec.bundle spec.check
-        spec.shape spec.validate spec.validate_linux spec.validate_mounts
+        plan.process plan.rootfs plan.scheduling runtime.create runtime.creation
+        runtime.entry_record runtime.preparation runtime.request_checks runtime.rollback
+        spec.bundle spec.check spec.shape spec.validate spec.validate_linux spec.validate_mounts
         spec.validate_namespaces spec.validate_process spec.validate_resources spec.version
+    """,
+    "exec": """
+        _shim cgroups cgroups.control_files cgroups.group cgroups.layout cgroups.paths
+        cgroups.placement cli.container_options cli.exec executor executor.image
+        executor.protocol executor.spawn host.facts host.foreground host.namespaces linux plan
+        plan.codec plan.compilation plan.facts plan.hooks plan.identity plan.joining
+        plan.operations plan.ops plan.paths plan.plan plan.process plan.scheduling runtime.exec
+        runtime.exec_options runtime.exec_process runtime.execution runtime.request_checks
+        spec.validate_process
     """,
     "start": "cli.start executor executor.protocol plan plan.ops runtime.start",
     "state": "cli.output cli.state runtime.state",
@@ -75,6 +85,10 @@ BY_HOST = {
     "cgroups.settings_v2",
     "plan.cgroup_owner",
 }
+
+
+# Written in C, so not in the archive.
+COMPILED = {"_shim"}
 
 
 def loaded(arguments: list[str], log: Path) -> set[str]:
@@ -131,6 +145,7 @@ def test_a_whole_life(
     created = command("create", "--bundle", str(made.path), "--pid-file", str(pid_file), name)
     pid = int(pid_file.read_text())
     found = {"create": created, "start": command("start", name), "state": command("state", name)}
+    found["exec"] = command("exec", name, "true")
     found["kill"] = command("kill", name, "KILL")
     assert processes.until(lambda: not processes.alive(pid))
     found["delete"] = command("delete", name)
@@ -139,3 +154,28 @@ def test_a_whole_life(
         assert foreign - FOREIGN == set(), f"{verb} loads what is slow to load"
         assert own - expected - BY_HOST == set(), f"{verb} loads more"
         assert expected - own == set(), f"{verb} loads less: shorten the table"
+
+
+@pytest.mark.parametrize("verb", sorted(build_archive.NEEDED))
+def test_the_archive_has_all_of_it_at_hand(verb: str) -> None:
+    ahead = build_archive.needed_by(verb, project.ROOT / "ociruntime")
+    expected = set(f"{COMMON} {OWN[verb]}".split()) - COMPILED
+    assert {name.partition(".")[2] for name in ahead} - {""} == expected
+
+
+def test_a_known_filter_is_not_compiled_again(
+    bundle: MakeBundle, nothing_left: None, state_root: Path, work: Path, at_start: set[str]
+) -> None:
+    command = Command(work / "root", work / "log", at_start)
+    made = bundle()
+    rule = {"names": ["mkdir"], "action": "SCMP_ACT_ERRNO"}
+    made.linux["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [rule]}
+    made.save()
+    compiling = {"_seccomp", "host.seccomp", "host.seccomp_stub"}
+    for known in (False, True):
+        foreign, own = command("create", "--bundle", str(made.path), f"{TAG}filter")
+        command("delete", "--force", f"{TAG}filter")
+        assert own & compiling == (set() if known else compiling)
+        assert "host.seccomp_cache" in own
+        if known:
+            assert foreign - FOREIGN == {"binascii", "marshal"} - at_start

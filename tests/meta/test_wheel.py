@@ -12,6 +12,7 @@ from pathlib import Path
 import _cffi_backend
 import pytest
 
+from ociruntime.cli.options import COMMANDS
 from tests.support import project
 
 pytestmark = pytest.mark.slow
@@ -89,6 +90,19 @@ def test_no_byte_code_is_written(environment: Path) -> None:
     assert [*package.rglob("*.pyc")] == []
 
 
+def test_manual_pages_and_completions(environment: Path) -> None:
+    """Where man(1) and the shells look below a prefix; pipx links them from there."""
+    share = environment / "share"
+    pages = {"ociruntime.1", *(f"ociruntime-{command[0]}.1" for command in COMMANDS)}
+    assert {path.name for path in (share / "man" / "man1").iterdir()} == pages
+    for place in (
+        "bash-completion/completions/ociruntime",
+        "zsh/site-functions/_ociruntime",
+        "fish/vendor_completions.d/ociruntime.fish",
+    ):
+        assert (share / place).is_file()
+
+
 def test_contents(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     data = {"executor/_executor", "py.typed", "schemas/config.schema.json"}
@@ -100,3 +114,15 @@ def test_contents(wheel: Path) -> None:
         if path.is_relative_to(project.PACKAGE)
     }
     assert "-abi3-" in wheel.name
+
+
+def test_library(environment: Path) -> None:
+    program = """
+import ociruntime
+try:
+    ociruntime.Runtime("/nowhere/root").delete("nobody")
+except ociruntime.NoSuchContainer as error:
+    print(error)
+"""
+    done = run(environment / "bin" / "python", "-c", program)
+    assert (done.stdout, done.stderr) == ('container "nobody" does not exist\n', "")

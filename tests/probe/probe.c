@@ -6,6 +6,7 @@
  *
  *   probe           print the facts
  *   probe sleep     print them, then wait for a signal
+ *   probe notify M  send the message to $NOTIFY_SOCKET
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -22,9 +23,11 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/un.h>
 #include <sys/utsname.h>
 #include <termios.h>
 #include <unistd.h>
@@ -302,8 +305,25 @@ static void devices(void)
 		closedir(directory);
 }
 
+/* Each argument is a message to $NOTIFY_SOCKET, as of sd_notify(3). */
+static int notify(char **messages)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	const char *path = getenv("NOTIFY_SOCKET");
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path ? path : "");
+	for (; *messages; messages++)
+		if (sendto(fd, *messages, strlen(*messages), 0, (struct sockaddr *)&address,
+			   sizeof(address)) < 0)
+			return errno;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "notify") == 0)
+		return notify(argv + 2);
 	/* Before stdio opens anything. */
 	putchar('{');
 	descriptors();

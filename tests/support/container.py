@@ -26,6 +26,7 @@ class Container:
         self.id = name
         self.bundle = bundle
         self.exists = False
+        self.executed: list[int] = []
         self.pid_file = bundle.path / f"pid-{name}"
         self._output = tempfile.TemporaryFile()
 
@@ -106,6 +107,47 @@ class Container:
         self.exists = "--keep" in flags
         return result
 
+    def exec(
+        self,
+        *words: str,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | str | None = None,
+        stdin: int | IO[bytes] = subprocess.DEVNULL,
+        pass_fds: Sequence[int] = (),
+        timeout: float = 60,
+    ) -> Result:
+        """Foreground ``exec``; ``words`` are its options and the command, the id goes between."""
+        options = []
+        rest = list(words)
+        while rest and rest[0].startswith("--"):
+            options.append(rest.pop(0))
+        return self.runtime(
+            "exec",
+            *options,
+            self.id,
+            *rest,
+            env=env,
+            cwd=cwd,
+            stdin=stdin,
+            pass_fds=pass_fds,
+            timeout=timeout,
+        )
+
+    def exec_detached(self, *words: str, **how: Any) -> int:  # noqa: ANN401
+        """``exec --detach`` that must succeed in silence: the pid, ours to reap at the end."""
+        file = self.bundle.path / f"pid-{self.id}-{len(self.executed)}"
+        self.exec("--detach", f"--pid-file={file}", *words, **how).silent()
+        self.executed.append(int(file.read_text()))
+        return self.executed[-1]
+
+    def end_executed(self) -> None:
+        """End and reap them: a pid namespace does not end before its last process is reaped."""
+        while self.executed:
+            pid = self.executed.pop()
+            if processes.parent(pid) == os.getpid():
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
     def state(self) -> State:
         """The state document; the command must succeed without a word on stderr."""
         result = self.runtime("state", self.id).ok()
@@ -159,6 +201,7 @@ class Container:
 
     def finish(self) -> None:
         """Delete by force what is still there, and nothing if create failed."""
+        self.end_executed()
         if self.exists:
             self.delete("--force").ok()
 

@@ -6,6 +6,7 @@ The program is started directly, without new namespaces: a plan that wants some 
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -19,9 +20,11 @@ from ociruntime.linux import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWUTS, MS_REC, MS
 from ociruntime.plan import operations, ops
 from ociruntime.plan.codec import encode
 from ociruntime.plan.plan import Operation, Plan
+from tests.support.refusal import refuse
 
 SECONDS = 30
 program = PROGRAM  # which build is to be driven
+refused: tuple[str, ...] = ()  # system calls that the kernel is not to have
 READY = operations.sync(stage=ops.STAGE_READY)
 
 
@@ -79,6 +82,19 @@ def shell(script: str) -> Operation:
     return operations.exec(args=["/bin/busybox", "sh", "-c", script], env=["PATH=/bin"])
 
 
+def _begin(prepare: Callable[[], None] | None) -> Callable[[], None] | None:
+    """What the child does before the executor."""
+    if not refused:
+        return prepare
+
+    def begin() -> None:
+        refuse(errno.ENOSYS, *refused)
+        if prepare:
+            prepare()
+
+    return begin
+
+
 def run(
     plan: Plan | bytes,
     *,
@@ -110,7 +126,7 @@ def run(
                 stdin=stdin,
                 stdout=output.fileno(),
                 stderr=subprocess.STDOUT,
-                preexec_fn=prepare,  # noqa: PLW1509  # no threads here
+                preexec_fn=_begin(prepare),  # noqa: PLW1509  # no threads here
             )
         try:
             messages = converse(channel, gate, answer or _go)
@@ -152,11 +168,12 @@ def begin(gate: socket.socket) -> list[Message]:
         go(starter)
         while (message := receive(starter)) is not None:
             messages.append(message)
+            _go(message, starter)
     return messages
 
 
 def _go(message: Message, channel: socket.socket) -> None:
-    if message.kind == ops.MESSAGE_STAGE:
+    if message.kind in {ops.MESSAGE_STAGE, ops.MESSAGE_LISTENER}:
         go(channel)
     if message.fd >= 0:
         os.close(message.fd)

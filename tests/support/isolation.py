@@ -12,6 +12,9 @@ import ctypes
 import os
 
 CLONE_NEWNS = 0x00020000
+MS_NODEV = 4
+MS_NOEXEC = 8
+MS_NOATIME = 1024
 MS_REC = 0x4000
 MS_PRIVATE = 1 << 18
 MNT_DETACH = 2

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import cgroupfs, isolation, leaks, processes, rootfs
+from tests.support import cgroupfs, isolation, leaks, ordinary_user, processes, rootfs
 from tests.support.bundle import Bundle
 from tests.support.container import Container
 from tests.support.runtime import Runtime, kind_of
@@ -113,6 +113,16 @@ def hugetlb_for_crun(isolated: None, pytestconfig: pytest.Config) -> Iterator[No
     isolation.unmount(str(place))
     if not any(place.iterdir()):
         place.rmdir()
+
+
+@pytest.fixture(scope="session")
+def user_database(base: Path, isolated: None) -> Iterator[None]:
+    """The host knows the ordinary user of the tests, for this session."""
+    place = base / "etc"
+    place.mkdir()
+    place.chmod(0o755)
+    with ordinary_user.known(place):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ reader would wait for the container's end instead of the command's.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
@@ -26,6 +27,14 @@ class Result:
     def __repr__(self) -> str:
         words = " ".join(self.command)
         return f"<{words}: status {self.status}, out {self.out!r}, err {self.err!r}>"
+
+    @property
+    def message(self) -> str:
+        """What the one line on standard error says, out of the log's quotes."""
+        assert self.err.count("\n") == 1, self
+        text = self.err.rstrip("\n").partition(" msg=")[2] or self.err.rstrip("\n")
+        message: str = json.loads(text) if text.startswith('"') else text
+        return message
 
     def ok(self) -> Result:
         """Assert success."""

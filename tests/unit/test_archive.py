@@ -17,13 +17,13 @@ LOOK = """
 import sys
 sys.path.insert(0, {directory!r})
 from ociruntime.archive import use_archive
-use_archive({directory!r}, {ahead})
+use_archive({directory!r}, {ahead!r})
 ahead = [name for name in sys.modules if name.startswith("ociruntime.")]
 import ociruntime.cli.main
-import ociruntime.cli.create as create
+import ociruntime.cli.{verb} as verb
 import ociruntime.plan.ops
 {extra}
-print(len(ahead), type(create.__spec__.loader).__name__ if create.__spec__ else "ahead")
+print(len(ahead), type(verb.__spec__.loader).__name__ if verb.__spec__ else "ahead")
 """
 
 
@@ -42,9 +42,10 @@ def build(target: Path, *options: str) -> None:
     subprocess.run([sys.executable, str(program), str(target), *options], check=True)
 
 
-def look(package: Path, ahead: bool = False, extra: str = "") -> tuple[int, str]:
-    """(modules loaded ahead, who loaded cli.create)."""
-    code = LOOK.format(directory=str(package.parent), ahead=ahead, extra=extra)
+def look(package: Path, ahead: str = "", extra: str = "") -> tuple[int, str]:
+    """(modules loaded ahead, who loaded cli.create, or cli.exec if that is ``ahead``)."""
+    verb = ahead or "create"
+    code = LOOK.format(directory=str(package.parent), ahead=ahead, verb=verb, extra=extra)
     command = [sys.executable, "-I", "-S", "-B", "-c", code]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     count, loader = done.stdout.split()
@@ -60,8 +61,9 @@ def test_modules_come_from_it(copy: Path) -> None:
     assert look(copy) == (1, "Archive")
 
 
-def test_what_create_needs_is_loaded_ahead(copy: Path) -> None:
-    count, loader = look(copy, ahead=True)
+@pytest.mark.parametrize("command", ["create", "exec"])
+def test_what_a_command_needs_is_loaded_ahead(copy: Path, command: str) -> None:
+    count, loader = look(copy, ahead=command)
     assert loader == "ahead"
     assert count > 50
 
@@ -74,14 +76,23 @@ assert image.PROGRAM == {str(copy / "executor" / "_executor")!r}
 assert ociruntime.plan.__path__ == [{str(copy / "plan")!r}]
 import ociruntime.plan.explain
 """
-    assert look(copy, ahead=True, extra=extra)[1] == "ahead"
+    assert look(copy, ahead="create", extra=extra)[1] == "ahead"
 
 
-@pytest.mark.parametrize("ahead", [False, True])
-def test_changed_source_is_read_instead(copy: Path, ahead: bool) -> None:
+def test_what_only_a_type_checker_reads_is_left_out(copy: Path) -> None:
+    extra = """
+assert "__future__" not in sys.modules
+assert verb.run.__annotations__ == {}
+assert not hasattr(verb, "Context")
+"""
+    assert look(copy, ahead="create", extra=extra)[1] == "ahead"
+
+
+@pytest.mark.parametrize("ahead", ["", "create"])
+def test_changed_source_is_read_instead(copy: Path, ahead: str) -> None:
     with (copy / "cli" / "create.py").open("a") as file:
         file.write("\nCHANGED = True\n")
-    assert look(copy, ahead, "assert create.CHANGED")[1] == "SourceFileLoader"
+    assert look(copy, ahead, "assert verb.CHANGED")[1] == "SourceFileLoader"
 
 
 def test_another_time_counts_as_changed(copy: Path) -> None:
@@ -98,9 +109,9 @@ def test_installers_may_change_times(copy: Path) -> None:
 def test_of_another_interpreter(copy: Path) -> None:
     archive = copy / "modules.bin"
     archive.write_bytes(b"\0" + archive.read_bytes()[1:])
-    assert look(copy, ahead=True) == (1, "SourceFileLoader")
+    assert look(copy, ahead="create") == (1, "SourceFileLoader")
 
 
 def test_missing(copy: Path) -> None:
     (copy / "modules.bin").unlink()
-    assert look(copy, ahead=True) == (1, "SourceFileLoader")
+    assert look(copy, ahead="create") == (1, "SourceFileLoader")

@@ -87,7 +87,7 @@ def test_lines_are_written_one_by_one(
 ) -> None:
     accepted = kernel(lambda name, value: 0)
     apply(cgroup, setting(("io.max", "8:0 rbps=1\n8:16 rbps=2\n")), setting(("empty", "")))
-    assert accepted == [("io.max", "8:0 rbps=1"), ("io.max", "8:16 rbps=2"), ("empty", "")]
+    assert accepted == [("io.max", "8:0 rbps=1"), ("io.max", "8:16 rbps=2"), ("empty", "\n")]
 
 
 def test_the_first_word_may_be_kept(cgroup: Path) -> None:

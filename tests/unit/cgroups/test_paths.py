@@ -45,15 +45,6 @@ def test_refused(given: str, words: str) -> None:
     assert caught.value.where == "linux.cgroupsPath"
 
 
-def test_the_systemd_driver() -> None:
-    with pytest.raises(ConfigError, match="not available yet"):
-        resolve("user.slice:runc:c1", "c1", systemd=True)
-    with pytest.raises(ConfigError, match="not available yet"):
-        resolve(None, "c1", systemd=True)
-    with pytest.raises(ConfigError, match="slice:prefix:name"):
-        resolve("/a/b", "c1", systemd=True)
-
-
 def test_components() -> None:
     assert components("/a") == ["/a"]
     assert components("/a/b/c") == ["/a", "/a/b", "/a/b/c"]

@@ -77,7 +77,6 @@ def test_create_takes_paths_from_the_working_directory(
     ("argv", "message"),
     [
         (["create", "c1", "--preserve-fds", "-1"], "--preserve-fds -1: a count cannot be negative"),
-        (["--cgroup-manager=disabled", "create", "c1"], "disabled is not supported yet"),
     ],
 )
 def test_refused_before_anything_is_done(
@@ -164,7 +163,7 @@ def test_state_is_json_alone(fake: Callable[..., None], capfd: pytest.CaptureFix
 )
 def test_kill(fake: Callable[..., None], argv: list[str], signal: int, everything: bool) -> None:
     seen: list[tuple[object, ...]] = []
-    fake("kill", kill=lambda _, *given: seen.append(given))
+    fake("kill", kill=lambda _, *given: seen.append(given), stop_signal=lambda *_: "TERM")
     assert main(["kill", *argv]) == 0
     assert seen == [("c1", signal, everything)]
 

@@ -186,9 +186,10 @@ def python_reading(argv: list[str]) -> tuple[str, str, str, int, bool] | None:
         command = next(command for command in COMMANDS if command[0] == verb)
         parse(argv[at + 1 :], (command[5], GLOBAL_OPTIONS), arguments)
         assert command[2] <= len(arguments.positional) <= command[3]
-        name, signal = (*arguments.positional, "SIGTERM")[:2]
+        name, *words = arguments.positional
         check_id(name)
-        number = signal_number(signal)
+        # `kill` without one takes that of the configuration.
+        number = signal_number(words[0]) if verb == "kill" else 0
     except (RuntimeFailure, IndexError, StopIteration, AssertionError):
         return None
     known = {"systemd-cgroup", "force"}
@@ -220,7 +221,6 @@ def test_arguments_mean_the_same(
         "state one",
         "--root /r --log /l --log-format json --systemd-cgroup start one",
         "--root=/r --log=/l --log-format=text --cgroup-manager=cgroupfs kill one 9",
-        "kill one",
         "delete --force one",
         "delete one -f",
     ],
@@ -240,6 +240,7 @@ def test_what_engines_write_is_taken(harness: Path, line: str) -> None:
         "state",
         "state one two",
         "start one 9",
+        "kill one",
         "kill --all one 9",
         "kill one SIGRTMIN+1",
         "state --force one",

@@ -9,6 +9,7 @@ import pytest
 
 from ociruntime.errors import HostError
 from ociruntime.host import console_socket
+from ociruntime.host.stream_socket import connect
 
 
 def listen(path: Path, kind: int = socket.SOCK_STREAM) -> socket.socket:
@@ -41,7 +42,7 @@ def test_one_message_one_descriptor_then_the_end(tmp_path: Path, levels: int) ->
     master, slave = pty.openpty()
     try:
         with listen(path) as server:
-            console_socket.send(console_socket.connect(str(path)), master)
+            console_socket.send(connect(str(path), "console socket"), master)
             text, fds = received(server)
         assert text == b"/dev/pts/ptmx"
         assert len(fds) == 1
@@ -58,7 +59,7 @@ def test_one_message_one_descriptor_then_the_end(tmp_path: Path, levels: int) ->
 def test_absent(tmp_path: Path) -> None:
     path = tmp_path / "nope.sock"
     with pytest.raises(HostError) as caught:
-        console_socket.connect(str(path))
+        connect(str(path), "console socket")
     assert str(caught.value) == (
         f'connect to the console socket "{path}": no such file or directory'
     )
@@ -66,13 +67,13 @@ def test_absent(tmp_path: Path) -> None:
 
 def test_absent_and_long(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="no such file or directory"):
-        console_socket.connect(str(tmp_path / ("s" * 150)))
+        connect(str(tmp_path / ("s" * 150)), "console socket")
 
 
 def test_nobody_listens(tmp_path: Path) -> None:
     listen(tmp_path / "s").close()
     with pytest.raises(HostError, match="connection refused"):
-        console_socket.connect(str(tmp_path / "s"))
+        connect(str(tmp_path / "s"), "console socket")
 
 
 def test_of_another_kind(tmp_path: Path) -> None:
@@ -80,13 +81,13 @@ def test_of_another_kind(tmp_path: Path) -> None:
         listen(tmp_path / "s", socket.SOCK_DGRAM),
         pytest.raises(HostError, match="protocol wrong type"),
     ):
-        console_socket.connect(str(tmp_path / "s"))
+        connect(str(tmp_path / "s"), "console socket")
 
 
 def test_the_other_end_has_gone(tmp_path: Path) -> None:
     before = os.listdir("/proc/self/fd")
     with listen(tmp_path / "s") as server:
-        sock = console_socket.connect(str(tmp_path / "s"))
+        sock = connect(str(tmp_path / "s"), "console socket")
         server.accept()[0].close()
         with pytest.raises(HostError, match="broken pipe"):
             console_socket.send(sock, 0)
@@ -97,5 +98,5 @@ def test_nothing_stays_open(tmp_path: Path) -> None:
     before = os.listdir("/proc/self/fd")
     for name in ("s", "s" * 150):
         with pytest.raises(HostError):
-            console_socket.connect(str(tmp_path / name))
+            connect(str(tmp_path / name), "console socket")
     assert os.listdir("/proc/self/fd") == before

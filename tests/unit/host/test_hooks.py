@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ociruntime.errors import ConfigError, HookError
+from ociruntime.host import hooks
 from ociruntime.host.hooks import run_host_hooks, run_poststop_hooks
 
 if TYPE_CHECKING:
@@ -241,3 +242,52 @@ def test_nothing_stays_open() -> None:
     failure(shell("exit 1"))
     failure({"path": "/bin/nonesuch"})
     assert os.listdir("/proc/self/fd") == before
+
+
+def test_output_without_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only its end is kept, also when the hook prints for long."""
+    sizes = []
+    cut = hooks._cut
+
+    def watched(fd: int) -> None:
+        cut(fd)
+        sizes.append(os.fstat(fd).st_size)
+
+    monkeypatch.setattr(hooks, "_cut", watched)
+    script = "head -c 300000000 /dev/zero | tr '\\0' x; echo the end; sleep 0.1; exit 3"
+    assert failure(shell(script)).endswith("xthe end")
+    assert sizes[-1] <= hooks.OUTPUT_MOST
+
+
+def test_timeout_kills_what_left_the_session(tmp_path: Path) -> None:
+    script = (
+        f"setsid sh -c 'setsid sleep 100 & echo $! >{tmp_path}/inner; sleep 100' &"
+        f" echo $! >{tmp_path}/outer; sleep 100"
+    )
+    failure(shell(script, timeout=1))
+    for name in ("inner", "outer"):
+        pid = int((tmp_path / name).read_text())
+        assert not Path(f"/proc/{pid}").exists()
+
+
+def test_children_of_before_are_spared() -> None:
+    """The container's first process is one."""
+    child = os.posix_spawn("/bin/sleep", ["sleep", "100"], {})
+    try:
+        failure(shell("sleep 100", timeout=1))
+        assert os.waitpid(child, os.WNOHANG) == (0, 0)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_what_a_hook_leaves_running_may_print(tmp_path: Path) -> None:
+    run_host_hooks(
+        "prestart",
+        [shell(f"(sleep 0.2; echo late; echo $? >{tmp_path}/status) & exit 0", timeout=50)],
+        STATE,
+    )
+    end = time.monotonic() + 20
+    while not (tmp_path / "status").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert (tmp_path / "status").read_text() == "0\n"

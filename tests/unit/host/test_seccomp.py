@@ -13,7 +13,7 @@ import pytest
 from ociruntime.errors import ConfigError
 from ociruntime.host import seccomp
 from ociruntime.host.seccomp import compile_filter
-from ociruntime.linux import SECCOMP_FILTER_FLAGS
+from ociruntime.linux import SECCOMP_ACTIONS, SECCOMP_FILTER_FLAGS
 from tests.unit.host.bpf import ALLOW, ERRNO, KILL_THREAD, X86, answer
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def refused(bad: Seccomp) -> tuple[str, str]:
         ("SCMP_ACT_ERRNO", ERRNO | 1),
         ("SCMP_ACT_TRACE", 0x7FF00000 | 1),
         ("SCMP_ACT_LOG", 0x7FFC0000),
+        ("SCMP_ACT_NOTIFY", 0x7FC00000),
     ],
 )
 def test_every_action_as_rule_and_as_default(action: str, result: int) -> None:
@@ -176,9 +177,15 @@ def test_every_architecture_of_this_byte_order_compiles() -> None:
         if little and name.removeprefix("SCMP_ARCH_") not in foreign:
             compile_filter(profile(rule("write"), architectures=[name]))
         else:
-            where, text = refused(profile(rule("write"), architectures=[name]))
-            assert where == "linux.seccomp.architectures"
+            architectures = ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", name]
+            where, text = refused(profile(rule("write"), architectures=architectures))
+            assert where == "linux.seccomp.architectures[2]"
             assert name in text
+
+
+def test_architectures_of_two_byte_orders() -> None:
+    _, text = refused(profile(rule("write"), architectures=["SCMP_ARCH_S390X"]))
+    assert "one filter cannot have both byte orders" in text
 
 
 class TestStub:
@@ -245,15 +252,27 @@ class TestStub:
 
 class TestFlags:
     def test_absent_is_not_empty(self) -> None:
-        assert seccomp.filter_flags(None) == 4
-        assert seccomp.filter_flags([]) == 0
+        assert seccomp.filter_flags(None, asks=False) == 4
+        assert seccomp.filter_flags([], asks=False) == 0
 
     def test_listed_ones(self) -> None:
         names = ["SECCOMP_FILTER_FLAG_TSYNC", "SECCOMP_FILTER_FLAG_LOG"]
-        assert seccomp.filter_flags(names) == 3
+        assert seccomp.filter_flags(names, asks=False) == 3
 
     def test_waiting_for_a_listener_means_nothing_without_one(self) -> None:
-        assert seccomp.filter_flags(["SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"]) == 0
+        assert seccomp.filter_flags(["SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"], asks=False) == 0
+
+    def test_a_filter_that_asks_has_a_listener_and_only_its_own_thread(self) -> None:
+        assert compile_filter(profile(rule("read", "SCMP_ACT_NOTIFY")))[1] == 8
+        names = ["SECCOMP_FILTER_FLAG_TSYNC", "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"]
+        assert seccomp.filter_flags(names, asks=True) == 8 | 32
+        assert seccomp.filter_flags(None, asks=True) == 8 | 4
+
+    def test_a_kernel_without_listeners(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(SECCOMP_ACTIONS, "SCMP_ACT_NOTIFY", 0x7FC10000)
+        where, text = refused(profile(rule("read"), rule("write", "SCMP_ACT_NOTIFY")))
+        assert where == "linux.seccomp.syscalls[1].action"
+        assert "not supported by this kernel" in text
 
     def test_one_that_the_kernel_lacks(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(SECCOMP_FILTER_FLAGS, "SECCOMP_FILTER_FLAG_LOG", 1 << 20)
@@ -266,11 +285,9 @@ class TestFlags:
     ("bad", "where"),
     [
         (profile(defaultAction="SCMP_ACT_BOGUS"), "defaultAction"),
-        (profile(defaultAction="SCMP_ACT_NOTIFY"), "defaultAction"),
         (profile(defaultErrnoRet=1), "defaultErrnoRet"),
         (profile(defaultAction="SCMP_ACT_ERRNO", defaultErrnoRet=4096), "defaultErrnoRet"),
         (profile(rule("read"), rule("read", "BOGUS")), "syscalls[1].action"),
-        (profile(rule("read", "SCMP_ACT_NOTIFY"), listenerPath="/x"), "syscalls[0].action"),
         (profile(rule("read", "SCMP_ACT_KILL", errno=1)), "syscalls[0].errnoRet"),
         (profile({"names": [], "action": "SCMP_ACT_KILL"}), "syscalls[0].names"),
         (profile(rule("read", "SCMP_ACT_KILL", when(0, "LIKE", 1))), "syscalls[0].args[0].op"),
@@ -330,6 +347,15 @@ class TestEnginesProfile:
 def test_the_kernel_kills() -> None:
     program, _ = compile_filter(profile(rule("personality", "SCMP_ACT_KILL_PROCESS")))
     assert probe(program, PERSONALITY, 8) == -signal.SIGSYS
+
+
+def test_the_kernel_knows_x32_by_the_number() -> None:
+    """Its calls are no way around a filter that was made for x86_64."""
+    program, _ = compile_filter(profile(rule("personality", errno=errno.EACCES)))
+    assert probe(program, 1 << 30 | PERSONALITY, 8) == -signal.SIGSYS
+    x32 = ["SCMP_ARCH_X32"]
+    program, _ = compile_filter(profile(rule("personality", errno=errno.EACCES), architectures=x32))
+    assert probe(program, 1 << 30 | PERSONALITY, 8) == errno.EACCES
 
 
 def probe(program: bytes, number: int, argument: int) -> int:

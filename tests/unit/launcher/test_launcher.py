@@ -128,6 +128,14 @@ def test_closed_descriptors_are_filled(tree: Tree) -> None:
     assert (seen["descriptors"]["0"], seen["descriptors"]["2"]) == ("/dev/null", "/dev/null")
 
 
+@pytest.mark.parametrize("stream", ["0</", "1</"])
+def test_directory_for_a_stream_is_refused(tree: Tree, stream: str) -> None:
+    tree.interpreter().package(f"lib/python{VERSION}/site-packages")
+    done = tree.run(shell=f'exec "$0" {stream}')
+    assert done.returncode == 1
+    assert "a standard stream is a directory" in done.stderr
+
+
 @pytest.mark.parametrize("verb", ["create", "run"])
 def test_head_start_leaves_no_child(tree: Tree, verb: str) -> None:
     tree.interpreter().package(f"lib/python{VERSION}/site-packages")

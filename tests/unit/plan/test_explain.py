@@ -6,7 +6,7 @@ import pytest
 
 from ociruntime.plan import operations
 from ociruntime.plan.explain import arguments, describe, explain, operation_lines, plan_document
-from ociruntime.plan.ops import OPERATIONS
+from ociruntime.plan.ops import NO_SLOT, OPERATIONS
 from ociruntime.plan.paths import clean, is_below
 from ociruntime.plan.plan import Operation, Plan
 
@@ -34,17 +34,21 @@ def test_describe() -> None:
         attributes=0,
         propagation=0,
         flags=0,
+        id_map=NO_SLOT,
+        label="",
     )
     assert describe(mount) == "mount proc on /proc"
     assert describe(operations.pivot_root()) == "pivot root"
-    assert describe(operations.mask(target="/x")) == "mask /x"
+    assert describe(operations.mask(target="/x", context="")) == "mask /x"
     assert describe(operations.rlimit(resource=7, soft=1, hard=(1 << 64) - 1)) == (
         "set limit nofile 1 of unlimited"
     )
 
 
 def test_lines_name_the_setting() -> None:
-    (line,) = operation_lines([operations.mask(target="/x", where="linux.maskedPaths[0]")], 12)
+    (line,) = operation_lines(
+        [operations.mask(target="/x", context="", where="linux.maskedPaths[0]")], 12
+    )
     assert line.split() == ["12", "mask", "/x", "#", "linux.maskedPaths[0]"]
 
 

@@ -38,7 +38,7 @@ def test_plan_fits_the_wire_and_json(case: Path) -> None:
 def test_config_is_only_read() -> None:
     config = json.loads((golden.GOLDEN / "docker/config.json").read_text(encoding="utf-8"))
     before = json.dumps(config)
-    compile_plan(config, golden.host_facts({"apparmor": True}), golden.request({}))
+    compile_plan(config, golden.host_facts({"apparmor": "self/attr/exec"}), golden.request({}))
     assert json.dumps(config) == before
 
 

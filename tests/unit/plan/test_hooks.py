@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ociruntime.plan.codec import encode
 from ociruntime.plan.ops import STAGE_HOOKS
 from tests.unit.plan.compiling import compiled, config, names, steps
 
@@ -50,6 +51,12 @@ def test_given_values() -> None:
         [],
         3,
     )
+
+
+def test_a_timeout_beyond_a_lifetime() -> None:
+    plan = compiled(config(hooks={"startContainer": [{"path": "/h", "timeout": 1 << 32}]}))
+    assert steps(plan, "hook")[0]["timeout"] == (1 << 32) - 1
+    assert encode(plan)
 
 
 def test_moments() -> None:

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from ociruntime.errors import ConfigError
 from ociruntime.plan.identity import BITS, CAP_SYS_ADMIN
 from tests.unit.plan.compiling import compiled, config, facts, names, steps
 
@@ -123,5 +126,18 @@ def test_setgroups_is_denied_to_who_maps_only_himself() -> None:
         "uidMappings": [{"containerID": 0, "hostID": 1000, "size": 1}],
         "gidMappings": [{"containerID": 0, "hostID": 1000, "size": 1}],
     }
-    assert steps(compiled(config(linux=linux), facts(uid=1000)), "user")[0]["set_groups"] == 0
+    user = facts(uid=1000, gid=1000)
+    assert steps(compiled(config(linux=linux), user), "user")[0]["set_groups"] == 0
     assert steps(compiled(config(linux=linux)), "user")[0]["set_groups"] == 1
+    # newgidmap has written this map, and leaves setgroups(2) allowed.
+    other = facts(uid=1000, gid=100)
+    assert steps(compiled(config(linux=linux), other), "user")[0]["set_groups"] == 1
+    process = {"user": {"uid": 0, "gid": 0, "additionalGids": [7]}}
+    with pytest.raises(ConfigError, match=r"process\.user\.additionalGids: cannot be set"):
+        compiled(config(linux=linux, process=process), user)
+
+
+@pytest.mark.parametrize(("value", "set_groups"), [("1", 0), ("0", 1)])
+def test_groups_kept_on_request(value: str, set_groups: int) -> None:
+    document = config(annotations={"run.oci.keep_original_groups": value})
+    assert steps(compiled(document), "user")[0]["set_groups"] == set_groups

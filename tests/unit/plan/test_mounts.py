@@ -6,7 +6,7 @@ import pytest
 
 from ociruntime import linux
 from ociruntime.errors import ConfigError
-from ociruntime.plan.ops import MOUNT_INHERIT_MODE, MOUNT_REAL_DIRECTORY, NO_SLOT
+from ociruntime.plan.ops import MOUNT_INHERIT_MODE, MOUNT_REAL_DIRECTORY, NO_SLOT, SLOTS
 from ociruntime.plan.plan import Plan
 from tests.unit.plan.compiling import compiled, config, facts, names, steps
 
@@ -124,9 +124,22 @@ def test_ordinary_user_opens_sources_itself() -> None:
 
 
 def test_more_binds_than_slots() -> None:
-    plan = compiled(config(mounts=[bind(f"/m{n}") for n in range(80)], linux=USER))
+    plan = compiled(config(mounts=[bind(f"/m{n}") for n in range(SLOTS + 16)], linux=USER))
     slots = [one["slot"] for one in steps(plan, "bind")]
-    assert slots == [*range(64), *[NO_SLOT] * 16]
+    assert slots == [*range(SLOTS), *[NO_SLOT] * 16]
+
+
+def test_id_mapped_binds_come_first_where_slots_are_short() -> None:
+    mounts = [bind(f"/m{n}") for n in range(SLOTS)] + [bind("/mapped", "idmap")]
+    plan = compiled(config(mounts=mounts, linux=USER))
+    slots = [one["slot"] for one in steps(plan, "bind")]
+    assert slots == [*range(1, SLOTS - 1), NO_SLOT, NO_SLOT, SLOTS - 1]
+
+
+def test_too_many_id_mapped_binds() -> None:
+    mounts = [bind(f"/m{n}", "idmap") for n in range(SLOTS)]
+    with pytest.raises(ConfigError, match=f"more than {SLOTS} id-mapped mounts"):
+        compiled(config(mounts=mounts, linux=USER))
 
 
 @pytest.mark.parametrize(("gid", "kept"), [(4, True), (5, False)])

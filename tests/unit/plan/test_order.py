@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.linux import CLONE_NEWCGROUP, CLONE_NEWNS, CLONE_NEWUSER
-from ociruntime.plan.ops import STAGE_CGROUP, STAGE_HOOKS, STAGE_MAPS, STAGE_READY
+from ociruntime.plan.ops import STAGE_CGROUP, STAGE_HOOKS, STAGE_MAPS, STAGE_NETWORK, STAGE_READY
 from tests.support import golden
 from tests.unit.plan.compiling import compiled, config, facts, names, steps
 
@@ -20,28 +20,59 @@ USER = {
 PLANS = [case for case in golden.CASES if (case / "plan.txt").exists()]
 
 
+def way_in(order: list[str]) -> int:
+    """Where the root becomes the process's root."""
+    return next(n for n, name in enumerate(order) if name in {"pivot_root", "move_root", "chroot"})
+
+
 @pytest.mark.parametrize("case", PLANS, ids=lambda case: case.name)
 def test_stages(case: Path) -> None:
     plan = golden.plan_of(case)
     stages = [one["stage"] for one in steps(plan, "sync")]
-    assert stages == sorted(set(stages)), "each once, in their order"
+    others = [stage for stage in stages if stage != STAGE_NETWORK]
+    assert others == sorted(set(others)), "each once, in their order"
     assert {STAGE_CGROUP, STAGE_READY} <= set(stages)
     order = names(plan)
     if STAGE_MAPS in stages:
         assert order.index("sync") < order.index("clone_init")
     if STAGE_HOOKS in stages:
-        entry = "move_root" if "move_root" in order else "pivot_root"
+        entry = way_in(order)
         ready = [index for index, name in enumerate(order) if name == "sync"]
-        assert ready[stages.index(STAGE_HOOKS)] < order.index(entry)
+        assert ready[stages.index(STAGE_HOOKS)] < entry
+
+
+def test_network_devices_are_there_before_what_may_speak_of_them() -> None:
+    hooks = {"createRuntime": [{"path": "/bin/true"}]}
+    linux = {
+        **namespaces("mount", "network"),
+        "netDevices": {"eth9": {}},
+        "sysctl": {"net.ipv4.conf.eth9.forwarding": "1"},
+    }
+    plan = compiled(config(linux=linux, hooks=hooks))
+    stages = [one["stage"] for one in steps(plan, "sync")]
+    assert stages.count(STAGE_NETWORK) == 1
+    assert stages.index(STAGE_NETWORK) < stages.index(STAGE_HOOKS)
+    order = names(plan)
+    syncs = [index for index, name in enumerate(order) if name == "sync"]
+    assert syncs[stages.index(STAGE_NETWORK)] < order.index("write_proc")
 
 
 @pytest.mark.parametrize("case", PLANS, ids=lambda case: case.name)
 def test_nothing_of_the_host_is_looked_up_after_entering(case: Path) -> None:
     order = names(golden.plan_of(case))
-    entry = order.index("move_root" if "move_root" in order else "pivot_root")
-    of_the_host = {"bind", "open_tree", "open_namespace", "root", "device", "mask", "mount"}
+    entry = way_in(order)
+    of_the_host = {
+        "bind",
+        "open_tree",
+        "open_namespace",
+        "root",
+        "shared_root",
+        "device",
+        "mask",
+        "mount",
+    }
     assert not of_the_host & set(order[entry:])
-    assert order.count("root") == 1
+    assert order.count("root") + order.count("shared_root") == 1
 
 
 @pytest.mark.parametrize("case", PLANS, ids=lambda case: case.name)

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.errors import ConfigError
-from ociruntime.plan.ops import STAGE_CGROUP, STAGE_READY
+from ociruntime.plan.ops import CONSOLE_BIND, CONSOLE_CONTROL, STAGE_CGROUP, STAGE_READY
 from ociruntime.plan.process import unique_environment
-from ociruntime.plan.scheduling import node_mask
+from ociruntime.plan.scheduling import mask_words, node_mask
 from tests.unit.plan.compiling import compiled, config, facts, names, steps
 
 
@@ -58,7 +58,7 @@ def test_oom_score_comes_first_of_all() -> None:
 
 
 def test_descriptors_are_closed_after_their_last_use() -> None:
-    plan = compiled(config(process={"apparmorProfile": "web"}), facts(apparmor=True))
+    plan = compiled(config(process={"apparmorProfile": "web"}), facts(apparmor="self/attr/exec"))
     order = names(plan)
     last = max(
         order.index(name) for name in ("write_proc", "find_executable", "pivot_root", "home")
@@ -102,7 +102,7 @@ def test_scheduler_that_the_kernel_does_not_have() -> None:
 def test_memory_policy() -> None:
     policy = {"mode": "MPOL_BIND", "nodes": "0,2-3", "flags": ["MPOL_F_STATIC_NODES"]}
     (step,) = steps(compiled(config(linux={"memoryPolicy": policy})), "memory_policy")
-    assert step == {"mode": 2 | 1 << 15, "nodes": 0b1101}
+    assert step == {"mode": 2 | 1 << 15, "nodes": b"\x0d" + bytes(7)}
 
 
 @pytest.mark.parametrize(
@@ -110,12 +110,22 @@ def test_memory_policy() -> None:
     [("", 0), ("0", 1), ("63", 1 << 63), ("0-3,5", 0b101111), ("0-7:2/4", 0b00110011)],
 )
 def test_node_mask(text: str, mask: int) -> None:
-    assert node_mask(text, "x") == mask
+    assert node_mask(text) == mask
+    assert int.from_bytes(mask_words(mask), "little") == mask
 
 
-def test_node_mask_has_64_bits() -> None:
-    with pytest.raises(ConfigError, match="nodes above 63"):
-        node_mask("0-64", "linux.memoryPolicy.nodes")
+@pytest.mark.parametrize(("node", "words"), [(63, 1), (64, 2), (127, 2), (128, 3), (1023, 16)])
+def test_node_mask_is_whole_words(node: int, words: int) -> None:
+    assert mask_words(node_mask(str(node))) == (1 << node).to_bytes(words * 8, "little")
+
+
+def test_no_node_is_no_mask() -> None:
+    assert mask_words(node_mask("")) == b""
+
+
+def test_node_that_no_kernel_has() -> None:
+    with pytest.raises(ConfigError, match=r"linux\.memoryPolicy\.nodes: there is no node 1024"):
+        node_mask("0-1024")
 
 
 def test_soft_limit_is_set_after_the_set_up() -> None:
@@ -140,6 +150,7 @@ def test_terminal() -> None:
         "user": {"uid": 5, "gid": 0},
     }
     plan = compiled(config(process=process), console=True)
-    assert steps(plan, "console") == [{"rows": 2, "columns": 3, "uid": 5}]
+    flags = CONSOLE_BIND | CONSOLE_CONTROL
+    assert steps(plan, "console") == [{"rows": 2, "columns": 3, "uid": 5, "flags": flags}]
     assert steps(plan, "stdio_owner") == []
     assert steps(compiled(config(process=process)), "console") == []

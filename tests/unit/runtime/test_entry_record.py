@@ -26,6 +26,8 @@ FACTS: dict[str, Any] = {
     "freezer": "/cg/freezer/one/freezer.state",
     "ownPidNamespace": True,
     "hooks": {},
+    "seccompAgent": None,
+    "notified": False,
     "startSteps": [[5, 20, "process"]],
 }
 CGROUPS = Removal(["/cg/cpu/a/one", "/cg/memory/a/one"], ["/cg/cpu/a", "/cg/memory/a"])
@@ -60,6 +62,8 @@ def test_lines() -> None:
     ("facts", "cgroups", "line"),
     [
         (changed(startSteps=[]), CGROUPS, "start 0"),
+        (changed(seccompAgent=["/agent", None]), CGROUPS, "start 0"),
+        (changed(notified=True), CGROUPS, "start 0"),
         (changed(hooks={"poststart": [{"path": "/h"}]}), CGROUPS, "start 0"),
         (changed(hooks={"poststart": [{"path": "/h"}]}), CGROUPS, "delete 1"),
         (changed(hooks={"poststop": [{"path": "/h"}]}), CGROUPS, "delete 0"),

@@ -85,6 +85,9 @@ ACCEPTED: dict[str, Change] = {
         "sysctl",
         to={"net.ipv4.ip_forward": "1", "net/ipv4/conf/eth0.1/mtu": "9", "kernel.shmmax": "7"},
     ),
+    "sysctls of the kernel's that namespaces hold": put(
+        "linux", "sysctl", to={"kernel.msg_next_id": "7", "kernel.ns_last_pid": "99"}
+    ),
     "sysctl of a user namespace": both(
         mapped(), put("linux", "sysctl", to={"user.max_user_namespaces": "1"})
     ),
@@ -138,6 +141,10 @@ WARNED: dict[str, tuple[Change, str]] = {
         add("mounts", item={**BIND, "uidMappings": ONE, "gidMappings": ONE}),
         'mounts[7]: has mappings but not the option "idmap"',
     ),
+    "schema that is not the cache's": (
+        put("linux", "intelRdt", to={"l3CacheSchema": "L2:0=f"}),
+        'linux.intelRdt.l3CacheSchema: should be one line that begins with "L3:"',
+    ),
     "cache schema": (
         put("linux", "intelRdt", to={"l3CacheSchema": "L3:0=f\nMB:0=20"}),
         "linux.intelRdt.l3CacheSchema: should be one line",
@@ -171,6 +178,17 @@ MORE_REFUSED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "readonly root without mount namespace": (
         both(without_namespace("mount"), drop("mounts")),
         "root.readonly: needs a mount namespace",
+    ),
+    "terminal without mount namespace": (
+        both(
+            without_namespace("mount"),
+            drop("mounts"),
+            drop("root", "readonly"),
+            drop("linux", "maskedPaths"),
+            drop("linux", "readonlyPaths"),
+            put("process", "terminal", to=True),
+        ),
+        "process.terminal: needs a mount namespace",
     ),
     "domainname without uts": (
         both(without_namespace("uts"), drop("hostname"), put("domainname", to="x")),
@@ -217,9 +235,9 @@ MORE_REFUSED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         put("linux", "sysctl", to={"user.max_net_namespaces": "1"}),
         'linux.sysctl["user.max_net_namespaces"]: needs a user namespace',
     ),
-    "notify as default": (
+    "notify as default, without an agent": (
         put("linux", "seccomp", to={"defaultAction": "SCMP_ACT_NOTIFY"}),
-        "linux.seccomp.defaultAction: SCMP_ACT_NOTIFY cannot be",
+        "linux.seccomp.listenerPath: is missing (linux.seccomp.defaultAction is SCMP_ACT_NOTIFY)",
     ),
     "errno too large": (
         put("linux", "seccomp", to={"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 4096}),
@@ -228,6 +246,30 @@ MORE_REFUSED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "nodes of the local policy": (
         put("linux", "memoryPolicy", to={"mode": "MPOL_LOCAL", "nodes": "0"}),
         "linux.memoryPolicy.nodes: MPOL_LOCAL takes no nodes",
+    ),
+    "schema that is not the bandwidth's": (
+        put("linux", "intelRdt", to={"memBwSchema": "L3:0=f"}),
+        'linux.intelRdt.memBwSchema: must begin with "MB:"',
+    ),
+    "lines of the bandwidth's schema": (
+        put("linux", "intelRdt", to={"memBwSchema": "MB:0=20\nMB:1=20"}),
+        "linux.intelRdt.memBwSchema: must be one line",
+    ),
+    "balancing between any nodes": (
+        put(
+            "linux",
+            "memoryPolicy",
+            to={"mode": "MPOL_INTERLEAVE", "nodes": "0", "flags": ["MPOL_F_NUMA_BALANCING"]},
+        ),
+        "linux.memoryPolicy.flags: MPOL_F_NUMA_BALANCING goes with MPOL_BIND",
+    ),
+    "meaning of no nodes": (
+        put(
+            "linux",
+            "memoryPolicy",
+            to={"mode": "MPOL_PREFERRED", "flags": ["MPOL_F_STATIC_NODES"]},
+        ),
+        "linux.memoryPolicy.flags: MPOL_F_STATIC_NODES says how nodes are meant",
     ),
     "lines of a schema": (
         put("linux", "intelRdt", to={"schemata": ["L3:0=f", "MB:0=1\nL3:0=1"]}),

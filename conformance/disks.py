@@ -1,0 +1,32 @@
+"""A block device of a case's own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from conformance.context import Context
+
+
+def make(c: Context, scheduler: str) -> dict[str, int]:
+    """A loop device with that I/O scheduler: its numbers.  Goes with the case's process.
+
+    Skips where the host cannot have one.
+    """
+    c.need_root("needs a block device of its own")
+    file = c.directory / f"disk-{c.id()}"
+    file.write_bytes(b"")
+    os.truncate(file, 1 << 20)
+    path = Path(c.tool("losetup", "--find", "--show", str(file)).out.strip())
+    # Detached while it is open, it is there until the last descriptor is closed.
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    c.tool("losetup", "--detach", str(path))
+    setting = Path("/sys/block", path.name, "queue", "scheduler")
+    before = setting.read_text().partition("[")[2].partition("]")[0]
+    try:
+        setting.write_text(scheduler)
+        c.undo.append(lambda: setting.write_text(before))
+    except OSError as error:
+        c.skip(f"the host has no I/O scheduler {scheduler}: {error.strerror}")
+    device = os.fstat(fd).st_rdev
+    return {"major": os.major(device), "minor": os.minor(device)}

@@ -1,0 +1,59 @@
+/*
+ * Mounts that are changed later are looked up again by their path, of which another container
+ * may exchange a component in between.  So what is found has to be the mount that was made.
+ */
+#include "executor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernel.h"
+
+/* 0: the kernel is older than 5.8 and does not tell. */
+static uint64_t mount_id(int fd)
+{
+	struct statx found;
+
+	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &found) < 0)
+		return 0;
+	return found.stx_mask & STATX_MNT_ID ? found.stx_mnt_id : 0;
+}
+
+void note_mount(struct executor *x, int tree, const char *target)
+{
+	struct made_mount *made = &x->made_mounts[x->made_count++ % MADE_MOUNTS];
+
+	made->target = target;
+	made->id = mount_id(tree);
+}
+
+/* The last one made there; 0: none. */
+static uint64_t expected_id(const struct executor *x, const char *target)
+{
+	uint32_t known = x->made_count < MADE_MOUNTS ? x->made_count : MADE_MOUNTS;
+
+	for (uint32_t i = 1; i <= known; i++) {
+		const struct made_mount *made = &x->made_mounts[(x->made_count - i) % MADE_MOUNTS];
+
+		if (strcmp(made->target, target) == 0)
+			return made->id;
+	}
+	return 0;
+}
+
+int open_mount(struct executor *x, const char *target)
+{
+	uint64_t expected = expected_id(x, target);
+	int fd = open_inside(x, target, O_PATH);
+
+	if (fd < 0)
+		return fail(x, "open", target);
+	if (!expected || mount_id(fd) == expected)
+		return fd;
+	close(fd);
+	errno = ESTALE;
+	return fail(x, "verify", target);
+}

@@ -1,0 +1,282 @@
+/*
+ * The steps in which a mount is made: by the mount API, or by mount(2) where the kernel is
+ * older than 5.12, a filter around us forbids the calls, or fsconfig(2) is too narrow.
+ *
+ * mount(2) knows neither detached mounts nor descriptors.  So a mount is made on a place of
+ * the host, in a mount namespace that nobody else is in yet, finished there and moved; what
+ * has been opened and checked is named by its descriptor's entry in the host's /proc.
+ */
+#include "executor.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "kernel.h"
+
+#define DIRECTORY_STAGE "/dev"
+#define FILE_STAGE "/dev/null"
+#define DATA_SIZE 4096u	  /* mount(2) takes one page of options, with its NUL */
+#define OPTION_SIZE 256u  /* fsconfig(2) takes no longer keys or values, with their NUL */
+#define FD_PATH_SIZE 32u
+
+#define ST_NOSYMFOLLOW_FLAG 0x2000 /* f_flags of statfs(2) */
+
+/* Each of these calls looks at its flags, or its descriptor, before anything else. */
+bool is_missing_call(long number)
+{
+	return syscall(number, -1L, -1L, -1L, -1L, -1L) < 0 && (errno == ENOSYS || errno == EPERM);
+}
+
+/* All or nothing: without mount_setattr(2) a detached mount cannot be finished. */
+void look_for_mount_api(struct executor *x)
+{
+	x->has_mount_api = !is_missing_call(SYS_open_tree) && !is_missing_call(SYS_move_mount) &&
+			   !is_missing_call(SYS_fsopen) && !is_missing_call(SYS_fsconfig) &&
+			   !is_missing_call(SYS_fsmount) && !is_missing_call(SYS_mount_setattr);
+}
+
+static const char *path_of(int fd, char data[FD_PATH_SIZE])
+{
+	struct text path = text_in(data, FD_PATH_SIZE);
+
+	text_add(&path, "/proc/self/fd/");
+	text_add_number(&path, (uint32_t)fd, 10);
+	return data;
+}
+
+/* A mount made on `place` of the host, as a descriptor. */
+static int stage(struct executor *x, const char *source, const char *place, const char *fstype,
+		 unsigned long flags, const char *data)
+{
+	/* In a joined mount namespace the place is not ours alone. */
+	errno = ENOSYS;
+	if (!x->own_mounts || sys_mount(source, place, fstype, flags, data) < 0)
+		return -1;
+	return open(place, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int stage_copy(struct executor *x, int source, bool recursive)
+{
+	char path[FD_PATH_SIZE];
+	struct stat node;
+
+	if (fstat(source, &node) < 0)
+		return -1;
+	return stage(x, path_of(source, path), S_ISDIR(node.st_mode) ? DIRECTORY_STAGE : FILE_STAGE,
+		     NULL, MS_BIND | (recursive ? MS_REC : 0), NULL);
+}
+
+int copy_mounts(struct executor *x, int source, bool recursive, const char *name)
+{
+	int tree = x->has_mount_api
+			   ? sys_open_tree(source, "", AT_EMPTY_PATH | OPEN_TREE_CLONE |
+							       OPEN_TREE_CLOEXEC |
+							       (recursive ? AT_RECURSIVE : 0))
+			   : stage_copy(x, source, recursive);
+
+	return tree < 0 ? fail(x, "open_tree", name) : tree;
+}
+
+int attach_tree(struct executor *x, int tree, int target, const char *name)
+{
+	char from[FD_PATH_SIZE], to[FD_PATH_SIZE];
+	int result = x->has_mount_api
+			     ? sys_move_mount(tree, "", target, "",
+					      MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH)
+			     : sys_mount(path_of(tree, from), path_of(target, to), NULL, MS_MOVE,
+					 NULL);
+
+	return result < 0 ? fail(x, "move_mount", name) : 0;
+}
+
+static uint64_t attributes_of(const struct statfs *filesystem)
+{
+	unsigned long flags = (unsigned long)filesystem->f_flags;
+	uint64_t attributes = flags & (ST_RDONLY | ST_NOSUID | ST_NODEV | ST_NOEXEC);
+
+	if (flags & ST_NODIRATIME)
+		attributes |= MOUNT_ATTR_NODIRATIME;
+	if (flags & ST_NOSYMFOLLOW_FLAG)
+		attributes |= MOUNT_ATTR_NOSYMFOLLOW;
+	if (flags & ST_NOATIME)
+		return attributes | MOUNT_ATTR_NOATIME;
+	return flags & ST_RELATIME ? attributes : attributes | MOUNT_ATTR_STRICTATIME;
+}
+
+static unsigned long mount_flags(uint64_t attributes)
+{
+	unsigned long flags = attributes & (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+					    MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+
+	if (attributes & MOUNT_ATTR_NODIRATIME)
+		flags |= MS_NODIRATIME;
+	if (attributes & MOUNT_ATTR_NOSYMFOLLOW)
+		flags |= MS_NOSYMFOLLOW;
+	if (attributes & MOUNT_ATTR_NOATIME)
+		return flags | MS_NOATIME;
+	return flags | (attributes & MOUNT_ATTR_STRICTATIME ? MS_STRICTATIME : MS_RELATIME);
+}
+
+/* mount(2) sets all attributes at once; those that are not named stay, the locked ones too. */
+static int remount(int tree, uint64_t set, uint64_t clear)
+{
+	struct statfs filesystem;
+	char path[FD_PATH_SIZE];
+	uint64_t attributes;
+
+	if (fstatfs(tree, &filesystem) < 0)
+		return -1;
+	attributes = (attributes_of(&filesystem) & ~clear) | set;
+	return sys_mount(NULL, path_of(tree, path), NULL,
+			 MS_REMOUNT | MS_BIND | mount_flags(attributes), NULL);
+}
+
+static int set_attributes(struct executor *x, int tree, uint64_t set, uint64_t clear,
+			  bool recursive)
+{
+	struct mount_attr attributes = { .attr_set = set, .attr_clr = clear };
+
+	if (!set && !clear)
+		return 0;
+	if (x->has_mount_api)
+		return sys_mount_setattr(tree, "", AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0),
+					 &attributes);
+	errno = ENOSYS;
+	return recursive ? -1 : remount(tree, set, clear);
+}
+
+int change_mount(struct executor *x, int tree, uint64_t set, uint64_t clear, bool recursive,
+		 const char *name)
+{
+	const uint64_t access_time = MOUNT_ATTR__ATIME | MOUNT_ATTR_NODIRATIME;
+
+	/* The kernel wants the access time's old value cleared whenever one is set. */
+	if (set & MOUNT_ATTR__ATIME)
+		clear |= MOUNT_ATTR__ATIME;
+	if (set_attributes(x, tree, set, clear, recursive) == 0)
+		return 0;
+	/* A user namespace may not change how a mount of the host's keeps its access times. */
+	if (errno == EPERM && ((set | clear) & access_time) &&
+	    set_attributes(x, tree, set & ~access_time, clear & ~access_time, recursive) == 0)
+		return 0;
+	return fail(x, "mount_setattr", name);
+}
+
+int propagate(struct executor *x, int tree, uint32_t flags, const char *name)
+{
+	struct mount_attr attributes = { .propagation = flags & ~(uint32_t)MS_REC };
+	char path[FD_PATH_SIZE];
+	int result;
+
+	if (!flags)
+		return 0;
+	if (x->has_mount_api)
+		result = sys_mount_setattr(tree, "",
+					   AT_EMPTY_PATH | (flags & MS_REC ? AT_RECURSIVE : 0),
+					   &attributes);
+	else
+		result = sys_mount(NULL, path_of(tree, path), NULL, flags, NULL);
+	return result < 0 ? fail(x, "mount_setattr", name) : 0;
+}
+
+bool fit_fsconfig(const struct plan_strs *options)
+{
+	for (uint32_t i = 0; i < options->count; i++) {
+		const char *option = options->items[i];
+		size_t key = strcspn(option, "=");
+
+		if (key >= OPTION_SIZE || strlen(option + key) > OPTION_SIZE)
+			return false;
+	}
+	return true;
+}
+
+/* To mount(2) these are flags; a filesystem of the old kind does not know the words. */
+static bool is_superblock_flag(const char *option, unsigned long *flags)
+{
+	static const struct {
+		char word[12];
+		unsigned long flag;
+	} words[] = {
+		{ "ro", MS_RDONLY },	 { "sync", MS_SYNCHRONOUS }, { "async", 0 },
+		{ "dirsync", MS_DIRSYNC }, { "lazytime", MS_LAZYTIME }, { "nolazytime", 0 },
+		{ "mand", MS_MANDLOCK }, { "nomand", 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		if (strcmp(words[i].word, option) == 0) {
+			*flags |= words[i].flag;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void add_option(struct text *data, const char *option)
+{
+	size_t key = strcspn(option, "=");
+	/* The kernel splits at every comma but those in quotes or behind a backslash. */
+	bool quote = option[key] && strchr(option, ',') && !option[strcspn(option, "\"\\")];
+
+	if (data->used)
+		text_add(data, ",");
+	text_add_part(data, option, quote ? key + 1 : strlen(option));
+	if (quote) {
+		text_add(data, "\"");
+		text_add(data, option + key + 1);
+		text_add(data, "\"");
+	}
+}
+
+/* The options as mount(2) takes them; -1: they are too long. */
+static int join_options(struct text *data, const struct plan_strs *options, unsigned long *flags)
+{
+	for (uint32_t i = 0; i < options->count; i++)
+		if (!is_superblock_flag(options->items[i], flags))
+			add_option(data, options->items[i]);
+	errno = ENAMETOOLONG;
+	return data->whole ? 0 : -1;
+}
+
+int make_filesystem_by_mount(struct executor *x, struct op_mount *op, const char *mode)
+{
+	/* Read-only is set afterwards: here it would be for the filesystem as a whole. */
+	unsigned long flags = mount_flags(op->attributes & ~(uint64_t)MOUNT_ATTR_RDONLY);
+	char data[DATA_SIZE];
+	struct text words = text_in(data, sizeof(data));
+	int tree;
+
+	if (mode[0]) {
+		text_add(&words, "mode=");
+		text_add(&words, mode);
+	}
+	if (join_options(&words, &op->options, &flags) < 0)
+		return fail(x, "mount", "options");
+	tree = stage(x, op->source, DIRECTORY_STAGE, op->fstype, flags, data);
+	if (tree < 0)
+		return fail(x, "mount", op->fstype);
+	return change_mount(x, tree, op->attributes & MOUNT_ATTR_RDONLY, 0, false, op->target) < 0
+		       ? -1
+		       : tree;
+}
+
+int reconfigure_by_mount(struct executor *x, struct op_reconfigure *op, int target)
+{
+	char data[DATA_SIZE], path[FD_PATH_SIZE];
+	struct text words = text_in(data, sizeof(data));
+	struct statfs filesystem;
+	unsigned long flags;
+
+	if (fstatfs(target, &filesystem) < 0)
+		return fail(x, "statfs", op->target);
+	flags = MS_REMOUNT | mount_flags(attributes_of(&filesystem));
+	if (join_options(&words, &op->options, &flags) < 0)
+		return fail(x, "mount", "options");
+	if (sys_mount(NULL, path_of(target, path), NULL, flags, data) < 0)
+		return fail(x, "mount", op->target);
+	return 0;
+}

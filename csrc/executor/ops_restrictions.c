@@ -1,0 +1,92 @@
+/* Masked and read-only paths: what covers them. */
+#include "executor.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernel.h"
+
+#define CONTEXT_SIZE 1024u
+
+static int cover_file(struct executor *x, int target, const char *name)
+{
+	int tree = copy_mounts(x, x->null_fd, false, "/dev/null"), result;
+
+	if (tree < 0)
+		return -1;
+	/* Not nodev: the device behind a masked file must still open, as an empty file. */
+	result = change_mount(x, tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0, false, name);
+	if (result == 0)
+		result = attach_tree(x, tree, target, name);
+	close(tree);
+	return result;
+}
+
+int cover_directory(struct executor *x, int target, const char *name, const char *context)
+{
+	char option[CONTEXT_SIZE];
+	struct text word = text_in(option, sizeof(option));
+	char *options[] = { "size=4k", "mode=755", option };
+	struct op_mount empty = {
+		.fstype = "tmpfs",
+		.source = "tmpfs",
+		.target = name,
+		.options = { .items = options, .count = context[0] ? 3 : 2 },
+		.attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+			      MOUNT_ATTR_NOEXEC,
+		.id_map = NO_SLOT,
+	};
+	int tree, result;
+
+	text_add(&word, "context=");
+	text_add(&word, context);
+	errno = ENAMETOOLONG;
+	if (!word.whole)
+		return fail(x, "mount", "context");
+	tree = make_filesystem(x, &empty, target);
+	if (tree < 0)
+		return -1;
+	result = attach_tree(x, tree, target, name);
+	close(tree);
+	return result;
+}
+
+static bool is_missing(int error)
+{
+	return error == ENOENT || error == ENOTDIR;
+}
+
+int run_mask(struct executor *x, struct op_mask *op)
+{
+	int target = open_inside(x, op->target, O_PATH), result;
+	struct stat node;
+
+	if (target < 0)
+		return is_missing(errno) ? 0 : fail(x, "open", op->target);
+	if (fstat(target, &node) < 0)
+		result = fail(x, "stat", op->target);
+	else if (S_ISDIR(node.st_mode))
+		result = cover_directory(x, target, op->target, op->context);
+	else
+		result = cover_file(x, target, op->target);
+	close(target);
+	return result;
+}
+
+int run_readonly(struct executor *x, struct op_readonly *op)
+{
+	int target = open_inside(x, op->target, O_PATH), tree, result = -1;
+
+	if (target < 0)
+		return is_missing(errno) ? 0 : fail(x, "open", op->target);
+	tree = copy_mounts(x, target, true, op->target);
+	/* Before Linux 5.12 only the topmost mount of a tree can be changed. */
+	if (tree >= 0 && change_mount(x, tree, MOUNT_ATTR_RDONLY, 0, x->has_mount_api,
+				      op->target) == 0)
+		result = attach_tree(x, tree, target, op->target);
+	if (tree >= 0)
+		close(tree);
+	close(target);
+	return result;
+}

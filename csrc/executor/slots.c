@@ -1,0 +1,25 @@
+/* Descriptors that one operation opens and a later one uses. */
+#include "executor.h"
+
+#include <errno.h>
+
+/* Where the descriptor is kept, -1 for none; NULL if there is no such slot. */
+int *slot_of(struct executor *x, uint32_t slot)
+{
+	if (slot < SLOTS)
+		return &x->slots[slot];
+	errno = EBADSLT;
+	(void)fail(x, "read", "slot");
+	return NULL;
+}
+
+/* The descriptor, which must be there. */
+int open_slot(struct executor *x, uint32_t slot)
+{
+	const int *fd = slot_of(x, slot);
+
+	if (!fd || *fd >= 0)
+		return fd ? *fd : -1;
+	errno = EBADSLT;
+	return fail(x, "read", "slot");
+}

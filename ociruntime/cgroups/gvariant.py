@@ -1,0 +1,290 @@
+"""Values in the text form of GVariant, for D-Bus: ``uint64 5``, ``['a', 'b']``, ``true``.
+
+Source: the GVariant text format (docs.gtk.org, glib).  A value without a type has the one
+of its form: whole numbers are int32, others double.  ``uint64 5`` and ``@t 5`` say another;
+what follows the first element of an array has that one's type.  Maybe types do not exist in
+D-Bus.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_WORDS = {
+    "boolean": "b",
+    "byte": "y",
+    "int16": "n",
+    "uint16": "q",
+    "int32": "i",
+    "uint32": "u",
+    "int64": "x",
+    "uint64": "t",
+    "double": "d",
+    "string": "s",
+    "objectpath": "o",
+    "signature": "g",
+}
+_RANGES = {
+    "y": (0, 0xFF),
+    "n": (-0x8000, 0x7FFF),
+    "q": (0, 0xFFFF),
+    "i": (-0x80000000, 0x7FFFFFFF),
+    "u": (0, 0xFFFFFFFF),
+    "x": (-0x8000000000000000, 0x7FFFFFFFFFFFFFFF),
+    "t": (0, 0xFFFFFFFFFFFFFFFF),
+}
+_TEXTS = "sog"
+_BASIC = "ybnqiuxtdsog"
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_CODES = {"u": 4, "U": 8}  # digits of an escape by number
+_DEEPEST = 32
+
+
+class Malformed(ValueError):
+    """What is wrong with the text, in words that follow it."""
+
+
+def parse(text: str) -> tuple[str, Any]:
+    """(D-Bus signature, value): lists, tuples, dicts, (signature, value) of a variant.
+
+    Raises Malformed.
+    """
+    reader = _Reader(text)
+    found = reader.value("")
+    reader.skip_blanks()
+    if reader.position != len(text):
+        raise Malformed(f'has "{text[reader.position :]}" behind a complete value')
+    return found
+
+
+def element_type(signature: str, start: int = 0) -> str:
+    """The one complete type that begins at ``start``.  Raises Malformed."""
+    end = _type_end(signature, start, 0)
+    return signature[start:end]
+
+
+def _type_end(signature: str, start: int, depth: int) -> int:
+    letter = signature[start : start + 1]
+    if depth > _DEEPEST or not letter:
+        raise Malformed(f'has no valid type in "{signature}"')
+    if letter in _BASIC or letter == "v":
+        return start + 1
+    if letter == "a":
+        return _type_end(signature, start + 1, depth + 1)
+    close = {"(": ")", "{": "}"}.get(letter)
+    position = start + 1
+    while close and signature[position : position + 1] != close:
+        position = _type_end(signature, position, depth + 1)
+    if not close or position == start + 1:
+        raise Malformed(f'has no valid type in "{signature}"')
+    return position + 1
+
+
+class _Reader:
+    """Reads one value after another; ``expected`` is a signature or empty."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.position = 0
+        self._depth = 0
+
+    def skip_blanks(self) -> None:
+        while self._next().isspace():
+            self.position += 1
+
+    def value(self, expected: str) -> tuple[str, Any]:
+        """The next value, of the type ``expected`` if one is."""
+        self.skip_blanks()
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise Malformed("is nested too deeply")
+        try:
+            return self._value(expected)
+        finally:
+            self._depth -= 1
+
+    def _value(self, expected: str) -> tuple[str, Any]:
+        letter = self._next()
+        if letter in ("'", '"'):
+            return self._as(expected, _TEXTS, "s"), self._string(letter)
+        if letter == "[":
+            return self._array(expected)
+        if letter == "(":
+            return self._tuple(expected)
+        if letter == "{":
+            return self._dictionary(expected)
+        if letter == "<":
+            self.position += 1
+            inner = self.value("")
+            self._take(">")
+            return self._as(expected, "v", "v"), inner
+        if letter == "@":
+            self.position += 1
+            start = self.position
+            kind = element_type(self.text, start)
+            self.position = start + len(kind)
+            return self.value(self._same(expected, kind))
+        if self.text[self.position : self.position + 2] in ("b'", 'b"'):
+            self.position += 1
+            data = self._string(self._next()).encode() + b"\0"
+            return self._same(expected, "ay"), data
+        return self._word(expected)
+
+    def _word(self, expected: str) -> tuple[str, Any]:
+        start = self.position
+        while self._next() and (self._next().isalnum() or self._next() in "+-._"):
+            self.position += 1
+        word = self.text[start : self.position]
+        if word in _WORDS:
+            return self.value(self._same(expected, _WORDS[word]))
+        if word in ("true", "false"):
+            return self._as(expected, "b", "b"), word == "true"
+        if not word:
+            found = f'"{self._next()}"' if self._next() else "nothing"
+            raise Malformed(f"has {found} where a value is expected")
+        return self._number(word, expected)
+
+    def _number(self, word: str, expected: str) -> tuple[str, Any]:
+        try:
+            number = _whole(word)
+        except ValueError:
+            try:
+                real = float(word if "_" not in word else "-")
+            except ValueError:
+                raise Malformed(
+                    f'has "{word}", which is no value; strings are quoted: "\'{word}\'"'
+                ) from None
+            return self._as(expected, "d", "d"), real
+        kind = self._as(expected, "ynqiuxtd", "i")
+        if kind == "d":
+            try:
+                return kind, float(number)
+            except OverflowError:
+                raise Malformed("has a number that is too large for a double") from None
+        low, high = _RANGES[kind]
+        if not low <= number <= high:
+            raise Malformed(f"has {number}, which is not in the range from {low} to {high}")
+        return kind, number
+
+    def _string(self, quote: str) -> str:
+        self.position += 1
+        letters = []
+        while (letter := self._step()) != quote:
+            if letter != "\\":
+                letters.append(letter)
+                continue
+            letter = self._step()
+            if letter in _CODES:
+                digits = self.text[self.position : self.position + _CODES[letter]]
+                self.position += _CODES[letter]
+                try:
+                    letters.append(chr(int(digits, 16)))
+                except (ValueError, OverflowError):
+                    raise Malformed(f'has the bad escape "\\{letter}{digits}"') from None
+            else:
+                letters.append(_ESCAPES.get(letter, letter))
+        text = "".join(letters)
+        if "\0" in text:
+            raise Malformed("has a NUL in a string")
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise Malformed("has half a character, which D-Bus cannot carry")
+        return text
+
+    def _array(self, expected: str) -> tuple[str, Any]:
+        kind = self._container(expected, "a")
+        found = []
+        for _ in self._elements("[", "]"):
+            inner, value = self.value(kind)
+            kind = kind or inner
+            found.append(value)
+        if not kind:
+            raise Malformed("has an empty array without a type, such as @as []")
+        return "a" + kind, found
+
+    def _tuple(self, expected: str) -> tuple[str, Any]:
+        inner = self._container(expected, "(")
+        kinds: list[str] = []
+        values = []
+        for _ in self._elements("(", ")"):
+            wanted = element_type(inner, len("".join(kinds))) if inner else ""
+            kind, value = self.value(wanted)
+            kinds.append(kind)
+            values.append(value)
+        signature = "(" + "".join(kinds) + ")"
+        if not kinds or (expected and signature != expected):
+            raise Malformed("has a tuple without or with too few elements")
+        return signature, tuple(values)
+
+    def _dictionary(self, expected: str) -> tuple[str, Any]:
+        inner = self._container(expected, "a{")
+        key_kind, value_kind = inner[:1], inner[1:]
+        found = {}
+        for _ in self._elements("{", "}"):
+            key_kind, key = self.value(key_kind)
+            if key_kind not in _BASIC:
+                raise Malformed(f"has a key of type {key_kind}")
+            self._take(":")
+            value_kind, found[key] = self.value(value_kind)
+        if not value_kind:
+            raise Malformed("has an empty dictionary without a type, such as @a{ss} {}")
+        return f"a{{{key_kind}{value_kind}}}", found
+
+    def _elements(self, opening: str, closing: str) -> Any:  # noqa: ANN401 - an iterator
+        """Stops before each element; a comma may follow the last."""
+        self._take(opening)
+        while not self._comes(closing):
+            yield
+            if not self._comes(","):
+                self._take(closing)
+                return
+
+    def _comes(self, letter: str) -> bool:
+        self.skip_blanks()
+        if self._next() != letter:
+            return False
+        self.position += 1
+        return True
+
+    def _take(self, letter: str) -> None:
+        if not self._comes(letter):
+            found = f'"{self._next()}"' if self._next() else "nothing"
+            raise Malformed(f'has {found} where "{letter}" is expected')
+
+    def _next(self) -> str:
+        return self.text[self.position : self.position + 1]
+
+    def _step(self) -> str:
+        letter = self._next()
+        if not letter:
+            raise Malformed("has a string without an end")
+        self.position += 1
+        return letter
+
+    def _container(self, expected: str, opening: str) -> str:
+        """The types inside, empty if nothing is expected."""
+        if expected and not expected.startswith(opening):
+            raise Malformed(f"has a value that is not of the type {expected}")
+        inner = expected[len(opening) :]
+        return inner[:-1] if opening[-1] in "({" else inner
+
+    def _as(self, expected: str, possible: str, usual: str) -> str:
+        if expected and expected not in possible:
+            raise Malformed(f"has a value that is not of the type {expected}")
+        return expected or usual
+
+    def _same(self, expected: str, kind: str) -> str:
+        if expected not in ("", kind):
+            raise Malformed(f"has a value of type {kind} in place of {expected}")
+        return kind
+
+
+def _whole(word: str) -> int:
+    """Decimal, 0x hexadecimal, or octal with a leading 0, as in C."""
+    digits = word.lstrip("+-")
+    if len(word) - len(digits) > 1 or not digits.isascii() or "_" in digits:
+        raise ValueError
+    base = 16 if digits[:2].lower() == "0x" else 8 if digits[:1] == "0" and digits != "0" else 10
+    number = int(digits, base)
+    return -number if word[0] == "-" else number

@@ -1,0 +1,20 @@
+"""`ociruntime ps ID [ARGUMENT]...`."""
+
+from __future__ import annotations
+
+from ociruntime.cli.output import write
+from ociruntime.runtime.ps import process_ids, process_table
+from ociruntime.spec.json_text import dump
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.args import Arguments
+    from ociruntime.runtime.options import Context
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Print the processes; the JSON is one array of pids."""
+    container_id, *words = arguments.positional
+    if arguments.text("format") == "json":
+        return write(dump(process_ids(context, container_id)) + "\n")
+    return write(process_table(context, container_id, words))

@@ -1,0 +1,34 @@
+"""Where the host has mounted proc and sysfs: for ``--no-pivot``, which leaves its tree behind."""
+
+from __future__ import annotations
+
+from ociruntime.errors import HostError
+from ociruntime.host.files import read_file
+
+MOUNTINFO = "/proc/self/mountinfo"
+
+
+def kernel_mounts(rootfs: str) -> tuple[str, ...]:
+    """Their mount points but those below ``rootfs``, the last one first.  Raises HostError."""
+    try:
+        return find_kernel_mounts(read_file(MOUNTINFO).decode("utf-8", "surrogateescape"), rootfs)
+    except OSError as error:
+        raise HostError(f"read {MOUNTINFO}", error) from None
+
+
+def find_kernel_mounts(mountinfo: str, rootfs: str) -> tuple[str, ...]:
+    """The same from the text, as proc_pid_mountinfo(5) has it."""
+    found = []
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        target = _plain(left.split(" ")[4])
+        below = f"{target}/".startswith(f"{rootfs}/")
+        if right.split(" ")[0] in ("proc", "sysfs") and not below:
+            found.append(target)
+    return tuple(reversed(found))
+
+
+def _plain(text: str) -> str:
+    for code, character in (("040", " "), ("011", "\t"), ("012", "\n"), ("134", "\\")):
+        text = text.replace(f"\\{code}", character)
+    return text

@@ -1,0 +1,176 @@
+"""Compiled seccomp filters, kept from one `create` to the next.
+
+libseccomp takes many milliseconds for the profile of an ordinary engine, which is the same for
+every container.  So each filter is kept in a file of the state root's directory ``.seccomp``:
+
+    magic, CRC-32 of all that follows, sizes of the three parts, filter flags
+    key        the members of the profile that decide, the kernel, the machine
+    makers     the files that compiled it (libseccomp, its binding, our modules), as stat(2)
+               shows them: "DEVICE INODE SIZE MTIME PATH" lines
+    filter     the ``struct sock_filter`` array
+
+A file's name is only where to look: the whole key is compared, so no choice of profile can
+bring another one's filter into a container.
+
+What is read here confines containers.  It is used only if directory and file are a directory
+and a regular file of the very user we are, which nobody else may even read.  Who can still
+write there is that user, or root: they can replace the runtime itself and every container's
+state, and are no wider a circle than before.  Inside a container the state root is never
+mounted.  Whatever is damaged, foreign, or made by other versions is passed over, and a cache
+that cannot be written is no reason to fail.
+"""
+
+from __future__ import annotations
+
+import marshal
+import posix
+from _struct import Struct
+from binascii import crc32
+
+from ociruntime.host.files import remove_file, replace_file
+from ociruntime.linux import S_IFDIR, S_IFMT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.spec.document import Seccomp
+
+LIMIT = 64  # files; engines have one profile, perhaps one for each set of capabilities
+LARGEST = 1 << 20  # bytes of a file
+S_IFREG = 0o100000
+OTHERS = 0o077
+
+MAGIC = b"SECCOMP1"
+HEAD = Struct("=8sIIIII")
+CHECKED = 12  # where that begins which the CRC is about
+
+# Who hears of it (listenerPath, listenerMetadata) has no part in the filter.
+DECISIVE = ("defaultAction", "defaultErrnoRet", "architectures", "flags", "syscalls")
+
+
+def cached_filter(profile: Seccomp, directory: str) -> tuple[bytes, int]:
+    """As ``seccomp.compile_filter``, from ``directory`` if it was compiled before.
+
+    Raises ConfigError.
+    """
+    members = [profile.get(name) for name in DECISIVE]
+    # Version 2 has no references, which would depend on more than the values.
+    key = marshal.dumps([members, *posix.uname()[2:]], 2)
+    path = f"{directory}/{crc32(key):08x}"
+    try:
+        found = _find(directory, path, key)
+    except OSError:
+        found = None
+    if found is None:
+        from ociruntime.host.seccomp import compile_filter
+
+        found = compile_filter(profile)
+        try:
+            _keep(directory, path, key, *found)
+        except OSError:
+            pass
+    return found
+
+
+def _find(directory: str, path: str, key: bytes) -> tuple[bytes, int] | None:
+    """The filter and its flags, or None; raises OSError."""
+    if not _is_private(posix.lstat(directory), S_IFDIR):
+        return None
+    data = _read_private(path)
+    if len(data) < HEAD.size:
+        return None
+    magic, check, key_size, makers_size, filter_size, flags = HEAD.unpack_from(data)
+    makers_at = HEAD.size + key_size
+    filter_at = makers_at + makers_size
+    if (
+        magic != MAGIC
+        or len(data) != filter_at + filter_size
+        or crc32(data[CHECKED:]) != check
+        or data[HEAD.size : makers_at] != key
+    ):
+        return None
+    for line in data[makers_at:filter_at].splitlines():
+        if _identity(line.split(b" ", 4)[4]) != line:
+            return None
+    return data[filter_at:], flags
+
+
+def _keep(directory: str, path: str, key: bytes, program: bytes, flags: int) -> None:
+    """Write the file; raises OSError."""
+    makers = b"\n".join([_identity(maker) for maker in _makers()])
+    sizes = Struct("=IIII").pack(len(key), len(makers), len(program), flags)
+    rest = b"".join([sizes, key, makers, program])
+    if CHECKED + len(rest) > LARGEST:
+        return
+    try:
+        posix.mkdir(directory, 0o700)
+    except FileExistsError:
+        if not _is_private(posix.lstat(directory), S_IFDIR):
+            return
+    _evict(directory)
+    replace_file(path, MAGIC + crc32(rest).to_bytes(4, "little") + rest)
+
+
+def _evict(directory: str) -> None:
+    """Make room for one more: the oldest go, and with them what killed writers have left."""
+    paths = [f"{directory}/{name}" for name in posix.listdir(directory)]
+    if len(paths) < LIMIT:
+        return
+    ages = sorted((posix.lstat(path).st_mtime_ns, path) for path in paths)
+    for _, path in ages[: len(paths) - LIMIT + 1]:
+        remove_file(path)
+
+
+def _makers() -> list[bytes]:
+    """The files whose code has just compiled a filter.  Raises OSError."""
+    from ociruntime.host import seccomp, seccomp_stub
+
+    libraries = {
+        line.split(None, 5)[5]
+        for line in _mapped_files().splitlines()
+        if b"seccomp" in line.rpartition(b"/")[2]
+    }
+    modules = {str(module.__file__).encode() for module in (seccomp, seccomp_stub)}
+    return sorted(libraries | modules)
+
+
+def _mapped_files() -> bytes:
+    # The kernel gives a page at a time, which is no sign of the end.
+    fd = posix.open("/proc/self/maps", posix.O_RDONLY | posix.O_CLOEXEC)
+    try:
+        return b"".join(iter(lambda: posix.read(fd, 1 << 16), b""))
+    finally:
+        posix.close(fd)
+
+
+def _identity(path: bytes) -> bytes:
+    """Another file, or another content, has another one.  Raises OSError."""
+    file = posix.stat(path)
+    return b"%d %d %d %d %s" % (
+        file.st_dev,
+        file.st_ino,
+        file.st_size,
+        file.st_mtime_ns,
+        path,
+    )
+
+
+def _read_private(path: str) -> bytes:
+    """The file, empty if it is not only ours.  Raises OSError."""
+    # Not to wait for whoever has put a FIFO there.
+    flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
+    fd = posix.open(path, flags)
+    try:
+        node = posix.fstat(fd)
+        if not _is_private(node, S_IFREG) or node.st_size > LARGEST:
+            return b""
+        return posix.read(fd, LARGEST)
+    finally:
+        posix.close(fd)
+
+
+def _is_private(node: posix.stat_result, kind: int) -> bool:
+    return (
+        node.st_mode & S_IFMT == kind
+        and node.st_uid == posix.geteuid()
+        and not node.st_mode & OTHERS
+    )

@@ -1,0 +1,194 @@
+"""Starting a further process in a container, and what has to be said to it on the way.
+
+    exec                            executor (then the program)
+      | ---- clone3, execveat ------->  |
+      | <--- STAGE cgroup ------------  |  CPU affinity "initial" is set
+      | ---- GO (it is inside) ------>  |
+      | <--- CONSOLE + master --------  |  only with a terminal
+      | <--- INIT_PID ----------------  |  only with a pid namespace of the container's
+      | <--- LISTENER + descriptor ---  |  only with SCMP_ACT_NOTIFY
+      | ---- GO (the agent has it) -->  |
+      | <--- EXEC --------------------  |
+      | <--- end of file -------------  |  execve closed the descriptor
+
+INIT_PID comes from the parent while the child goes on, so it may as well come later.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.errors import HostError, NotRunning, RuntimeFailure, StepError
+from ociruntime.executor.protocol import go, receive
+from ociruntime.executor.spawn import spawn
+from ociruntime.host.files import exists
+from ociruntime.plan import ops
+from ociruntime.runtime.container import RUNNING, document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from socket import socket
+
+    from ociruntime.cgroups.group import Cgroup
+    from ociruntime.executor.protocol import Message
+    from ociruntime.executor.spawn import Executor
+    from ociruntime.plan.plan import Plan
+    from ociruntime.runtime.container import Container
+
+EACCES, EBUSY = 13, 16
+CLONE_PROCESS = [name for name, _, _ in ops.OPERATIONS].index("clone_process") + 1
+
+
+class Execution:
+    """One process on its way; ``run`` leaves ``executor`` and, with a terminal that nobody
+    else takes, the descriptor ``master``.
+    """
+
+    __slots__ = (
+        "_agent",
+        "_beside",
+        "_born",
+        "_cgroup",
+        "_console",
+        "_container",
+        "_forks",
+        "_listener",
+        "_streams",
+        "executor",
+        "master",
+    )
+
+    def __init__(
+        self,
+        container: Container,
+        cgroup: Cgroup,
+        console: socket | None,
+        beside: bool,
+        streams: tuple[int, int, int],
+    ) -> None:
+        """Raises HostError if the container has a seccomp agent that is not there."""
+        self._container = container
+        self._agent = container.seccomp_agent()
+        self._listener = -1
+        self._forks = False  # the pid is that of a parent, which is about to leave
+        self._cgroup = cgroup
+        self._console = console  # connection to whoever gets the terminal
+        # Where the container's cgroup takes no processes any more, that of its first will do.
+        self._beside = container.pid if beside else 0
+        self._born = False
+        self._streams = streams
+        self.master = -1
+        self.executor: Executor
+
+    def run(self, plan: Plan, init_fd: int, born: bool) -> None:
+        """Have the program run; ``born``: clone the process into its v2 cgroup.
+
+        ``init_fd`` is a pidfd of the container's first process.  Raises what the failing step
+        raises; then nothing is left.
+        """
+        self._forks = any(each.code == CLONE_PROCESS for each in plan.operations)
+        self.executor = self._spawn(plan, init_fd, born)
+        try:
+            self._converse()
+        except BaseException:
+            self._abandon()
+            raise
+        self.executor.channel.close()
+
+    def _spawn(self, plan: Plan, init_fd: int, born: bool) -> Executor:
+        cgroup_fd = self._cgroup.open_v2() if born else -1
+        if cgroup_fd >= 0:
+            try:
+                executor = spawn(plan, init_fd, cgroup_fd, streams=self._streams)
+                self._born = True
+                return executor
+            except HostError as error:
+                # What may not be born there may still be moved there, or beside (attach).
+                if error.errno != EACCES and (error.errno != EBUSY or not self._beside):
+                    raise
+            finally:
+                posix.close(cgroup_fd)
+        return spawn(plan, init_fd, -1, streams=self._streams)
+
+    def _converse(self) -> None:
+        """Answer the executor until the program has taken its place."""
+        announced = False
+        failed: Message | None = None
+        while (message := receive(self.executor.channel)) is not None:
+            if message.kind == ops.MESSAGE_FAILURE:
+                failed = message
+            elif message.kind == ops.MESSAGE_EXEC:
+                announced = True
+            elif message.kind == ops.MESSAGE_INIT_PID:
+                self.executor.became(message.pid)
+                self._forks = False
+            elif message.kind == ops.MESSAGE_CONSOLE:
+                self._take_console(message.fd)
+            elif message.kind == ops.MESSAGE_STAGE:
+                self._cgroup.attach(self.executor.pid, self._born, self._beside)
+                if exists(f"{self._container.directory}/rdt.json"):
+                    from ociruntime.runtime.intel_rdt import follow
+
+                    follow(self._container.directory, self.executor.pid)
+                go(self.executor.channel)  # if it is gone, the next receive tells
+            elif message.kind == ops.MESSAGE_LISTENER:
+                self._listener = message.fd
+            if self._listener >= 0 and not self._forks:
+                self._tell_agent()
+                go(self.executor.channel)
+        if failed is not None:
+            raise self._failed(failed)
+        if not announced:
+            raise self._vanished()
+
+    def _tell_agent(self) -> None:
+        """Give the seccomp agent the filter's listener, before the first call of the program."""
+        try:
+            if self._agent is not None:
+                state = document(self._container, RUNNING)
+                self._agent.hand_on(self._listener, self.executor.pid, state)
+        finally:
+            posix.close(self._listener)
+            self._listener = -1
+
+    def _failed(self, message: Message) -> RuntimeFailure:
+        from ociruntime.executor.failure import failure
+
+        if not self._container.alive():
+            return NotRunning(self._container.id)
+        operations = self.executor.plan.operations
+        known = message.value < len(operations)
+        return failure(operations[message.value] if known else None, message)
+
+    def _vanished(self) -> RuntimeFailure:
+        if not self._container.alive():
+            return NotRunning(self._container.id)
+        return StepError(
+            "the process was killed before it became the program",
+            "linux.resources.memory.limit may be too low",
+        )
+
+    def _take_console(self, master: int) -> None:
+        if self._console is None:
+            self.master = master
+            return
+        from ociruntime.host.console_socket import send
+
+        send(self._console, master)
+        posix.close(master)
+
+    def _abandon(self) -> None:
+        """End what was started, a child that we have not heard of included."""
+        executor = self.executor
+        executor.kill()
+        executor.channel.shutdown(0)  # SHUT_RD: it cannot announce the program any more
+        try:
+            while (message := receive(executor.channel)) is not None:
+                if message.kind == ops.MESSAGE_INIT_PID:
+                    executor.became(message.pid)
+                    executor.kill()
+        except HostError:
+            pass  # the first error is the one to tell
+        executor.close()
+        if self.master >= 0:
+            posix.close(self.master)

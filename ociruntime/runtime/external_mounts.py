@@ -1,0 +1,158 @@
+"""The mounts of a container that come from the host: CRIU is told of them by keys.
+
+A checkpoint has a key for each, and what config.json calls it.  A restore looks that up in the
+configuration of the new container, which alone says where anything of the host comes from.
+The keys are counted, never made of paths: what an image or a process inside has named must not
+be read as an option.  That a mount is the one that config.json means is asked of the kernel, by
+its inode, because a process inside can exchange the directories above two mounts.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.errors import ContainerError
+from ociruntime.plan.mounts import is_bind
+from ociruntime.plan.paths import clean, is_below
+from ociruntime.spec.validate_linux import DEFAULT_DEVICES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.spec.document import Config
+
+# Mounted anew by CRIU wherever they are: what they show depends on namespaces alone.
+OF_THE_KERNEL = ("proc", "sysfs", "mqueue", "cgroup2")
+NULL = "/dev/null"
+
+
+class Mount:
+    """One line of mountinfo: ``device`` is MAJOR:MINOR, ``root`` the path within it, ``options``
+    those of the mount alone.
+    """
+
+    __slots__ = ("device", "fstype", "options", "root", "target")
+
+    def __init__(self, device: str, root: str, target: str, fstype: str, options: str = "") -> None:
+        self.device = device
+        self.root = root
+        self.target = target
+        self.fstype = fstype
+        self.options = options
+
+
+def parse_mountinfo(text: str) -> list[Mount]:
+    """proc_pid_mountinfo(5)."""
+    mounts = []
+    for line in text.splitlines():
+        left, separator, right = line.partition(" - ")
+        if separator:
+            fields = left.split(" ")
+            root, target = unescape(fields[3]), unescape(fields[4])
+            mounts.append(Mount(fields[2], root, target, right.split(" ")[0], fields[5]))
+    return mounts
+
+
+def unescape(field: str) -> str:
+    """A path of mountinfo, which writes blanks and backslashes as octal numbers."""
+    first, *parts = field.split("\\")
+    return first + "".join(chr(int(part[:3], 8)) + part[3:] for part in parts)
+
+
+def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: bool) -> list[str]:
+    """Targets of the mounts that CRIU cannot make by itself; pure.
+
+    These are the ones whose file system the host has mounted as well, unless they show a part of
+    the container's own root.
+    """
+    top = next((mount for mount in mounts if mount.target == "/"), None)
+    own = {mount.device for mount in mounts if mount.fstype in OF_THE_KERNEL and mount.root == "/"}
+    found = []
+    for mount in mounts:
+        if mount is top or mount.device not in host_devices or mount.device in own:
+            continue
+        if mount.fstype == "cgroup2" and cgroup_namespace:
+            continue
+        if top is not None and mount.device == top.device and is_below(mount.root, top.root):
+            continue
+        if mount.target not in found:
+            found.append(mount.target)
+    return found
+
+
+def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> dict[str, str]:
+    """Target -> what config.json calls it.  Raises ContainerError for one that it has not."""
+    binds = [
+        (clean(mount["destination"]), bind_path(bundle, mount.get("source") or ""))
+        for mount in config.get("mounts") or []
+        if is_bind(mount) is not None
+    ]
+    linux = config.get("linux") or {}
+    others = {clean(path) for path in linux.get("maskedPaths") or []}
+    others |= {clean(device["path"]) for device in linux.get("devices") or []}
+    others |= set(DEFAULT_DEVICES)
+    cgroups = [
+        clean(mount["destination"])
+        for mount in config.get("mounts") or []
+        if mount.get("type") in ("cgroup", "cgroup2") and is_bind(mount) is None
+    ]
+    others |= {t for t in targets if any(t == each or is_below(t, each) for each in cgroups)}
+    names = {}
+    for target in targets:
+        if "]" in target or not target.isprintable():
+            raise ContainerError(
+                f"cannot checkpoint a mount at {target!a}: CRIU cannot be told that name"
+            )
+        inside = _identity(f"/proc/{pid}/root{target}")
+        same = [where for where, source in binds if inside and _identity(source) == inside]
+        if target in same or target in others:
+            names[target] = target
+        elif same:
+            names[target] = same[0]  # the destination leads over a symbolic link
+        else:
+            raise ContainerError(
+                f"cannot checkpoint the mount at {target}: no mount of config.json is this one",
+                "it was made later, or its source has been replaced since",
+            )
+    return names
+
+
+def find_source(
+    name: str, bundle: str, config: Config, cgroups: tuple[tuple[str, str], ...]
+) -> str:
+    """The path on the host of what a checkpoint calls ``name``, by the new configuration.
+
+    ``cgroups`` is what a mount of type cgroup shows, as ``Cgroup.visible`` has it.  Raises
+    ContainerError if config.json has no such thing.
+    """
+    for mount in reversed(config.get("mounts") or []):
+        destination = clean(mount["destination"])
+        if is_bind(mount) is not None:
+            if destination == name:
+                return bind_path(bundle, mount.get("source") or "")
+        elif mount.get("type") in ("cgroup", "cgroup2"):
+            for hierarchy, directory in cgroups:
+                label = hierarchy.partition("=")[2] or hierarchy or "unified"
+                if name == f"{destination}/{label}" or (name == destination and not hierarchy):
+                    return directory
+    linux = config.get("linux") or {}
+    if name in {clean(path) for path in linux.get("maskedPaths") or []}:
+        return NULL
+    if name in DEFAULT_DEVICES or name in {clean(d["path"]) for d in linux.get("devices") or []}:
+        return name
+    raise ContainerError(
+        f"the checkpoint has a mount at {name!a}, and config.json has none there",
+        "restore with the mounts that the container had",
+    )
+
+
+def bind_path(bundle: str, source: str) -> str:
+    """The source of a bind mount; a relative one counts from the bundle."""
+    return source if source.startswith("/") else f"{bundle}/{source}"
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = posix.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,78 @@
+"""`ps`: the processes of a container, as pids or as lines of ps(1)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+from ociruntime.errors import HostError, RuntimeFailure
+from ociruntime.runtime.container import load
+from ociruntime.runtime.identifier import check_id
+from ociruntime.runtime.members import members
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from ociruntime.runtime.options import Context
+
+# Engines call with an empty environment.
+_USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_PID = "PID"
+
+
+def process_ids(context: Context, container_id: str) -> list[int]:
+    """Pids, ascending; none of a stopped container.  Raises NoSuchContainer, HostError."""
+    check_id(container_id)
+    return members(load(context.root, container_id))
+
+
+def process_table(context: Context, container_id: str, arguments: Sequence[str]) -> str:
+    """What ps(1) of the host prints with ``arguments`` (``-ef`` if there are none), of these.
+
+    Raises NoSuchContainer, HostError, RuntimeFailure (ps fails, or shows no pids).
+    """
+    # Looked at first: a process that ps itself starts is never among them.
+    pids = process_ids(context, container_id)
+    return select(_run_ps(list(arguments) or ["-ef"]), pids)
+
+
+def select(table: str, pids: Collection[int]) -> str:
+    """Of a table of ps(1) the heading, and the lines whose PID is one of ``pids``.
+
+    Lines with ``-`` there are threads, of the process above.  Raises RuntimeFailure.
+    """
+    heading, *lines = table.splitlines() or [""]
+    columns = heading.split()
+    if _PID not in columns:
+        raise RuntimeFailure("couldn't find PID field in ps output", "give ps a format with pids")
+    column = columns.index(_PID)
+    wanted = {str(pid) for pid in pids}
+    chosen = [heading]
+    taken = False
+    for line in lines:
+        fields = line.split()
+        if len(fields) <= column:
+            continue
+        if fields[column] != "-":
+            taken = fields[column] in wanted
+        if taken:
+            chosen.append(line)
+    return "".join([f"{line}\n" for line in chosen])
+
+
+def _run_ps(arguments: list[str]) -> str:
+    path = os.environ.get("PATH") or _USUAL_PATH
+    program = shutil.which("ps", path=path)
+    if program is None:
+        missing = FileNotFoundError(2, f"there is no ps in {path}")
+        raise HostError("run ps", missing, "install procps, or ask for --format json")
+    try:
+        done = subprocess.run([program, *arguments], capture_output=True, check=False)
+    except OSError as error:
+        raise HostError(f"run {program}", error) from None
+    if done.returncode != 0:
+        words = done.stderr.decode(errors="replace").split("\n")[0].strip()
+        raise RuntimeFailure(f"ps {' '.join(arguments)}: {words or f'status {done.returncode}'}")
+    return done.stdout.decode("utf-8", "surrogateescape")

@@ -1,0 +1,51 @@
+"""Which flags the mounts of a restored container lack.
+
+They are those that the mounts had when they were written down and those that config.json asks
+for: neither a mistake of CRIU's nor images of somebody else's make a mount writable.
+"""
+
+from __future__ import annotations
+
+from ociruntime.plan.mount_options import parse_mount_options
+from ociruntime.plan.mounts import is_bind
+from ociruntime.plan.paths import clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ociruntime.runtime.external_mounts import Mount
+    from ociruntime.spec.document import Config
+
+# The words of mountinfo -> MS_* of mount(2); of the first four MOUNT_ATTR_* have the same bits.
+RESTRICTIONS = {"ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8}
+OTHERS = {"noatime": 1 << 10, "nodiratime": 1 << 11, "relatime": 1 << 21}
+ALL_RESTRICTIONS = 15
+
+
+def wanted_flags(recorded: Iterable[Sequence[str]], config: Config) -> dict[str, int]:
+    """Target -> MS_* flags; ``recorded`` are the mounts of an ImageRecord."""
+    asked = {}
+    for index, mount in enumerate(config.get("mounts") or []):
+        if is_bind(mount) is not None:
+            options = parse_mount_options(mount.get("options") or (), f"mounts[{index}]")
+            flags = (options.set | options.set_recursive) & ALL_RESTRICTIONS
+            asked[clean(mount["destination"])] = flags
+    return {
+        target: _flags(options, RESTRICTIONS) | asked.get(name, 0)
+        for name, target, options in recorded
+    }
+
+
+def unmet(mounts: list[Mount], wanted: dict[str, int]) -> dict[str, int]:
+    """Target -> all flags to be given, of those that lack one."""
+    found = {}
+    for mount in mounts:
+        flags = _flags(mount.options, RESTRICTIONS)
+        if wanted.get(mount.target, 0) & ~flags:
+            found[mount.target] = flags | wanted[mount.target] | _flags(mount.options, OTHERS)
+    return found
+
+
+def _flags(options: str, table: dict[str, int]) -> int:
+    return sum(table.get(word, 0) for word in set(options.split(",")))

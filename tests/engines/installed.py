@@ -1,0 +1,24 @@
+"""The runtime where packaging/engines says it is, for as long as engines run with these files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support import isolation
+from tests.support.project import ROOT
+
+SNIPPETS = ROOT / "packaging/engines"
+PLACE = Path("/usr/local/bin/ociruntime")
+
+
+@contextmanager
+def at_its_place(runtime: Path) -> Iterator[None]:
+    """``/usr/local/bin`` of the session's own mount namespace has the runtime and nothing else."""
+    isolation.mount("none", str(PLACE.parent), "tmpfs", data="mode=755")
+    try:
+        PLACE.symlink_to(runtime)
+        yield
+    finally:
+        isolation.unmount(str(PLACE.parent))

@@ -1,0 +1,156 @@
+"""Pods: containerd's CRI plugin, configured by the file of packaging/engines, as kubelet calls it.
+
+The same below runc, which is that file's other handler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engines import host
+from tests.engines.cri import CREATED, EXITED, PAUSE, READY, RUNNING, Cri, Pod
+from tests.engines.image import Image
+from tests.engines.installed import at_its_place
+from tests.engines.scripts import MIB, WAITS_FOR_TERM
+from tests.support import cgroupfs, processes, rootfs
+from tests.support.runtime import Runtime
+
+HANDLERS = ("ociruntime", "runc")
+
+
+@pytest.fixture(scope="module")
+def cri_host(
+    runtime: Runtime,
+    base: Path,
+    image: Image,
+    programs: dict[str, Path],
+    overlay: bool,
+    cgroup: str,
+    sockets: None,
+) -> Iterator[Cri]:
+    """The daemon at work, with the images."""
+    pytest.importorskip("grpc_tools")
+    found = host.program("containerd"), host.program("ctr", "containerd")
+    host.program("runc")
+    home = base / "cri"
+    home.mkdir()
+    rootfs.build(base / "pause", programs)
+    with at_its_place(runtime.path):
+        cri = Cri(*found, home, "overlayfs" if overlay else "native", cgroup)
+        try:
+            for one in (image, Image(base / "pause", PAUSE, ("sleep", "10000"))):
+                one.write_oci_archive(home / "image.tar")
+                cri.load(home / "image.tar")
+            yield cri
+        finally:
+            cri.close()
+            host.unmount_below(home)
+
+
+@pytest.fixture(params=HANDLERS)
+def handler(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def pod(cri_host: Cri, handler: str, nothing_left: None) -> Iterator[Pod]:
+    """A sandbox that is ready."""
+    made = Pod(cri_host, handler)
+    yield made
+    made.remove()
+
+
+def test_sandbox(cri_host: Cri, pod: Pod, handler: str) -> None:
+    status = cri_host.PodSandboxStatus(pod_sandbox_id=pod.id).status
+    assert (status.state, status.runtime_handler) == (READY, handler)
+    cri_host.StopPodSandbox(pod_sandbox_id=pod.id)
+    assert cri_host.PodSandboxStatus(pod_sandbox_id=pod.id).status.state != READY
+
+
+def test_two_containers(cri_host: Cri, pod: Pod) -> None:
+    """They share what the sandbox has, and end by themselves, by TERM and by KILL."""
+    first = pod.run("first", "sh", "-c", f"echo out; echo error >&2; {WAITS_FOR_TERM}")
+    second = pod.create("second", "sleep", "1000")
+    assert pod.status(second).state == CREATED
+    cri_host.StartContainer(container_id=second)
+    assert pod.status(second).state == RUNNING
+    script = "readlink /proc/self/ns/ipc; readlink /proc/self/ns/net; readlink /proc/self/ns/uts"
+    spaces = [pod.execute(one, "sh", "-c", script) for one in (first, second)]
+    assert spaces[0] == spaces[1]
+    assert processes.until(lambda: "stdout ready" in pod.log("first"))
+    assert sorted(pod.log("first")) == ["stderr error", "stdout out", "stdout ready"]
+    cri_host.StopContainer(container_id=first, timeout=10)
+    assert pod.await_state(first, EXITED).exit_code == 3
+    cri_host.StopContainer(container_id=second, timeout=1)
+    ended = pod.await_state(second, EXITED)
+    assert (ended.exit_code, ended.reason) == (137, "Error")
+    for _ in range(2):
+        cri_host.RemoveContainer(container_id=first)
+    with pytest.raises(cri_host.Error, match="not found"):
+        pod.status(first)
+
+
+def test_execution(cri_host: Cri, pod: Pod) -> None:
+    """What a probe of the kubelet does."""
+    one = pod.run("one", "sleep", "1000")
+    script = "echo out; echo error >&2; exit 7"
+    assert pod.execute(one, "sh", "-c", script) == (7, "out\n", "error\n")
+    with pytest.raises(cri_host.Error, match=r"executable file not found in \$PATH"):
+        pod.execute(one, "no-such-program")
+
+
+def test_update(cri_host: Cri, pod: Pod) -> None:
+    """The whole of the resources comes by standard input."""
+    one = pod.run("one", "sleep", "1000", memory_limit_in_bytes=64 * MIB, cpu_shares=512)
+    pid = pid_of(cri_host, one)
+    limits = ("memory", "memory.limit_in_bytes", "memory.max")
+    assert cgroupfs.setting(pid, *limits) == str(64 * MIB)
+    more = cri_host.LinuxContainerResources(
+        memory_limit_in_bytes=96 * MIB, cpu_quota=20000, cpu_period=100000
+    )
+    cri_host.UpdateContainerResources(container_id=one, linux=more)
+    assert cgroupfs.setting(pid, *limits) == str(96 * MIB)
+    quota = cgroupfs.setting(pid, "cpu", "cpu.cfs_quota_us", "cpu.max")
+    assert quota in ("20000", "20000 100000")
+
+
+def test_program_that_cannot_start(cri_host: Cri, pod: Pod) -> None:
+    """The kubelet shows these words to the user; the container can be removed as any other."""
+    one = pod.create("one", "no-such-program")
+    with pytest.raises(cri_host.Error, match=r"executable file not found in \$PATH"):
+        cri_host.StartContainer(container_id=one)
+    status = pod.status(one)
+    assert (status.state, status.reason) == (EXITED, "StartError")
+
+
+def test_shared_process_ids(cri_host: Cri, handler: str, nothing_left: None) -> None:
+    """shareProcessNamespace: the end of a container is not the end of its descendants."""
+    pod = Pod(cri_host, handler, shared_pids=True)
+    try:
+        first = pod.run("first", "sh", "-c", "sleep 1001 & exec sleep 1002")
+        second = pod.run("second", "sleep", "1003")
+        assert processes.until(lambda: len(seen(pod, second)) == 4)
+        assert seen(pod, second) == ["sleep 10000", "sleep 1001", "sleep 1002", "sleep 1003"]
+        cri_host.StopContainer(container_id=first, timeout=1)
+        pod.await_state(first, EXITED)
+        # With its first process, all of a container's processes have to go.
+        assert processes.until(lambda: seen(pod, second) == ["sleep 10000", "sleep 1003"])
+    finally:
+        pod.remove()
+
+
+def seen(pod: Pod, container: str) -> list[str]:
+    """The sleepers that a process of the container sees."""
+    status, out, _ = pod.execute(container, "ps", "-o", "args")
+    assert status == 0
+    return sorted(line.strip() for line in out.splitlines() if line.strip().startswith("sleep"))
+
+
+def pid_of(cri: Cri, container: str) -> int:
+    """First process of a container, by its shim."""
+    file = cri.home / "state/io.containerd.runtime.v2.task/k8s.io" / container / "init.pid"
+    return int(file.read_text())

@@ -1,0 +1,45 @@
+"""podman with systemd as its cgroup manager, which is what it has by default."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engines.image import NAME
+from tests.engines.podman import Podman
+from tests.support import cgroupfs, processes, systemd
+
+pytestmark = pytest.mark.skipif(
+    not systemd.booted() or not cgroupfs.is_v2(),
+    reason="needs systemd and cgroup v2, as in the v2 box",
+)
+MIB = 1 << 20
+
+
+@pytest.fixture
+def by_systemd(isolated: None, podman: Podman) -> Podman:
+    systemd.show_manager()
+    return podman
+
+
+def test_limits(by_systemd: Podman) -> None:
+    """One scope below machine.slice; its properties and files say the same."""
+    limits = ("--memory=64m", "--memory-swap=96m", "--pids-limit=17", "--cpus=0.5")
+    words = ("run", "-d", "--network=none", "--name", "one", *limits, NAME, "sleep", "100")
+    by_systemd("--cgroup-manager=systemd", *words).ok()
+    name = f"libpod-{by_systemd.inspect('one', '.Id')}.scope"
+    assert systemd.properties(
+        name, "Slice", "MemoryMax", "MemorySwapMax", "TasksMax", "CPUQuotaPerSecUSec"
+    ) == {
+        "Slice": "machine.slice",
+        "MemoryMax": str(64 * MIB),
+        "MemorySwapMax": str(32 * MIB),
+        "TasksMax": "17",
+        "CPUQuotaPerSecUSec": "500ms",
+    }
+    place = cgroupfs.directory(by_systemd.pid("one"), "")
+    assert place.name == name
+    assert (place / "memory.max").read_text() == f"{64 * MIB}\n"
+    assert (place / "cpu.max").read_text() == "50000 100000\n"
+    by_systemd("--cgroup-manager=systemd", "rm", "--force", "--time", "0", "one").ok()
+    assert not place.exists()
+    assert processes.until(lambda: systemd.units(name.removesuffix(".scope")) == [])

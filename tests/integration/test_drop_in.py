@@ -1,0 +1,333 @@
+"""What a runtime has to do to take runc's place: one test for each thing that callers rely on.
+
+In the order in which things break.  Each shows the essence; the files beside this one, and the
+engines, look closer.  How long a command takes is measured by bench/lifecycle.py, not tested.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support import cgroupfs, processes
+from tests.support.peers import judge_by
+from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.project import ROOT
+from tests.support.runtime import Runtime, execute
+from tests.support.terminal import ConsoleSocket, PtyCommand
+
+pytestmark = judge_by("ociruntime")
+RFC3339_WITH_ZONE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+
+
+def test_starts_with_an_empty_environment(container: MakeContainer, runtime: Runtime) -> None:
+    """Any directory, standard input closed, a relative path, one regular file."""
+    one = container()
+    one.create(env={}, cwd="/").silent()
+    path = runtime.path.resolve()
+    words = [f"./{path.name}", "--root", str(runtime.root), "state", one.id]
+    script = 'exec "$@" <&-'
+    result = execute(["/bin/sh", "-c", script, "sh", *words], cwd=path.parent, env={}).ok()
+    assert json.loads(result.out)["status"] == "created"
+    assert path.is_file()
+
+
+def test_grammar(container: MakeContainer, runtime: Runtime) -> None:
+    """Both ways to give a value, one dash for two, booleans of Go, options for every command."""
+    one = container().created()
+    for words in (
+        ["--log-format=json", "--systemd-cgroup", "state", one.id],
+        ["-log-format", "json", "--rootless=true", "--systemd-cgroup=false", "state", one.id],
+        ["--cgroup-manager", "cgroupfs", "state", "--", one.id],
+        ["update", "--cpu-share=512", one.id],
+    ):
+        runtime(*words).ok()
+    one.run("--no-subreaper").failed("already exists")
+    one.exists = True
+    result = runtime("create", "--bundle")
+    assert result.status == 1
+    assert "flag needs an argument" in result.err or "requires an argument" in result.err
+
+
+def test_silence(container: MakeContainer, runtime: Runtime) -> None:
+    """Nothing on success: the error stream of `create` is the container's log."""
+    one = container()
+    one.create().silent()
+    one.start().silent()
+    assert runtime("state", one.id).ok().err == ""
+    assert runtime("ps", "--format", "json", one.id).ok().err == ""
+    assert runtime("features").ok().err == ""
+    runtime("pause", one.id).silent()
+    runtime("resume", one.id).silent()
+    one.kill("KILL").silent()
+    one.wait()
+    one.delete().silent()
+
+
+def test_create(container: MakeContainer, bundle: MakeBundle) -> None:
+    """A program that cannot start fails here; a created container is a direct orphan."""
+    broken = container(bundle("/no/such/program"), "broken")
+    broken.create().failed("no such file or directory")
+    assert not broken.pid_file.exists()
+    assert not (broken.runtime.root / broken.id).exists()
+    one = container(bundle().shell("echo ran; sleep 100")).created()
+    assert processes.parent(one.pid) == os.getpid()
+    assert (one.status, one.output) == ("created", "")
+
+
+def test_pid_file(container: MakeContainer) -> None:
+    """Digits alone, in the place of what was there; of `exec` only if the program starts."""
+    one = container()
+    one.pid_file.write_text("old\n")
+    one.created()
+    assert re.fullmatch(rb"[1-9][0-9]*", one.pid_file.read_bytes())
+    one.start().silent()
+    missing = one.bundle.path / "missing"
+    assert one.exec("--detach", f"--pid-file={missing}", "no-such-program").status == 255
+    assert not missing.exists()
+    assert processes.alive(one.exec_detached("sleep", "100"))
+
+
+def test_words_and_statuses(container: MakeContainer, bundle: MakeBundle, runtime: Runtime) -> None:
+    for verb in ("start", "state", "kill", "delete"):
+        runtime(verb, "unknown").failed("does not exist")
+    runtime("delete", "--force", "unknown").silent()
+    one = container(bundle("true")).started()
+    one.wait()
+    one.kill("TERM").failed("container not running")
+    one.kill("9", everything=True).silent()
+    one.delete().silent()
+    other = container()
+    other.created()
+    other.kill("0").silent()
+    other.kill("SIGCONT").silent()
+    other.delete().silent()
+
+
+def test_state(container: MakeContainer) -> None:
+    """Answers until `delete`."""
+    one = container().started()
+    state = one.state()
+    assert RFC3339_WITH_ZONE.fullmatch(state["created"])
+    assert re.fullmatch(r"1\.\d+\.\d+\S*", state["ociVersion"])
+    assert (state["id"], state["pid"], state["status"]) == (one.id, one.pid, "running")
+    assert state["bundle"] == str(one.bundle.path)
+    one.kill("KILL").silent()
+    one.wait()
+    assert (one.status, one.state()["pid"]) == ("stopped", 0)
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("no-such-program", 'exec: "no-such-program": executable file not found in $PATH'),
+        ("/no/such/program", "no such file or directory"),
+        ("/etc/passwd", "permission denied"),
+        ("/etc", "is a directory"),
+    ],
+)
+def test_errors(
+    container: MakeContainer, bundle: MakeBundle, work: Path, program: str, words: str
+) -> None:
+    """One line of JSON in the log, the bare words on standard error."""
+    chosen = bundle(program)
+    (chosen.rootfs / "etc").mkdir(exist_ok=True)
+    (chosen.rootfs / "etc/passwd").write_text("root:x:0:0::/:/bin/sh\n")
+    one = container(chosen)
+    one.runtime = one.runtime.logging_to(work / "log")
+    result = one.create().failed(words)
+    (line,) = (work / "log").read_text().splitlines()
+    entry = json.loads(line)
+    assert (entry["level"], entry["msg"]) == ("error", result.err.strip())
+    assert RFC3339_WITH_ZONE.fullmatch(entry["time"])
+
+
+def test_default_root(container: MakeContainer, runtime: Runtime) -> None:
+    """The same at every call, whatever the environment; nobody else may look."""
+    one = container()
+    one.bundle.save()
+    path = str(runtime.path)
+    create = [path, "create", "--bundle", str(one.bundle.path), one.id]
+    execute(create, env={"XDG_RUNTIME_DIR": "/run/user/0"}).ok()
+    try:
+        execute([path, "state", one.id], env={}).ok()
+        assert Path("/run/ociruntime").stat().st_mode & 0o7077 == 0
+    finally:
+        execute([path, "delete", "--force", one.id], env={}).silent()
+
+
+def test_exec(container: MakeContainer, work: Path) -> None:
+    """The process of a file, detached with a pid file; its status comes back otherwise."""
+    one = container().started()
+    process: dict[str, object] = {"args": ["sh", "-c", "exit 7"], "cwd": "/", "env": ["PATH=/bin"]}
+    process["user"] = {"uid": 0, "gid": 0}
+    (work / "process.json").write_text(json.dumps(process))
+    assert one.exec(f"--process={work}/process.json").status == 7
+    assert processes.parent(one.exec_detached("sleep", "100")) == os.getpid()
+    assert one.exec("no-such-program").status == 255
+
+
+def test_console_socket(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
+    """One message with one descriptor, before `create` and `exec` return."""
+    chosen = bundle().shell("tty; sleep 100")
+    chosen.process["terminal"] = True
+    one = container(chosen)
+    listener = ConsoleSocket(work / "console")
+    one.create(f"--console-socket={listener.path}").silent()
+    first = listener.receive()
+    one.start().silent()
+    assert "/dev/pts/0" in first.read_until("\r\n")
+    one.exec_detached("--tty", f"--console-socket={listener.path}", "tty")
+    second = listener.receive()
+    assert "/dev/pts/1" in second.read_until("\r\n")
+    for end in (first, second, listener):
+        end.close()
+
+
+def test_descriptors_and_signals(container: MakeContainer, bundle: MakeBundle) -> None:
+    """The program gets none of the caller's: conmon ignores SIGPIPE and leaves files open."""
+    one = container(bundle("probe"))
+    one.bundle.save()
+    run = one.runtime.command("run", "--bundle", str(one.bundle.path), one.id)
+    script = "umask 077; trap '' PIPE XFSZ; exec 3</ 9</; exec \"$@\""
+    facts = json.loads(execute(["sh", "-c", script, "sh", *run]).ok().out)
+    assert set(facts["fds"]) == {"0", "1", "2"}
+    assert (facts["ignored"], facts["blocked"]) == ([], [])
+    assert facts["umask"] == 0o022
+
+
+def test_features_and_version(runtime: Runtime) -> None:
+    features = json.loads(runtime("features").ok().out)
+    assert {"ociVersionMin", "ociVersionMax"} <= features.keys()
+    assert "rro" in features["mountOptions"]
+    assert features["linux"]["mountExtensions"]["idmap"]["enabled"] is True
+    name, commit, spec, *_ = runtime("--version").ok().out.splitlines()
+    assert re.fullmatch(r"ociruntime version \S+", name)
+    assert (commit[:8], spec[:8]) == ("commit: ", "spec: 1.")
+
+
+def test_driver_is_remembered(container: MakeContainer, runtime: Runtime) -> None:
+    """`delete` finds the cgroup by what `create` has written, whatever the option says."""
+    one = container().started()
+    places = set(cgroupfs.of_process(one.pid).values())
+    mine = {place for place in places if one.id in place.name}
+    assert mine
+    runtime("--systemd-cgroup", "delete", "--force", one.id).silent()
+    one.exists = False
+    assert not any(place.exists() for place in mine)
+
+
+def test_update_ps_pause(container: MakeContainer, runtime: Runtime, work: Path) -> None:
+    """The resources come by standard input; pids are JSON; who is paused can be killed."""
+    one = container().started()
+    (work / "resources").write_text(json.dumps({"pids": {"limit": 77}}))
+    with (work / "resources").open("rb") as file:
+        runtime("update", "--resources=-", one.id, stdin=file).silent()
+    assert cgroupfs.setting(one.pid, "pids", "pids.max", "pids.max") == "77"
+    assert json.loads(runtime("ps", "--format", "json", one.id).ok().out) == [one.pid]
+    runtime("pause", one.id).silent()
+    runtime("kill", one.id, "9").silent()
+    runtime("resume", one.id)
+    assert one.wait() == 137
+
+
+def test_run(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
+    """Signals reach the program, its status comes back, `--keep` keeps the container."""
+    script = "trap 'exit 9' USR1; touch /ready; while :; do sleep 0.02; done"
+    one = container(bundle().shell(script))
+    one.bundle.save()
+    running = one.runtime.popen("run", "--keep", "--bundle", str(one.bundle.path), one.id)
+    one.exists = True
+    assert processes.until((one.bundle.rootfs / "ready").exists)
+    running.send_signal(signal.SIGUSR1)
+    assert running.wait(20) == 9
+    assert one.status == "stopped"
+    killed = container(bundle().shell("kill -KILL $$").without_namespace("pid"))
+    assert killed.run().status == 137
+
+
+def test_run_in_a_terminal(container: MakeContainer, bundle: MakeBundle) -> None:
+    """BuildKit tells the runtime of a new size by SIGWINCH."""
+    chosen = bundle().shell('echo re""ady; until [ "$(stty size)" = "22 55" ]; do sleep 0.02; done')
+    chosen.process["terminal"] = True
+    one = container(chosen)
+    chosen.save()
+    command = PtyCommand(one.runtime.command("run", "--bundle", str(chosen.path), one.id), 33, 101)
+    try:
+        command.terminal.read_until("ready")
+        command.terminal.resize(22, 55)
+        assert command.wait() == 0
+    finally:
+        command.close()
+
+
+def test_end_of_everybody(container: MakeContainer, bundle: MakeBundle) -> None:
+    """KILL is for the whole cgroup where pids are shared; then `delete` succeeds at once."""
+    one = container(bundle().shell("sleep 100 & exec sleep 100").without_namespace("pid")).started()
+    pids: list[int] = []
+
+    def two() -> bool:
+        pids[:] = json.loads(one.runtime("ps", "--format=json", one.id).ok().out)
+        return len(pids) == 2
+
+    assert processes.until(two)
+    one.kill("9").silent()
+    one.wait()
+    one.delete().silent()
+    assert processes.until(lambda: not any(processes.alive(pid) for pid in pids))
+
+
+def test_commands_for_people(container: MakeContainer, runtime: Runtime, work: Path) -> None:
+    one = container().started()
+    header, *rows = runtime("list").ok().out.splitlines()
+    assert header.split() == ["ID", "PID", "STATUS", "BUNDLE", "CREATED", "OWNER"]
+    assert one.id in {row.split()[0] for row in rows}
+    table = runtime("ps", one.id).ok().out.splitlines()
+    assert "PID" in table[0]
+    assert str(one.pid) in table[1].split()
+    stats = json.loads(runtime("events", "--stats", one.id).ok().out)
+    assert (stats["type"], stats["id"]) == ("stats", one.id)
+    runtime("spec", cwd=work).silent()
+    assert json.loads((work / "config.json").read_text())["process"]["args"] == ["sh"]
+    runtime("spec", cwd=work).failed("config.json")
+
+
+def test_sockets_of_systemd(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
+    """LISTEN_FDS, NOTIFY_SOCKET, and the descriptor of the process itself."""
+    (work / "file").write_text("activated\n")
+    one = container(bundle().shell("echo $LISTEN_FDS $LISTEN_PID; cat <&3"))
+    one.bundle.save()
+    run = one.runtime.command("run", "--bundle", str(one.bundle.path), one.id)
+    script = f'exec 3<{work}/file; export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *run], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "1 1\nactivated\n"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
+        notified.bind(str(work / "notify"))
+        other = container()
+        other.create(env={"NOTIFY_SOCKET": str(work / "notify")}).silent()
+        environ = Path(f"/proc/{other.pid}/mounts").read_text()
+        assert " /run/notify " in environ
+
+
+def test_speed_is_measured() -> None:
+    """Of every command that engines call for each container."""
+    text = (ROOT / "bench/lifecycle.py").read_text()
+    assert all(
+        f'"{verb}"' in text for verb in ("create", "start", "state", "exec", "kill", "delete")
+    )
+
+
+def test_podman_knows_the_name() -> None:
+    """It decides by name what a runtime can do, so the file for it has to say that."""
+    text = (ROOT / "packaging/engines/podman.conf").read_text()
+    for what in ("runtime_supports_json", "runtime_supports_nocgroup"):
+        assert re.search(rf'(?m)^{what} = \[.*"ociruntime"', text)

@@ -1,0 +1,149 @@
+"""`mounts add` and `mounts remove`: in a container that runs, all of them or none."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.container import Container
+from tests.support.peers import judge_by
+from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.runtime import Result
+
+pytestmark = judge_by("ociruntime")
+
+
+def change(one: Container, action: str, *mounts: dict[str, Any]) -> Result:
+    file = one.bundle.path / "further.json"
+    file.write_text(json.dumps(mounts))
+    return one.runtime("mounts", action, one.id, str(file))
+
+
+def entry(destination: str, fstype: str, source: Path | str, *options: str) -> dict[str, Any]:
+    return {
+        "destination": destination,
+        "type": fstype,
+        "source": str(source),
+        "options": list(options),
+    }
+
+
+def mounted(one: Container) -> list[str]:
+    """Mount points, as the container's process has them."""
+    lines = Path(f"/proc/{one.pid}/mountinfo").read_text().splitlines()
+    return [line.split()[4] for line in lines]
+
+
+@pytest.fixture
+def shared(work: Path) -> Path:
+    (work / "shared").mkdir()
+    (work / "shared" / "words").write_text("of the host\n")
+    (work / "shared").chmod(0o755)
+    return work / "shared"
+
+
+@pytest.mark.parametrize("kind", ["ordinary", "user", "moved", "created"])
+def test_added_and_removed(
+    container: MakeContainer, bundle: MakeBundle, shared: Path, kind: str
+) -> None:
+    made = bundle()
+    if kind == "user":
+        made.user_namespace()
+    one = container(made)
+    if kind == "created":
+        one.created()
+    else:
+        one.started(*(["--no-pivot"] if kind == "moved" else []))
+    before = mounted(one)
+    mounts = (
+        entry("/mnt/shared", "bind", shared, "rbind", "ro"),
+        entry("/mnt/words", "bind", shared / "words", "bind"),
+        entry("/mnt/room", "tmpfs", "tmpfs", "size=64k", "mode=0700"),
+    )
+    change(one, "add", *mounts).silent()
+    script = (
+        "cat /mnt/shared/words /mnt/words; touch /mnt/shared/new; touch /mnt/room/new;"
+        "stat -c '%u %a' /mnt/room"
+    )
+    done = one.exec("sh", "-c", script)
+    assert done.out == "of the host\nof the host\n0 700\n", done
+    assert done.err.count("Read-only file system") == 1
+    assert "/mnt/room" not in Path("/proc/self/mountinfo").read_text()
+    change(one, "remove", *mounts).silent()
+    assert mounted(one) == before
+
+
+def test_all_or_nothing(container: MakeContainer, shared: Path) -> None:
+    one = container().started()
+    before = mounted(one)
+    done = change(
+        one,
+        "add",
+        entry("/mnt/shared", "bind", shared, "rbind"),
+        entry("/mnt/room", "tmpfs", "tmpfs"),
+        entry("/etc/hostname/below", "tmpfs", "tmpfs"),
+        entry("/mnt/never", "tmpfs", "tmpfs"),
+    )
+    done.failed("mounts[2]")
+    assert mounted(one) == before
+
+
+@pytest.mark.parametrize(
+    ("mount", "words"),
+    [
+        (entry("/", "tmpfs", "tmpfs"), "mounts[0].destination"),
+        (entry("/proc", "proc", "proc"), "mounts[0].destination"),
+        (entry("/proc/kcore", "tmpfs", "tmpfs"), "inside /proc"),
+        (entry("/mnt", "proc", "proc"), "pid namespace"),
+        (entry("/mnt", "cgroup2", "cgroup2"), "made with the container"),
+        (entry("/dev", "tmpfs", "tmpfs", "remount", "ro"), "cannot be changed"),
+        (entry("/mnt", "bind", "/none/such", "bind"), "/none/such: no such file"),
+        (entry("/mnt", "tmpfs", "tmpfs", "roo"), "unknown option"),
+        ({"destination": 3}, "mounts[0].destination"),
+    ],
+)
+def test_refused(container: MakeContainer, mount: dict[str, Any], words: str) -> None:
+    one = container().started()
+    before = mounted(one)
+    change(one, "add", mount).failed(words)
+    assert mounted(one) == before
+
+
+def test_target_is_resolved_inside(
+    container: MakeContainer, bundle: MakeBundle, shared: Path
+) -> None:
+    """A link of the container that points out of it ends in its root."""
+    one = container(bundle().shell("ln -s ../../../../var/tmp/inside /escape; sleep 100")).started()
+    one.exec("sh", "-c", "while ! test -L /escape; do sleep 0.1; done").ok()
+    change(one, "add", entry("/escape", "bind", shared, "bind")).silent()
+    assert "/var/tmp/inside" in mounted(one)
+    assert not Path("/var/tmp/inside").exists()
+    change(one, "remove", entry("/escape", "", "")).silent()
+    assert "/var/tmp/inside" not in mounted(one)
+
+
+def test_nothing_to_remove(container: MakeContainer) -> None:
+    one = container().started()
+    change(one, "remove", entry("/bin", "", "")).failed("mounts[0]", "nothing is mounted there")
+    change(one, "remove", entry("/proc/kcore", "", "")).failed("inside /proc")
+
+
+def test_host_s_mount_namespace(container: MakeContainer, bundle: MakeBundle) -> None:
+    made = bundle().without_namespace("mount")
+    made.config["mounts"] = []
+    made.linux.pop("maskedPaths")
+    made.linux.pop("readonlyPaths")
+    one = container(made).started()
+    change(one, "add", entry("/mnt", "tmpfs", "tmpfs")).failed("no mount namespace of its own")
+
+
+def test_stopped_and_unknown(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
+    one = container(bundle("true")).started()
+    one.wait()
+    change(one, "add", entry("/mnt", "tmpfs", "tmpfs")).failed("not running")
+    one.runtime("mounts", "add", "none-such", os.devnull).failed()
+    one.runtime("mounts", "list", one.id, os.devnull).failed("mounts: unknown action")

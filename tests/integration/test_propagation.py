@@ -1,0 +1,110 @@
+"""Where the mounts of host and container reach: of a bind, of the root."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import isolation
+from tests.support.mounts import mounts_of, seen
+from tests.support.peers import deviates
+from tests.support.plugin import MakeBundle, MakeContainer
+
+MS_SHARED = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("option", "word"), [("shared", "shared"), ("slave", "master"), ("private", "")]
+)
+def test_propagation_of_a_mount(
+    container: MakeContainer, bundle: MakeBundle, shared: Path, option: str, word: str
+) -> None:
+    got = mounts_of(container(bundle().bind(shared, "/data", f"r{option}")).created())[
+        "/data"
+    ].propagation
+    assert word in got if word else got == []
+
+
+@pytest.fixture
+def shared(work: Path) -> Iterator[Path]:
+    """A mount with a peer group of its own."""
+    place = work / "shared"
+    place.mkdir()
+    isolation.mount("tmpfs", str(place), "tmpfs")
+    isolation.mount("none", str(place), "", MS_SHARED)
+    yield place
+    isolation.unmount(str(place))
+
+
+@pytest.mark.parametrize(
+    ("given", "allowed"),
+    [
+        (None, ([], ["master"])),
+        ("private", ([],)),
+        ("slave", ([], ["master"])),
+        ("shared", (["shared"],)),
+        ("unbindable", (["unbindable"],)),
+    ],
+)
+@deviates(runc="cannot bind an unbindable root, and leaves a shared one private")
+def test_root_propagation(
+    container: MakeContainer, bundle: MakeBundle, given: str | None, allowed: tuple[list[str], ...]
+) -> None:
+    """LNX-PROP-02, A-43."""
+    one = bundle()
+    if given:
+        one.linux["rootfsPropagation"] = given
+    assert seen(container, one, "/").propagation in allowed
+
+
+def test_host_mounts_reach_a_slave(
+    container: MakeContainer, bundle: MakeBundle, shared: Path
+) -> None:
+    (shared / "sub").mkdir()
+    one = container(bundle().bind(shared, "/data", "rslave")).created()
+    isolation.mount("tmpfs", str(shared / "sub"), "tmpfs")
+    assert "/data/sub" in mounts_of(one)
+    isolation.unmount(str(shared / "sub"))
+
+
+def test_container_mounts_do_not_reach_the_host(
+    container: MakeContainer, bundle: MakeBundle, shared: Path
+) -> None:
+    """The root file system itself on a shared mount; the watch sees any that came back."""
+    one = bundle()
+    target = shared / "rootfs"
+    subprocess.run(["cp", "-a", one.rootfs, target], check=True)
+    one.config["root"]["path"] = str(target)
+    one.mount("/scratch", "tmpfs", "t")
+    before = Path("/proc/self/mountinfo").read_text()
+    container(one).started()
+    assert Path("/proc/self/mountinfo").read_text() == before
+
+
+@pytest.mark.parametrize(("option", "word"), [("private", None), ("unbindable", "unbindable")])
+@pytest.mark.parametrize("kind", ["tmpfs", "bind"])
+@deviates(
+    runc="a tmpfs cannot be unbindable below a shared mount",
+    crun="unbindable has no effect",
+)
+def test_propagation_below_a_shared_mount(
+    container: MakeContainer,
+    bundle: MakeBundle,
+    shared: Path,
+    kind: str,
+    option: str,
+    word: str | None,
+) -> None:
+    """The kernel makes shared whatever is attached there: what is asked for comes afterwards."""
+    one = bundle()
+    one.mount("/above", "tmpfs", "t", "shared")
+    if kind == "tmpfs":
+        one.mount("/above/below", "tmpfs", "t", option)
+    else:
+        one.bind(shared, "/above/below", option)
+    mounts = mounts_of(container(one).created())
+    assert "shared" in mounts["/above"].propagation
+    assert mounts["/above/below"].propagation == ([word] if word else [])

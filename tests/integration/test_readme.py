@@ -1,0 +1,72 @@
+"""The commands that README.md shows as root do what it prints beside them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from tests.support import project
+from tests.support.peers import judge_by
+from tests.support.runtime import Runtime
+
+pytestmark = judge_by("ociruntime")
+
+README = (project.ROOT / "README.md").read_text(encoding="utf-8")
+SESSION = "\n".join(
+    block for block in re.findall(r"(?ms)^```console\n(.*?)^```", README) if block[0] == "#"
+)
+# What a host lacks, no page can foretell.
+DEPENDS_ON_THE_HOST = ("ociruntime check",)
+
+
+def steps() -> list[tuple[str, list[str]]]:
+    """(command, the lines it prints), in order."""
+    found: list[tuple[str, list[str]]] = []
+    for line in SESSION.splitlines():
+        if line.startswith("# "):
+            found.append((line[2:], []))
+        elif line:
+            found[-1][1].append(line)
+    return found
+
+
+def as_printed(lines: list[str], home: Path) -> list[str]:
+    """With the same for what differs each time: numbers, times, widths, the reader's place."""
+    text = "\n".join(lines).replace(str(home), "/root")
+    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", text)
+    text = re.sub(r'^time=\S+ level=error msg="(.*)"$', r"\1", text, flags=re.M)
+    text = text.replace('\\"', '"')
+    return [" ".join(re.sub(r"\d+", "N", line).split()) for line in text.splitlines()]
+
+
+def test_session(runtime: Runtime, work: Path) -> None:
+    """One shell, begun in the reader's home directory."""
+    script = "".join(f"{command}\nprintf '\\n@@\\n'\n" for command, _ in steps())
+    # A fresh directory is one beside the last.
+    script = re.sub(r"(?m)^mkdir ", f"cd {work} && mkdir ", script)
+    state = work / "run"
+    bin = work / "bin"
+    bin.mkdir()
+    (bin / "ociruntime").write_text(f'#!/bin/sh\nexec {runtime.path} --root {state} "$@"\n')
+    (bin / "ociruntime").chmod(0o755)
+    environment = {"PATH": f"{bin}:{os.environ['PATH']}", "HOME": str(work)}
+    try:
+        with (work / "out").open("w+") as out:
+            subprocess.run(
+                ["sh", "-c", script],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=environment,
+            )
+            out.seek(0)
+            answers = out.read().split("\n@@\n")[:-1]
+    finally:
+        for id in ("first", "second"):
+            subprocess.run([str(bin / "ociruntime"), "delete", "--force", id], check=True)
+    assert len(answers) == len(steps())
+    for (command, expected), answer in zip(steps(), answers, strict=True):
+        if command not in DEPENDS_ON_THE_HOST:
+            assert as_printed(answer.splitlines(), work) == as_printed(expected, work), command

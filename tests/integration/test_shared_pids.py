@@ -1,0 +1,55 @@
+"""Containers of a pod that share a pid namespace: each is ended whole, and nobody else with it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support import processes
+from tests.support.container import Container
+from tests.support.peers import judge_by
+from tests.support.plugin import MakeBundle, MakeContainer
+
+pytestmark = judge_by("ociruntime")
+
+
+def member(container: MakeContainer, bundle: MakeBundle, sandbox: Container) -> Container:
+    """Three processes, one of them in a session of its own."""
+    made = bundle().shell("setsid sleep 1000 & sleep 1000 & exec sleep 1000")
+    made.namespace("pid", f"/proc/{sandbox.pid}/ns/pid")
+    one = container(made).started()
+    assert processes.until(lambda: len(living(one)) == 3)
+    return one
+
+
+def living(one: Container) -> list[int]:
+    """Its processes by its cgroup, without those that have ended and wait to be reaped."""
+    return [pid for pid in members(one) if processes.alive(pid)]
+
+
+def members(one: Container) -> list[int]:
+    words = one.runtime("ps", "--format", "json", one.id).ok().out
+    return [int(word) for word in words.strip().strip("[]").split(",") if word.strip()]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("kill", "--all", "{}", "KILL"), ("kill", "{}", "KILL"), ("delete", "--force", "{}")],
+    ids=" ".join,
+)
+def test_one_ends_and_the_others_live(
+    container: MakeContainer, bundle: MakeBundle, words: tuple[str, ...]
+) -> None:
+    sandbox = container().started()
+    first = member(container, bundle, sandbox)
+    second = member(container, bundle, sandbox)
+    ended, left = living(first), living(second)
+    assert os.readlink(f"/proc/{ended[0]}/ns/pid") == os.readlink(f"/proc/{left[0]}/ns/pid")
+    sandbox.runtime(*[word.format(first.id) for word in words]).silent()
+    first.exists = words[0] != "delete"
+    assert processes.until(lambda: not any(processes.alive(pid) for pid in ended))
+    assert living(second) == left
+    assert sandbox.status == second.status == "running"
+    assert Path(f"/proc/{sandbox.pid}").exists()

@@ -1,0 +1,196 @@
+"""What bash, zsh and fish complete, asked of the shells themselves."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
+from tests.support import project
+
+NAMES = {command[0] for command in COMMANDS}
+TABLES = {"": GLOBAL_OPTIONS, **{command[0]: command[5] for command in COMMANDS}}
+Complete = Callable[..., set[str]]
+
+
+@pytest.fixture(scope="module")
+def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The three files, and a program that lists containers, others below another root."""
+    made = tmp_path_factory.mktemp("share")
+    command = [sys.executable, "tools/build_completions.py", str(made)]
+    subprocess.run(command, check=True, cwd=project.ROOT)
+    program = made / "bin" / "ociruntime"
+    program.parent.mkdir()
+    program.write_text(
+        '#!/bin/sh\ncase "$*" in\n"list -q") printf "web\\nweb-2\\ndb\\n" ;;\n'
+        '"--root /other place list -q") echo elsewhere ;;\nesac\n'
+    )
+    program.chmod(0o755)
+    (made / "here" / "bundle").mkdir(parents=True)
+    (made / "here" / "file").touch()
+    return made
+
+
+BASH = """\
+source "$1"; shift
+compopt() { :; }
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+_ociruntime
+[[ ${#COMPREPLY[@]} -eq 0 ]] || printf '%s\\n' "${COMPREPLY[@]}"
+"""
+FISH = "complete -C (string join ' ' -- $argv)"
+
+
+def typed(words: Sequence[str]) -> list[str]:
+    return [word.replace(" ", "\\ ") for word in words]
+
+
+def bash(share: Path, *words: str) -> set[str]:
+    file = share / "bash-completion/completions/ociruntime"
+    return answer(share, "bash", "--norc", "-c", BASH, "bash", str(file), *typed(words))
+
+
+def fish(share: Path, *words: str) -> set[str]:
+    file = share / "fish/vendor_completions.d/ociruntime.fish"
+    lines = answer(share, "fish", "--no-config", "-c", f"source {file}; {FISH}", *typed(words))
+    return {line.partition("\t")[0] for line in lines}
+
+
+PROMPT = "what? "
+
+
+class Zsh:
+    """An interactive zsh: types words, and reads what it lists."""
+
+    def __init__(self, share: Path) -> None:
+        child, self.terminal = pty.fork()
+        if child == 0:
+            os.chdir(share / "here")
+            environment = {"PATH": path(share), "TERM": "dumb", "HOME": str(share)}
+            os.execvpe("zsh", ["zsh", "-f", "-i"], environment)
+        self.child = child
+        for line in (
+            f"fpath=({share}/zsh/site-functions $fpath); autoload -Uz compinit; compinit -D -u",
+            "zstyle ':completion:*' verbose no; zstyle ':completion:*' insert-tab no",
+            f"stty -echo cols 200 rows 200; PS1='{PROMPT}'; LISTMAX=0",
+            "unsetopt prompt_sp prompt_cr; bindkey '^I' list-choices; bindkey '^U' kill-whole-line",
+        ):
+            self.type(f"{line}\n")
+        self.until_marked()
+
+    def type(self, text: str) -> None:
+        os.write(self.terminal, text.encode())
+
+    def until_marked(self) -> str:
+        """What is printed before the shell carries out a command typed now.
+
+        It then waits for the prompt: what is typed earlier, the terminal edits instead of zsh.
+        """
+        self.type("print mar''ked\n")
+        text = ""
+        while PROMPT not in text.partition("marked")[2]:
+            text += os.read(self.terminal, 65536).decode(errors="replace")
+        return text.partition("print mar")[0]
+
+    def __call__(self, _: Path, *words: str) -> set[str]:
+        line = " ".join(typed(words))
+        self.type(f"{line}\t\x15")
+        return set(self.until_marked().replace(line, " ").replace(PROMPT, " ").split())
+
+    def close(self) -> None:
+        os.close(self.terminal)
+        os.waitpid(self.child, 0)
+
+
+def path(share: Path) -> str:
+    return f"{share}/bin:{os.environ['PATH']}"
+
+
+def answer(share: Path, *command: str) -> set[str]:
+    environment = {"PATH": path(share), "HOME": str(share)}
+    here = share / "here"
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+    return set(done.stdout.splitlines())
+
+
+@pytest.fixture(scope="module", params=["bash", "fish", "zsh"])
+def complete(request: pytest.FixtureRequest, share: Path) -> Iterator[Complete]:
+    """Takes the words of a line, the last one unfinished; returns what it may become."""
+    if not shutil.which(request.param):
+        pytest.skip(f"{request.param} is not installed")
+    shell = Zsh(share) if request.param == "zsh" else {"bash": bash, "fish": fish}[request.param]
+    yield lambda *words: shell(share, "ociruntime", *words)
+    if isinstance(shell, Zsh):
+        shell.close()
+
+
+def test_commands(complete: Complete) -> None:
+    assert complete("") >= NAMES
+    assert "delete" in complete("de")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_option(complete: Complete, name: str) -> None:
+    shown = {f"--{option[0]}" for option in TABLES[name] if option[4]}
+    hidden = {f"--{option[0]}" for option in TABLES[name] if not option[4]}
+    offered = {word.rstrip("=") for word in complete(*([name] if name else []), "--")}
+    assert shown <= offered
+    assert not offered & hidden
+
+
+@pytest.mark.parametrize("name", ["start", "state", "kill", "delete", "exec"])
+def test_containers(complete: Complete, name: str) -> None:
+    assert complete(name, "w") >= {"web", "web-2"}
+    assert "db" not in complete(name, "w")
+
+
+def test_containers_below_another_root(complete: Complete) -> None:
+    assert "elsewhere" in complete("--root", "/other place", "state", "")
+    assert "elsewhere" not in complete("--log", "/x", "state", "")
+
+
+@pytest.mark.parametrize("name", ["create", "run"])
+def test_new_names_are_not_completed(complete: Complete, name: str) -> None:
+    assert "web" not in complete(name, "")
+
+
+def test_choices(complete: Complete) -> None:
+    assert complete("--log-format", "") >= {"text", "json"}
+    assert complete("list", "--format", "") >= {"table", "json"}
+
+
+def test_signals(complete: Complete) -> None:
+    assert complete("kill", "web", "") >= {"TERM", "KILL"}
+
+
+def test_directories(complete: Complete) -> None:
+    offered = complete("create", "--bundle", "")
+    assert {word.rstrip("/") for word in offered} >= {"bundle"}
+    assert "file" not in offered
+
+
+def test_words_of_another_program(complete: Complete) -> None:
+    assert "--tty" not in complete("exec", "web", "ls", "--")
+
+
+def test_value_behind_an_equals_sign(share: Path) -> None:
+    """Of which bash makes three words."""
+    assert bash(share, "ociruntime", "--log-format", "=", "j") == {"json"}
+    assert bash(share, "ociruntime", "--log-format", "=", "") >= {"json", "text"}
+    assert "db" in bash(share, "ociruntime", "--log-format", "=", "json", "state", "")
+
+
+def test_bash_file_is_clean(share: Path) -> None:
+    if not shutil.which("shellcheck"):
+        pytest.skip("shellcheck is not installed")
+    file = share / "bash-completion/completions/ociruntime"
+    done = subprocess.run(["shellcheck", "-s", "bash", str(file)], capture_output=True, text=True)
+    assert done.stdout == ""

@@ -1,0 +1,26 @@
+"""How long to look: ``--property-factor``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+Searching = Callable[[int], settings]
+
+
+@pytest.fixture
+def searching(pytestconfig: pytest.Config) -> Searching:
+    """Settings of a search: ``searching(100)`` looks at 100 configs, always the same ones.
+
+    With ``--property-factor N`` at N times as many, and at others each time.
+    """
+    factor = pytestconfig.getoption("--property-factor")
+    return lambda examples: settings(
+        max_examples=examples * factor,
+        derandomize=factor == 1,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )

@@ -1,0 +1,38 @@
+"""A CRIU that works on this kernel, or why there is none."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+import pytest
+
+from ociruntime.errors import CriuError
+from ociruntime.host.criu import find_criu, obstacle
+
+BUILT = os.environ.get("OCIRUNTIME_CRIU_DIR", "/var/tmp/ociruntime-criu") + "/criu"
+
+
+@functools.cache
+def find() -> tuple[str, str]:
+    """The program, or "" and the reason, which is what ``criu check`` says."""
+    reasons = []
+    for name in ("", BUILT):
+        try:
+            program = find_criu(name)
+        except CriuError as error:
+            reasons.append(str(error))
+            continue
+        reason = obstacle(program)
+        if not reason:
+            return program, ""
+        reasons.append(f"{program}: {reason}")
+    return "", "; ".join(reasons)
+
+
+def working_criu() -> str:
+    """The program; without one the test is skipped."""
+    program, reason = find()
+    if not program:
+        pytest.skip(f"{reason} (tests/criu/build unpacks one)")
+    return program

@@ -1,0 +1,56 @@
+"""Having system calls refused, as an old kernel or the filter of an outer container does."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+
+SECCOMP_MODE_FILTER = 2
+PR_SET_SECCOMP = 22
+PR_SET_NO_NEW_PRIVS = 38
+
+# The same numbers on every processor.
+CALLS = {
+    "open_tree": 428,
+    "move_mount": 429,
+    "fsopen": 430,
+    "fsconfig": 431,
+    "fsmount": 432,
+    "fspick": 433,
+    "close_range": 436,
+    "openat2": 437,
+    "mount_setattr": 442,
+}
+
+libc = ctypes.CDLL(None)
+
+
+def refuse(error: int, *calls: str) -> None:
+    """From now on this process and its children get ``error`` from these system calls."""
+    numbers = [CALLS[name] for name in calls]
+    code = [(0x20, 0, 0, 0)]  # load the number
+    for left, number in zip(range(len(numbers), 0, -1), numbers, strict=True):
+        code.append((0x15, left, 0, number))
+    _load([*code, (0x06, 0, 0, 0x7FFF0000), (0x06, 0, 0, 0x00050000 | error)])
+
+
+def kill_on_prctl(option: int, value: int) -> None:
+    """From now on this process and its children die of prctl(``option``, ``value``)."""
+    number = 157 if os.uname().machine == "x86_64" else 167
+    _load(
+        [
+            *((0x20, 0, 0, 0), (0x15, 0, 5, number)),
+            *((0x20, 0, 0, 16), (0x15, 0, 3, option)),
+            *((0x20, 0, 0, 24), (0x15, 0, 1, value)),
+            *((0x06, 0, 0, 0x80000000), (0x06, 0, 0, 0x7FFF0000)),
+        ]
+    )
+
+
+def _load(code: list[tuple[int, int, int, int]]) -> None:
+    text = b"".join(struct.pack("=HBBI", *one) for one in code)
+    buffer = ctypes.create_string_buffer(text, len(text))
+    program = struct.pack("@HxxxxxxP", len(code), ctypes.addressof(buffer))
+    assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+    assert libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0) == 0

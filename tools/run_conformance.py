@@ -1,0 +1,132 @@
+"""Run the conformance kit on every host that can be had, and write the pages in docs/.
+
+    tools/run_conformance.py [OPTION...]
+    tools/run_conformance.py diff [OPTION...]
+
+Hosts are this machine, where runc and crun are compared, and the box of tests/v2box, without
+and with systemd, for what this machine cannot show.  Options go to the kit on all of them.
+Reports are kept in build/conformance.  ``diff`` looks on this machine for configs that the three
+runtimes understand differently.
+
+On cgroup v1, controllers that are not mounted are added, in a mount namespace of this
+program's own: added_controllers.py.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT))
+
+from tests.v2box import machine  # noqa: E402
+from tools.added_controllers import added  # noqa: E402
+
+REPORTS = ROOT / "build" / "conformance"
+HTML = ROOT / "docs" / "conformance.html"
+COVERAGE = ROOT / "docs" / "spec-coverage.md"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# What is done in another way on cgroup v2, whether this machine can show it or not.
+ON_V2 = ("linux_cgroups_path::", "linux_resources_", "runtime_operations::")
+# The box has one processor and slow system calls.
+PATIENCE = ("--timeout", "150", "--command-timeout", "60", "--jobs", "2")
+SECONDS = 1500
+ALONE = "OCIRUNTIME_CONFORMANCE_ALONE"
+
+
+def runtimes() -> list[str]:
+    """Ours of the build environment first, then the peers that are installed."""
+    own = ROOT / ".venv" / "bin" / "ociruntime"
+    search = f"{PATH}:{os.environ.get('PATH', '')}"
+    found = [shutil.which(name, path=search) for name in (str(own), "runc", "crun")]
+    return [path for path in found if path]
+
+
+def on_this_machine(report: Path, options: list[str]) -> int:
+    """The kit on all runtimes; its exit status."""
+    command = ["unshare", "--mount"] if os.geteuid() == 0 else []
+    command += [sys.executable, __file__, "--on-this-machine", "--report", f"json={report}"]
+    command += ["--report", f"html={HTML}", *options]
+    return subprocess.run(command, check=False).returncode
+
+
+def differences(options: list[str]) -> int:
+    """The search for differences, in a mount namespace of its own; its exit status."""
+    if os.geteuid() == 0 and not os.environ.get(ALONE):
+        command = ["unshare", "--mount", sys.executable, __file__, "diff", *options]
+        return subprocess.run(command, env={**os.environ, ALONE: "1"}, check=False).returncode
+    command = [sys.executable, "-m", "conformance", "diff", "--runtimes", ",".join(runtimes())]
+    with added():
+        return subprocess.run([*command, *options], cwd=ROOT, check=False).returncode
+
+
+def in_box(box: machine.Machine, report: str, systemd: bool, options: list[str]) -> int:
+    """The kit on ociruntime, for what the first report lacks; its exit status."""
+    kit = [f"{box.place}/bin/python", "-m", "conformance", *PATIENCE]
+    kit += ["--runtime", f"{box.place}/bin/ociruntime"]
+    kit += ["--skipped-in", f"{machine.REPORTS}/v1.json"]
+    kit += [word for name in ON_V2 for word in ("--filter", name)]
+    kit += ["--report", f"json={machine.REPORTS}/{report}"]
+    if systemd:
+        kit.append("--option=--systemd-cgroup")
+    settings = ("env", "-C", machine.SOURCE, "PYTHONDONTWRITEBYTECODE=1", "HOME=/root")
+    boot = ("--systemd",) if systemd else ()
+    done = box.boot(*settings, *kit, *options, seconds=SECONDS, options=boot)
+    sys.stdout.write(done.out)
+    sys.stderr.write(done.err)
+    return done.status
+
+
+def boxes(options: list[str]) -> int:
+    """Both kinds of box; the worst exit status."""
+    try:
+        machine.built()
+    except machine.NoBox as reason:
+        say(f"cgroup v2 is left out: {reason}")
+        return 0
+    worst = 0
+    with tempfile.TemporaryDirectory(prefix="conformance-box-") as place:
+        box = machine.installed(Path(place))
+        shutil.copy(REPORTS / "v1.json", box.reports)
+        # The probe, while the compiler is quick.
+        code = "from conformance.program import probe_path; probe_path()"
+        box.chroot("env", "-C", machine.SOURCE, "HOME=/root", "python3", "-Bc", code).ok()
+        for report, systemd in (("v2.json", False), ("systemd.json", True)):
+            say(f"in the box: {report.partition('.')[0]}")
+            worst = max(worst, in_box(box, report, systemd, options))
+            if (box.reports / report).exists():
+                shutil.copy(box.reports / report, REPORTS)
+    return worst
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main(options: list[str]) -> int:
+    if options[:1] == ["diff"]:
+        return differences(options[1:])
+    if options[:1] == ["--on-this-machine"]:
+        words = [word for path in runtimes() for word in ("--runtime", path)]
+        command = [sys.executable, "-m", "conformance", *words, *options[1:]]
+        with added():
+            return subprocess.run(command, cwd=ROOT, check=False).returncode
+    shutil.rmtree(REPORTS, ignore_errors=True)
+    REPORTS.mkdir(parents=True)
+    status = on_this_machine(REPORTS / "v1.json", options)
+    if not (REPORTS / "v1.json").exists():
+        return status
+    status = max(status, boxes(options))
+    script = [sys.executable, str(ROOT / "tools" / "spec_coverage.py"), str(COVERAGE)]
+    subprocess.run([*script, *map(str, sorted(REPORTS.glob("*.json")))], check=True)
+    say("written: docs/conformance.html docs/spec-coverage.md")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
