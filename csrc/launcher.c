@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -104,16 +105,43 @@ static int open_own_group(void)
 	return -1;
 }
 
+/* What the mover is given: its cgroup.procs, and a pidfd of the command it moves for. */
+struct errand {
+	int group;
+	int command;
+};
+
+static void close_all_but(int one, int other)
+{
+	int low = one < other ? one : other, high = one < other ? other : one;
+
+	if (low > 0)
+		syscall(SYS_close_range, 0, low - 1, 0);
+	if (high > low + 1)
+		syscall(SYS_close_range, low + 1, high - 1, 0);
+	syscall(SYS_close_range, high + 1, ~0U, 0);
+}
+
 static int move_to_own_group(void *argument)
 {
-	int fd = *(const int *)argument;
+	const struct errand *errand = argument;
+	struct pollfd command = {.fd = errand->command, .events = POLLIN};
 
 	/* A caller that reads our output to its end must not wait for this process. */
-	if (fd > 0)
-		syscall(SYS_close_range, 0, fd - 1, 0);
-	syscall(SYS_close_range, fd + 1, ~0U, 0);
-	/* "0" is the writer itself, in every pid namespace. */
-	return write(fd, "0", 1) < 0;
+	close_all_but(errand->group, errand->command);
+	/*
+	 * The kernel forgets the wait again some milliseconds after a write: where the
+	 * interpreter takes longer to start than that, the wait is kept over by further
+	 * writes, until the command is over and for a tenth of a second at most.
+	 */
+	for (int i = 0; i < 25; i++) {
+		/* "0" is the writer itself, in every pid namespace. */
+		if (write(errand->group, "0", 1) < 0)
+			return 1;
+		if (poll(&command, 1, 4) != 0)
+			return 0;
+	}
+	return 0;
 }
 
 /*
@@ -131,18 +159,22 @@ static int part_from_mover(void *argument)
  */
 static void begin_grace_period(void)
 {
-	static int fd; /* not on the stack: the mover reads it while we go on */
+	static struct errand errand; /* not on the stack: the mover reads it while we go on */
 	pid_t parting;
 
-	fd = open_own_group();
-	if (fd < 0)
+	errand.group = open_own_group();
+	if (errand.group < 0)
 		return;
-	parting = clone(part_from_mover, parting_stack + STACK_SIZE,
-			CLONE_VM | CLONE_VFORK | SIGCHLD, &fd);
-	if (parting > 0)
-		while (waitpid(parting, NULL, 0) < 0 && errno == EINTR)
-			;
-	close(fd);
+	errand.command = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (errand.command >= 0) {
+		parting = clone(part_from_mover, parting_stack + STACK_SIZE,
+				CLONE_VM | CLONE_VFORK | SIGCHLD, &errand);
+		if (parting > 0)
+			while (waitpid(parting, NULL, 0) < 0 && errno == EINTR)
+				;
+		close(errand.command);
+	}
+	close(errand.group);
 }
 
 /* An option's value or an id that happens to be such a word costs one needless process. */

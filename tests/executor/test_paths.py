@@ -238,10 +238,16 @@ def racing_steps(canary: Canary, number: int) -> list[Operation]:
 
 def test_exchanged_path(root: Path, swapped: Path, canary: Canary) -> None:
     """CVE-2021-30465, CVE-2024-45310: each start races with the exchange and stays inside."""
-    facts = [
-        run(plan_of(*before(root), *racing_steps(canary, number))).fact for number in range(400)
-    ]
-    refused = {fact[1:3] for fact in facts if fact}
+    refused = set[object]()
+    through = 0
+    # How often a start gets through depends on how busy the machine is.
+    for number in range(4000):
+        fact = run(plan_of(*before(root), *racing_steps(canary, number))).fact
+        if fact:
+            refused.add(fact[1:3])
+        through += fact is None
+        if number >= 400 and through >= 40 and refused:
+            break
     assert refused <= {(call, errno.ELOOP) for call in ("open", "mkdir")}
-    assert facts.count(None) >= 40, "some must get through, or nothing was tried"
+    assert through >= 40, "some must get through, or nothing was tried"
     assert refused, "some must meet the exchange"

@@ -181,10 +181,11 @@ def test_a_signal_before_it_can_be_handed_on(
     one = container(bundle("sleep", "1000"))
     one.bundle.save()
     paths = (str(runtime.root), one.id, str(one.bundle.path))
-    command = [sys.executable, "-c", INTERRUPTED, *paths]
+    # -P: the installed package, also where the sources are
     done = subprocess.run(
-        command, cwd=project.ROOT, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
-    )
+        [sys.executable, "-P", "-c", INTERRUPTED, *paths],
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False,
+    )  # fmt: skip
     assert b"KeyboardInterrupt: now" in done.stderr
     assert not (runtime.root / one.id).exists()
     runtime("state", one.id).failed("does not exist")
