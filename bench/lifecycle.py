@@ -28,6 +28,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -230,26 +232,32 @@ def report(runtimes: list[Runtime], options: argparse.Namespace) -> None:
     print(f"\n{machine()}; {options.rounds} rounds, alternating")
 
 
-def main() -> None:
-    options = arguments()
+@contextmanager
+def stage(given: list[Path] | None) -> Iterator[tuple[Path, list[Runtime]]]:
+    """The bundle and the runtimes (those of the machine by default), until the end of the block."""
     if os.geteuid() != 0:
         sys.exit("needs root")
     enter_mount_namespace()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    paths = [path.absolute() for path in options.runtime or default_runtimes()]
+    paths = [path.absolute() for path in given or default_runtimes()]
     hugetlb = hugetlb_as_v1() if any(path.name == "crun" for path in paths) else None
     try:
         with tempfile.TemporaryDirectory(prefix="ociruntime-bench-", dir="/var/tmp") as place:
-            bundle = make_bundle(Path(place), paths[0])
             roots = [Path(place, f"root{number}") for number in range(len(paths))]
             runtimes = [open_runtime(path, root) for path, root in zip(paths, roots, strict=True)]
-            measure(runtimes, bundle, options.rounds, options.warmup)
-            report(runtimes, options)
+            yield make_bundle(Path(place), paths[0]), runtimes
     finally:
         if hugetlb is not None:
             subprocess.run(["umount", str(hugetlb)], check=True)
             if not any(hugetlb.iterdir()):
                 hugetlb.rmdir()
+
+
+def main() -> None:
+    options = arguments()
+    with stage(options.runtime) as (bundle, runtimes):
+        measure(runtimes, bundle, options.rounds, options.warmup)
+        report(runtimes, options)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ STRING_ANNOTATIONS = __future__.annotations.compiler_flag
 NEEDED = {
     "create": """
         cli.main cli.create spec.check spec.shape spec.validate_resources cgroups.resources
-        cgroups.devices cgroups.device_rules
+        cgroups.devices cgroups.device_rules host.seccomp_cache
     """,
     "exec": "cli.main cli.exec cgroups.group host.foreground",
 }

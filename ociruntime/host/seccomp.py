@@ -79,17 +79,21 @@ TSYNC = SECCOMP_FILTER_FLAGS["SECCOMP_FILTER_FLAG_TSYNC"]
 SPEC_ALLOW = SECCOMP_FILTER_FLAGS["SECCOMP_FILTER_FLAG_SPEC_ALLOW"]
 WAIT_KILLABLE = SECCOMP_FILTER_FLAGS["SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"]
 MAX_INSTRUCTIONS = 4096  # BPF_MAXINSNS
+# libseccomp's SCMP_FLTATR_CTL_OPTIMIZE.  Of a search tree the kernel needs a third of the time to
+# load, and each call of the program that it cannot decide beforehand finds its rule in a few steps.
+# libseccomp up to 2.5.3 forgets the default action of a tree without rules.
+BINARY_TREE = 2
+MANY_NAMES = 16
 INSTRUCTION_SIZE = 8  # struct sock_filter
 
 
 def compile_filter(
-    profile: Seccomp, unknown: Callable[[str], None] | None = None, optimize: int = 0
+    profile: Seccomp, unknown: Callable[[str], None] | None = None
 ) -> tuple[bytes, int]:
     """Compile ``linux.seccomp``: the ``struct sock_filter`` array and SECCOMP_FILTER_FLAG_* bits.
 
-    ``unknown`` is told, in quotes, of names that libseccomp does not know, which are passed over;
-    ``optimize`` is libseccomp's SCMP_FLTATR_CTL_OPTIMIZE.  Raises ConfigError for values that are
-    invalid, not supported by the kernel, or by libseccomp.
+    ``unknown`` is told, in quotes, of names that libseccomp does not know, which are passed over.
+    Raises ConfigError for values that are invalid, not supported by the kernel, or by libseccomp.
     """
     default = _action(
         profile["defaultAction"],
@@ -103,7 +107,7 @@ def compile_filter(
         action == SECCOMP_RET_USER_NOTIF for action, _, _, _ in rules
     )
     flags = filter_flags(profile.get("flags"), asks)
-    program, highest = _compile(default, tokens, rules, optimize, unknown)
+    program, highest = _compile(default, tokens, rules, unknown)
     # Only an errno is a "no" that a newer libc can answer by trying an older system call.  A
     # profile that kills means it; one that allows, logs or traces has nothing to be corrected.
     if default & ~0xFFFF == SECCOMP_RET_ERRNO and default & 0xFFFF != ENOSYS:
@@ -224,7 +228,6 @@ def _compile(
     default: int,
     listed: list[int],
     rules: list[Rule],
-    optimize: int,
     unknown: Callable[[str], None] | None,
 ) -> tuple[bytes, list[tuple[int, int]]]:
     """The filter without a stub, and (token, highest number named) of each architecture."""
@@ -251,7 +254,7 @@ def _compile(
     conditions = pack(f"{len(condition_words)}Q", *condition_words)
     request = ffi.new("struct filter_request *")
     request.default_action = default
-    request.optimize = optimize
+    request.optimize = BINARY_TREE if len(names) >= MANY_NAMES else 0
     request.architectures = ffi.from_buffer("uint32_t[]", architectures)
     request.architecture_count = len(tokens)
     request.rule_count = len(rules)
