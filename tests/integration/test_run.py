@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import processes, project
+from tests.support import processes
 from tests.support.container import Container
 from tests.support.peers import deviates
 from tests.support.plugin import MakeBundle, MakeContainer
