@@ -1,7 +1,7 @@
-"""Builds what is not Python: the executor, the two extension modules and the launcher.
+"""Builds what is not Python: the executor, the two extension modules and the launchers.
 
 pyproject.toml holds everything else.  ``python setup.py build_native --prefix DIR``
-builds all of it in place, with the launcher as ``DIR/bin/ociruntime``; add
+builds all of it in place, with the programs in ``DIR/bin``; add
 ``--sanitize`` for an executor that checks itself.  CC, CPPFLAGS, CFLAGS and LDFLAGS
 are honoured, after the project's own flags.
 """
@@ -29,8 +29,11 @@ LIBC_SOURCES = sorted(glob("csrc/libc/*.c"))
 EXECUTOR = "ociruntime/executor/_executor"
 # With it, `--debug` lists all that is wrong with a config.
 SCHEMA = "schemas/config.schema.json"
-LAUNCHER_SOURCES = ["csrc/launcher.c", *sorted(glob("csrc/entry/*.c"))]
-LAUNCHER = "ociruntime"
+# Program -> sources.
+LAUNCHERS = {
+    "ociruntime": ["csrc/launcher/ociruntime.c", *sorted(glob("csrc/entry/*.c"))],
+    "ocipod": ["csrc/launcher/ocipod.c"],
+}
 EXTENSIONS = ["csrc/shim_build.py:ffibuilder", "csrc/seccomp_build.py:ffibuilder"]
 INCLUDES = ["csrc/executor", "csrc"]
 # Programs and where below share/ each writes.
@@ -64,6 +67,12 @@ def compile_executor(target: str, flags: list[str]) -> None:
         compile_program([*EXECUTOR_SOURCES, *LIBC_SOURCES], target, flags, OWN_LIBC)
     else:
         compile_program(EXECUTOR_SOURCES, target, flags)
+
+
+def compile_launchers(directory: str, flags: list[str]) -> None:
+    """Compile the programs that start the interpreter."""
+    for name, sources in LAUNCHERS.items():
+        compile_program(["csrc/launcher/interpreter.c", *sources], f"{directory}/{name}", flags)
 
 
 def compile_program(
@@ -103,13 +112,13 @@ class BuildPackage(build_py):
 
 
 class BuildLauncher(build_scripts):
-    """Compile the launcher where setuptools would copy a script."""
+    """Compile the launchers where setuptools would copy scripts."""
 
     build_dir: str
 
     def run(self) -> None:
         """Build."""
-        compile_program(LAUNCHER_SOURCES, os.path.join(self.build_dir, LAUNCHER), RELEASE)
+        compile_launchers(self.build_dir, RELEASE)
 
 
 class InstallData(install_data):
@@ -175,8 +184,7 @@ class BuildNative(setuptools.Command):
             return
         compile_executor(EXECUTOR, RELEASE + STRICT)
         if self.prefix:
-            launcher = os.path.join(self.prefix, "bin", LAUNCHER)
-            compile_program(LAUNCHER_SOURCES, launcher, RELEASE + STRICT)
+            compile_launchers(f"{self.prefix}/bin", RELEASE + STRICT)
         extensions = self.get_finalized_command("build_ext")
         extensions.inplace = True
         extensions.force = True
@@ -184,7 +192,7 @@ class BuildNative(setuptools.Command):
 
 
 setuptools.setup(
-    scripts=LAUNCHER_SOURCES,
+    scripts=[sources[0] for sources in LAUNCHERS.values()],
     data_files=[("share", [])],  # whatever InstallData makes
     cffi_modules=EXTENSIONS,
     distclass=NativeDistribution,

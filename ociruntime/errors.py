@@ -11,6 +11,11 @@
      +- StepError              an operation of the plan failed inside
      +- HookError              a hook failed, timed out or could not be started
      +- CriuError              criu is missing, or could not dump or restore
+     +- PodError               the pod's state forbids the request, or a file of it is damaged
+     |   +- NoSuchPod          no pod, or more than one, is meant by a UUID
+     +- ImageError             an image is not there, damaged, or refused
+     |   +- RegistryError      a registry said no, or nothing
+     +- NetworkError           a pod's network could not be made
      +- InternalError          a bug in ociruntime itself
 
 A message is lower case without a final stop.  It says what was tried, on what,
@@ -102,6 +107,26 @@ class HookError(RuntimeFailure):
 
 class CriuError(RuntimeFailure):
     """CRIU is missing, too old, or could not do it; the message quotes its log."""
+
+
+class PodError(RuntimeFailure):
+    """The pod is not in a state that allows the request, or a file of it cannot be understood."""
+
+
+class NoSuchPod(PodError):
+    """A UUID, or the beginning of one, means no pod or several."""
+
+
+class ImageError(RuntimeFailure):
+    """An image is not there, is damaged, asks for something unsupported, or is not trusted."""
+
+
+class RegistryError(ImageError):
+    """A registry refused or did not answer: the message has the request and what came back."""
+
+
+class NetworkError(RuntimeFailure):
+    """A network could not be made or taken down; the message names it and the plugin."""
 
 
 class InternalError(RuntimeFailure):

@@ -31,7 +31,7 @@ def general_help() -> str:
     ]
     for group, names in GROUPS:
         lines += [f"{group}:", *(f"  {name:{width}}  {summaries[name]}" for name in names)]
-    return "\n".join([*lines, "", "options:", *_option_lines(GLOBAL_OPTIONS), "", _EXAMPLE])
+    return "\n".join([*lines, "", "options:", *option_lines(GLOBAL_OPTIONS), "", _EXAMPLE])
 
 
 def command_help(name: str) -> str:
@@ -47,7 +47,7 @@ def command_help(name: str) -> str:
         lines += ["", details]
     if synopsis and synopsis.startswith("ID"):
         lines += ["", ID_FORMAT]
-    shown = _option_lines(options)
+    shown = option_lines(options)
     if shown:
         lines += ["", "options:", *shown]
     lines += ["", "ociruntime --help shows the options that every command takes."]
@@ -62,7 +62,8 @@ def usage_words(command: Command) -> tuple[str, str]:
     return f"ociruntime {command[0]}", " ".join(parts)
 
 
-def _option_lines(options: tuple[Option, ...]) -> list[str]:
+def option_lines(options: tuple[Option, ...]) -> list[str]:
+    """Those that have a help text, a line or two each."""
     lines: list[str] = []
     for name, short, kind, value, text in options:
         if not text:

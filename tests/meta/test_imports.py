@@ -28,6 +28,12 @@ ALLOWED: dict[str, set[str]] = {
     "doctor": BASE | {"spec", "plan", "executor", "host", "cgroups", "runtime", "_shim"},
     "cli": BASE | {"spec", "runtime", "doctor"},
     "api": BASE | {"runtime", "host"},
+    "fault": set(),
+    "image": BASE | {"fault"},
+    "net": BASE | {"fault", "host", "_shim"},
+    "monitor": BASE | {"fault", "host", "_shim"},
+    "pod": BASE | {"fault", "image", "net", "monitor", "_shim"},
+    "ocipod": BASE | {"fault", "image", "net", "monitor", "pod", "cli", "archive"},
     "archive": set(),
     "__main__": {"archive", "cli"},
 }

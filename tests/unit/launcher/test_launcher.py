@@ -1,4 +1,4 @@
-"""csrc/launcher.c in trees made up for it: what it starts, with what, and what it refuses."""
+"""csrc/launcher in trees made up for it: what it starts, with what, and what it refuses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import pytest
 
 from tests.support import project
 
-SOURCES = [project.ROOT / "csrc" / "launcher.c", *project.ROOT.glob("csrc/entry/*.c")]
+SOURCES = [
+    *(project.ROOT / "csrc" / "launcher" / name for name in ("ociruntime.c", "interpreter.c")),
+    *project.ROOT.glob("csrc/entry/*.c"),
+]
 INCLUDES = ["-Icsrc", "-Icsrc/executor"]
 VERSION = f"3.{sys.version_info.minor}"
 INTERPRETER = Path(sys.executable).resolve()

@@ -1,0 +1,11 @@
+/* The program `ocipod`. */
+#include "launcher/interpreter.h"
+
+int main(int argc, char *argv[])
+{
+	const struct program program = {"ocipod", "ocipod/__main__.py", 254};
+
+	if (!may_run(&program))
+		return program.failure;
+	return become_interpreter(&program, argc, argv, -1);
+}
