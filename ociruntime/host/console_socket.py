@@ -6,6 +6,8 @@ connection is closed.  conmon and containerd's shim wait at the other end.
 
 from __future__ import annotations
 
+import posix
+
 from ociruntime.host.stream_socket import send_descriptor
 
 TYPE_CHECKING = False
@@ -16,5 +18,6 @@ NAME = b"/dev/pts/ptmx"
 
 
 def send(sock: _socket.socket, master: int) -> None:
-    """Send the terminal's master and close the connection; raises HostError."""
+    """Send the terminal's master and close both; raises HostError."""
     send_descriptor(sock, master, NAME, "send the terminal over the console socket")
+    posix.close(master)

@@ -246,7 +246,6 @@ class Creation:
         from ociruntime.host.console_socket import send
 
         send(self._console, master)
-        posix.close(master)
 
     def _commit(self) -> None:
         """Make it visible, and only then let it live on its own."""

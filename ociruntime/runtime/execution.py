@@ -175,7 +175,6 @@ class Execution:
         from ociruntime.host.console_socket import send
 
         send(self._console, master)
-        posix.close(master)
 
     def _abandon(self) -> None:
         """End what was started, a child that we have not heard of included."""
