@@ -1,0 +1,174 @@
+"""What an image is called on a command line: pure parsing, without a look at disk or network.
+
+    sha256:0123abcd...            in the store, by its id or 7 or more digits of it
+    0123abcdef01                  the same, if the store has it; else a registry's
+    docker://HOST/REPO[:TAG][@DIGEST], busybox, HOST:PORT/REPO, ...       in a registry
+    oci:DIR[:TAG]  oci-archive:FILE[:TAG]  docker-archive:FILE[:NAME]     an image's own formats
+    dir:DIR  tar:FILE  aci:FILE  a root tree, a tarball of one, an App Container Image
+    /DIR  ./FILE  ../FILE  FILE.aci  FILE.tar  FILE.tar.gz ...            whatever is found there
+
+A word that could be a path and a name is a name, in every working directory: paths begin with a
+slash or a dot, or end like an archive.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from dataclasses import dataclass
+
+from ociruntime.errors import ImageError
+
+DEFAULT_REGISTRY = "docker.io"
+DEFAULT_TAG = "latest"
+LOCAL_KINDS = ("oci", "oci-archive", "docker-archive", "dir", "tar", "aci", "path")
+
+FORMS = (
+    "a name such as busybox:1.36 or localhost:5000/team/web, docker://NAME, sha256:ID, "
+    "oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME], dir:DIR, tar:FILE, "
+    "aci:FILE or a path"
+)
+
+_ID = re.compile(r"(?:sha256:)?([0-9a-f]{7,64})")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_REPOSITORY = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*")
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_HOST = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9A-Fa-f:]+\])(?::([0-9]{{1,5}}))?")
+_ARCHIVE = re.compile(r".\.(?:aci|tar|tgz|tar\.(?:gz|bz2|xz|zst))$")
+_LONGEST_REPOSITORY = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One image as the user named it.
+
+    ``kind`` is ``id``, ``registry`` or one of LOCAL_KINDS.  ``registry``: ``host`` (docker.io for
+    Docker Hub), ``repository``, ``tag`` ("" beside a digest alone), ``digest`` ("" or
+    "sha256:HEX").  Local: ``path`` (absolute) and ``tag``, the name inside of it ("" if none was
+    given).  ``id``: ``digest`` is "sha256:" and 7 to 64 digits.  A registry's name that could as
+    well be an id has it in ``maybe_id``.
+    """
+
+    kind: str
+    text: str
+    host: str = ""
+    repository: str = ""
+    tag: str = ""
+    digest: str = ""
+    path: str = ""
+    maybe_id: str = ""
+
+    @property
+    def name(self) -> str:
+        """The one way to write it, under which the store keeps the image."""
+        if self.kind == "id":
+            return self.digest
+        if self.kind == "registry":
+            tag = f":{self.tag}" if self.tag else ""
+            return f"{self.host}/{self.repository}{tag}" + (f"@{self.digest}" * bool(self.digest))
+        return f"{self.kind}:{self.path}" + (f":{self.tag}" if self.tag else "")
+
+    @property
+    def base_name(self) -> str:
+        """The last part of the name, without tag and suffix: what an app is called after."""
+        if self.kind == "id":
+            return self.digest.removeprefix("sha256:")[:12]
+        if self.kind == "registry":
+            return self.repository.rpartition("/")[2]
+        name = os.path.basename(self.path)
+        match = _ARCHIVE.search(name)
+        return name[: match.start() + 1] if match else name
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it names files of this machine."""
+        return self.kind in LOCAL_KINDS
+
+
+def parse(text: str) -> Reference:
+    """What ``text`` means.  Only the working directory is looked up, for relative paths.
+
+    Raises ImageError.
+    """
+    if not text or not text.isprintable() or text != text.strip():
+        raise ImageError(f"{text!r} names no image", FORMS)
+    scheme, colon, rest = text.partition(":")
+    if colon and scheme in LOCAL_KINDS and scheme != "path":
+        return _local(scheme, text, rest)
+    if text.startswith(("/", "./", "../", "file:")) or text in (".", ".."):
+        path = text.removeprefix("file://").removeprefix("file:")
+        return Reference("path", text, path=_absolute(text, path))
+    if text.startswith("sha256:"):
+        match = _ID.fullmatch(text)
+        if not match:
+            raise ImageError(f'"{text}" is no image id', "sha256: and 7 to 64 hexadecimal digits")
+        return Reference("id", text, digest=f"sha256:{match[1]}")
+    if "://" in text and not text.startswith("docker://"):
+        raise ImageError(f'"{text}": images are not fetched from such addresses', FORMS)
+    if ":" not in text and _ARCHIVE.search(text):
+        return Reference("path", text, path=_absolute(text, text))
+    return _registry(text)
+
+
+def _local(kind: str, text: str, rest: str) -> Reference:
+    if kind in ("dir", "tar", "aci"):
+        return Reference(kind, text, path=_absolute(text, rest))
+    # The first colon ends the path: what follows may hold colons of its own.
+    path, _, tag = rest.partition(":")
+    return Reference(kind, text, path=_absolute(text, path), tag=tag)
+
+
+def _absolute(text: str, path: str) -> str:
+    if not path:
+        raise ImageError(f'"{text}" names no file', FORMS)
+    return os.path.abspath(path)
+
+
+def _registry(text: str) -> Reference:
+    explicit = text.startswith("docker://")
+    rest, at, digest = text.removeprefix("docker://").partition("@")
+    if at and not _DIGEST.fullmatch(digest):
+        raise ImageError(f'"{text}": "{digest}" is no digest', "sha256: and 64 hexadecimal digits")
+    # A colon behind the last slash is the tag's; one before it belongs to the port.
+    name, tag = rest, ""
+    if ":" in rest.rpartition("/")[2]:
+        name, _, tag = rest.rpartition(":")
+        if not _TAG.fullmatch(tag):
+            wanted = "letters, digits, _ . and -, 128 at most, not beginning with . or -"
+            raise ImageError(f'"{text}": "{tag}" is no tag', wanted)
+    host, repository = split_name(text, name)
+    return Reference(
+        "registry",
+        text,
+        host=host,
+        repository=repository,
+        tag=tag or ("" if digest else DEFAULT_TAG),
+        digest=digest,
+        maybe_id=f"sha256:{text}" if not explicit and _ID.fullmatch(text) else "",
+    )
+
+
+def split_name(text: str, name: str) -> tuple[str, str]:
+    """(host, repository) of a name without tag and digest; ``text`` is quoted in errors.
+
+    Raises ImageError.
+    """
+    first, slash, rest = name.partition("/")
+    if slash and ("." in first or ":" in first or first == "localhost"):
+        host, repository = first, rest
+        match = _HOST.fullmatch(host)
+        if not match or not 0 < int(match[1] or 1) < 65536:
+            raise ImageError(f'"{text}": "{host}" is no registry', "HOST or HOST:PORT")
+        host = host.lower()
+        if host == "index.docker.io":
+            host = DEFAULT_REGISTRY
+    else:
+        host, repository = DEFAULT_REGISTRY, name
+    if host == DEFAULT_REGISTRY and "/" not in repository:
+        repository = f"library/{repository}"
+    if not _REPOSITORY.fullmatch(repository) or len(repository) > _LONGEST_REPOSITORY:
+        hint = "repositories are written in lower case" if repository != repository.lower() else ""
+        raise ImageError(f'"{text}" is no name of an image', hint or FORMS)
+    return host, repository
