@@ -69,6 +69,7 @@ MakeCheckpoint = Callable[[Container], Checkpoint]
 @pytest.fixture
 def checkpoint(work: Path, nothing_left: None) -> MakeCheckpoint:
     """A checkpoint of a container."""
+    working_criu()
     return lambda one: Checkpoint(one, work)
 
 
