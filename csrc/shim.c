@@ -185,3 +185,20 @@ int oci_unshare_fs(void)
 {
 	return unshare(CLONE_FS) < 0 ? -errno : 0;
 }
+
+int oci_rename_noreplace(int old_dir, const char *old_name, int new_dir, const char *new_name)
+{
+	long result = syscall(SYS_renameat2, old_dir, old_name, new_dir, new_name, RENAME_NOREPLACE);
+
+	return result < 0 ? -errno : 0;
+}
+
+int oci_syncfs(int fd)
+{
+	return syncfs(fd) < 0 ? -errno : 0;
+}
+
+int oci_detach_mount(const char *path)
+{
+	return umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
+}

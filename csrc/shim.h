@@ -40,4 +40,11 @@ int oci_remount_inside(int theirs, int ours, const char *path, unsigned long fla
 /* unshare(2) of what CLONE_FS shares, for the calling thread: 0, or -errno. */
 int oci_unshare_fs(void);
 
+/* renameat2(2) that fails with EEXIST instead of replacing something: 0, or -errno. */
+int oci_rename_noreplace(int old_dir, const char *old_name, int new_dir, const char *new_name);
+
+/* syncfs(2), and umount2(2) of what is mounted at `path`, even if it is in use: 0, or -errno. */
+int oci_syncfs(int fd);
+int oci_detach_mount(const char *path);
+
 #endif

@@ -35,6 +35,9 @@ ffibuilder.cdef(
     int oci_bind_privately(const char *path);
     int oci_remount_inside(int theirs, int ours, const char *path, unsigned long flags);
     int oci_unshare_fs(void);
+    int oci_rename_noreplace(int old_dir, const char *old_name, int new_dir, const char *new_name);
+    int oci_syncfs(int fd);
+    int oci_detach_mount(const char *path);
     """
 )
 

@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "image": BASE | {"fault"},
     "net": BASE | {"fault", "host", "_shim"},
     "monitor": BASE | {"fault", "host", "_shim"},
-    "pod": BASE | {"fault", "image", "net", "monitor", "_shim"},
+    "pod": BASE | {"fault", "host", "image", "net", "monitor", "_shim"},
     "ocipod": BASE | {"fault", "image", "net", "monitor", "pod", "cli", "archive"},
     "archive": set(),
     "__main__": {"archive", "cli"},

@@ -1,0 +1,279 @@
+"""``ocipod`` with a data directory of its own, and the end of all that a test left in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from tests.support import cgroupfs, leaks, processes
+from tests.support.runtime import Result, execute
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+PROGRAM = REPOSITORY / ".venv" / "bin" / "ocipod"
+RUNTIME = REPOSITORY / ".venv" / "bin" / "ociruntime"
+PHASES = ("embryo", "prepare", "prepared", "run", "exited-garbage", "garbage")
+FAULT = "OCIPOD_FAULT"
+STATE_ROOT = Path("/run/ocipod")
+
+
+class PodResult(Result):
+    """How a command of ``ocipod`` ended."""
+
+    def failed(self, *words: str) -> PodResult:
+        """Assert exit status 254, nothing on stdout, and each word in the error."""
+        assert self.status == 254, self
+        assert self.out == "", self
+        for word in words:
+            assert word in self.err, f"{word!r} is not in the error of {self}"
+        return self
+
+    def ok(self) -> PodResult:
+        super().ok()
+        return self
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401 - a JSON document
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+
+class Ocipod:
+    """``ocipod --dir DIRECTORY --runtime RUNTIME --insecure-options=image ...``."""
+
+    def __init__(self, directory: Path, runtime: Path | None = None, *options: str) -> None:
+        self.directory = directory
+        self.runtime = runtime or RUNTIME
+        self.options = options
+        self.seen: set[str] = set()  # UUIDs that were ever in the directory while we looked
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def command(self, *args: str) -> list[str]:
+        return [
+            str(PROGRAM),
+            f"--dir={self.directory}",
+            f"--runtime={self.runtime}",
+            "--insecure-options=image",
+            *self.options,
+            *args,
+        ]
+
+    def __call__(
+        self,
+        *args: str,
+        fault: str = "",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | str | None = None,
+        stdin: int | IO[bytes] = subprocess.DEVNULL,
+        pass_fds: Sequence[int] = (),
+        timeout: float = 60,
+    ) -> PodResult:
+        """Runs a command to its end; ``fault`` is what OCIPOD_FAULT says."""
+        self.look()
+        try:
+            done = execute(
+                self.command(*args),
+                cwd=cwd,
+                env=self.environment(fault, env),
+                stdin=stdin,
+                pass_fds=pass_fds,
+                timeout=timeout,
+            )
+        finally:
+            self.look()
+        return PodResult(done.command, done.status, done.out, done.err)
+
+    def popen(
+        self,
+        *args: str,
+        fault: str = "",
+        env: Mapping[str, str] | None = None,
+        stdin: int | IO[bytes] = subprocess.DEVNULL,
+        stdout: int | IO[bytes] = subprocess.DEVNULL,
+        stderr: int | IO[bytes] = subprocess.DEVNULL,
+        pass_fds: Sequence[int] = (),
+        start_new_session: bool = False,
+    ) -> subprocess.Popen[bytes]:
+        """Starts a command and does not wait; it is ended with the test."""
+        self.look()
+        process = subprocess.Popen(
+            self.command(*args),
+            env=self.environment(fault, env),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=pass_fds,
+            start_new_session=start_new_session,
+        )
+        self.started.append(process)
+        return process
+
+    def together(self, *commands: Sequence[str], timeout: float = 60) -> list[PodResult]:
+        """Runs commands side by side; their results in the same order."""
+        running = [
+            self.popen(*args, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for args in commands
+        ]
+        results = []
+        for process, args in zip(running, commands, strict=True):
+            out, err = process.communicate(timeout=timeout)
+            self.started.remove(process)
+            status = process.returncode
+            results.append(PodResult(self.command(*args), status, out.decode(), err.decode()))
+        self.look()
+        return results
+
+    @staticmethod
+    def environment(fault: str, env: Mapping[str, str] | None) -> dict[str, str]:
+        whole = {name: value for name, value in os.environ.items() if name != FAULT}
+        whole.update(env or {})
+        if fault:
+            whole[FAULT] = fault
+        return whole
+
+    # --- what is in the directory ---
+
+    def pods(self, phase: str = "") -> list[str]:
+        """UUIDs in that phase, or in any, sorted."""
+        found: set[str] = set()
+        for name in (phase,) if phase else PHASES:
+            place = self.directory / "pods" / name
+            if place.is_dir():
+                found.update(os.listdir(place))
+        return sorted(found)
+
+    def phase(self, uuid: str) -> str:
+        """Where the pod is; empty if it is nowhere.  In the order in which pods move."""
+        for name in PHASES:
+            if (self.directory / "pods" / name / uuid).exists():
+                return name
+        return ""
+
+    def path(self, uuid: str) -> Path:
+        """The pod's directory, which must be there."""
+        phase = self.phase(uuid)
+        assert phase, f"no pod {uuid}"
+        return self.directory / "pods" / phase / uuid
+
+    def status(self, uuid: str) -> dict[str, str]:
+        """The lines of ``status``."""
+        lines = self("status", uuid).ok().out.splitlines()
+        return {name: value for name, _, value in (line.partition("=") for line in lines)}
+
+    def state(self, uuid: str) -> str:
+        return self.status(uuid)["state"]
+
+    def wait_for(self, uuid: str, *states: str, seconds: float = 20) -> str:
+        """Polls until the pod is in one of the states; fails with what it was last."""
+        last = ""
+
+        def there() -> bool:
+            nonlocal last
+            last = self.state(uuid) if self.phase(uuid) else "gone"
+            return last in states
+
+        assert processes.until(there, seconds), f"pod {uuid} is {last}, not {' or '.join(states)}"
+        return last
+
+    def wait_for_phase(self, phase: str, count: int = 1, seconds: float = 20) -> list[str]:
+        """Polls until so many pods are in the phase; their UUIDs."""
+        assert processes.until(lambda: len(self.pods(phase)) >= count, seconds), self.pods()
+        return self.pods(phase)
+
+    def monitor(self, uuid: str) -> dict[str, Any]:
+        """The pod's monitor.json, empty without one."""
+        try:
+            value: dict[str, Any] = json.loads((self.path(uuid) / "monitor.json").read_text())
+        except (OSError, ValueError, AssertionError):
+            return {}
+        return value
+
+    def look(self) -> None:
+        """Notes which pods there are."""
+        self.seen.update(name for name in self.pods() if len(name) == 36)
+
+    # --- the end ---
+
+    def finish(self) -> None:
+        """Ends what still runs and removes every pod; asserts nothing."""
+        self.look()
+        for process in self.started:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+                process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+        for uuid in self.pods("run"):
+            self._end_monitor(uuid)
+        self("gc", "--grace-period=0s", "--expire-prepared=0s")
+        self("gc", "--grace-period=0s", "--expire-prepared=0s")
+        self.look()
+
+    def _end_monitor(self, uuid: str) -> None:
+        """By the pids that it has noted, each of which must still be the same process."""
+        noted = self.monitor(uuid)
+        pids: set[int] = set()
+        for pid, started in (("pid", "start_time"), ("init_pid", "init_start_time")):
+            number = int(noted.get(pid) or 0)
+            if number > 1 and _start_time(number) == noted.get(started):
+                pids.add(number)
+        if pids:
+            processes.end(pids)
+        self._wait_for_lock(uuid)
+
+    def _wait_for_lock(self, uuid: str) -> None:
+        import fcntl
+
+        try:
+            fd = os.open(self.path(uuid), os.O_RDONLY | os.O_DIRECTORY)
+        except (OSError, AssertionError):
+            return
+        deadline = time.monotonic() + 10
+        try:
+            while time.monotonic() < deadline:
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    time.sleep(0.02)
+                else:
+                    return
+        finally:
+            os.close(fd)
+
+    def left(self, mounts_before: Mapping[str, str], processes_before: frozenset[int]) -> list[str]:
+        """One line for everything of this directory's pods that is still there."""
+        mounts = leaks.mount_table()
+        found = [f"mount {m}" for key, m in mounts.items() if key not in mounts_before]
+        found += [f"cgroup {place}" for uuid in self.seen for place in self._cgroups(uuid)]
+        found += [f"state {STATE_ROOT / u}" for u in self.seen if (STATE_ROOT / u).exists()]
+        found += [f"pod {self.path(uuid)}" for uuid in self.pods()]
+        left = processes.descendants() - processes_before
+        return sorted(found + [f"process {processes.describe(pid)}" for pid in left])
+
+    @staticmethod
+    def _cgroups(uuid: str) -> list[Path]:
+        places = {top / f"ocipod-{uuid}" for top in cgroupfs.hierarchies().values()}
+        return sorted(place for place in places if place.exists())
+
+
+def _start_time(pid: int) -> int:
+    """Field 22 of /proc/PID/stat, 0 if the process is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    return int(stat.rpartition(")")[2].split()[19])
+
+
+def after(ocipod: Ocipod, check: Callable[[], list[str]]) -> list[str]:
+    """What is left once everything has had a moment to go."""
+    processes.until(lambda: not check(), 3)
+    processes.reap_orphans()
+    ocipod.look()
+    return check()
