@@ -1,0 +1,289 @@
+"""The store of images: what it finds, what it refuses, and what a crash leaves."""
+
+from __future__ import annotations
+
+import io
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+from ociruntime.errors import ImageError
+from ociruntime.image import database
+from ociruntime.image.image import Descriptor, Image
+from ociruntime.image.incoming import Incoming
+from ociruntime.image.store import Store
+from tests.support import images
+from tests.support.images import BuiltImage
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path / "data"))
+
+
+def put(store: Store, image: BuiltImage, name: str = "") -> Image:
+    def open_blob(blob: Descriptor) -> io.BytesIO:
+        return io.BytesIO(image.blobs[blob.digest])
+
+    return store.import_image(image.manifest, open_blob, name)
+
+
+def small(text: str, *more: bytes) -> BuiltImage:
+    return BuiltImage([images.pack({"file": text}), *more])
+
+
+def files(store: Store) -> set[str]:
+    return {f"sha256:{path.name}" for path in Path(store.blobs.path, "sha256").iterdir()}
+
+
+def test_import_and_find(store: Store) -> None:
+    built = small("one")
+    image = put(store, built, "one:latest")
+    assert image.id == built.id
+    assert image.name == "one:latest"
+    assert image.config == built.config_document
+    assert image.manifest == built.manifest_document
+    assert image.chain_id == images.digest(built.layers[0])
+    assert image.size == sum(map(len, built.blobs.values()))
+    assert image.platform == f"linux/{images.MACHINE}"
+    assert image.layers[0].compression == "gzip"
+    assert image.app["Cmd"] == ["sh"]
+    for reference in ("one:latest", image.id, image.id[:14], image.id[7:14]):
+        assert store.find(reference).id == image.id
+    assert os.listdir(store.tmp) == []
+
+
+@pytest.mark.parametrize("reference", ["nothing", "sha256:123456", "", "'; --", "0" * 64])
+def test_what_is_not_there(store: Store, reference: str) -> None:
+    put(store, small("one"), "one")
+    with pytest.raises(ImageError, match="is not in the store"):
+        store.find(reference)
+
+
+def test_beginning_of_several_ids(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ociruntime.image.store._ID", database_id_of_one_digit())
+    ids = [put(store, small(str(number))).id for number in range(17)]
+    first = [id[7] for id in ids]
+    digit = next(one for one in first if first.count(one) > 1)
+    with pytest.raises(ImageError, match="means several images"):
+        store.find(digit)
+
+
+def database_id_of_one_digit() -> object:
+    import re
+
+    return re.compile("(?:sha256:)?([0-9a-f]{1,64})")
+
+
+def test_a_name_moves_to_the_newer_image(store: Store) -> None:
+    old, new = put(store, small("old"), "box"), put(store, small("new"), "box")
+    assert store.find("box").id == new.id
+    assert store.find(old.id).names == ()
+    store.set_name(new.id, "other")
+    assert store.find(new.id).names == ("box", "other")
+    assert store.find("other").name == "other"
+
+
+@pytest.mark.parametrize("name", ["a b", "-x", "sha256:" + "0" * 64, "a\nb", "x" * 600])
+def test_bad_names(store: Store, name: str) -> None:
+    with pytest.raises(ImageError, match="no name for an image"):
+        put(store, small("one"), name)
+    assert store.records() == []
+    assert store.sweep()[0] > 0
+    assert files(store) == set()
+
+
+def test_finding_counts_as_use(store: Store) -> None:
+    image = put(store, small("one"), "one")
+    store.database.execute("UPDATE images SET used = 5")
+    assert store.find("one", use=False).used == 5
+    assert store.find("one", use=False).used == 5
+    store.find("one")
+    assert store.find("one").used == pytest.approx(time.time(), abs=60)
+    assert store.find("one").imported == image.imported
+
+
+def test_importing_again_changes_nothing_but_use(store: Store) -> None:
+    built = small("one")
+    first = put(store, built, "a")
+    again = put(store, built, "b")
+    assert again.imported == first.imported
+    assert again.names == ("a", "b")
+    assert len(store.images()) == 1
+
+
+def test_remove_keeps_what_others_need(store: Store) -> None:
+    shared = images.pack({"shared": "x"})
+    first = BuiltImage([shared, images.pack({"a": "a"})])
+    second = BuiltImage([shared, images.pack({"b": "b"})])
+    put(store, first, "first")
+    put(store, second, "second")
+    freed = store.remove([first.id])
+    assert freed == sum(len(first.blobs[key]) for key in first.blobs.keys() - second.blobs.keys())
+    assert files(store) == set(second.blobs)
+    assert [image.id for image in store.images()] == [second.id]
+    store.remove([second.id])
+    assert files(store) == set()
+    assert store.sweep() == (0, 0)
+
+
+def test_an_import_outlives_the_removal_of_what_it_found(store: Store) -> None:
+    built = small("one")
+    put(store, built, "one")
+    with Incoming(store) as incoming:
+        assert all(incoming.has(digest) for digest in built.blobs)
+        store.remove([built.id])
+        assert files(store) == set()
+        incoming.commit(built.id, "again")
+    assert store.find("again").id == built.id
+    assert files(store) == set(built.blobs)
+
+
+def test_sweep_leaves_imports_under_way(store: Store) -> None:
+    built = small("one")
+    with Incoming(store) as incoming:
+        for digest, blob in built.blobs.items():
+            incoming.add_bytes(blob, digest)
+        assert store.sweep() == (0, 0)
+        incoming.commit(built.id)
+    assert store.find(built.id).id == built.id
+
+
+@pytest.mark.parametrize("at", ["add", "take", "rows"])
+def test_what_a_killed_import_leaves_is_swept(store: Store, at: str) -> None:
+    built = small("one")
+    child = os.fork()
+    if not child:
+        try:
+            killed_import(Store(str(Path(store.path).parent)), built, at)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 9
+    assert store.records() == []
+    assert store.sweep()[0] > 0
+    assert files(store) == set()
+    assert os.listdir(store.tmp) == []
+    assert put(store, built).id == built.id
+
+
+def killed_import(store: Store, built: BuiltImage, at: str) -> None:
+    with Incoming(store) as incoming:
+        for digest, blob in built.blobs.items():
+            incoming.add_bytes(blob, digest)
+        if at == "add":
+            os.kill(os.getpid(), 9)
+        if at == "take":
+            store.blobs.sync = lambda: os.kill(os.getpid(), 9)  # type: ignore[method-assign]
+        store.database.set_trace_callback(
+            lambda text: os.kill(os.getpid(), 9) if text.startswith("COMMIT") else None
+        )
+        incoming.commit(built.id, "x")
+
+
+def test_damage_on_the_way_is_refused(store: Store) -> None:
+    built = small("one")
+    layer = built.manifest_document["layers"][0]
+    content = built.blobs[layer["digest"]]
+    wrong = bytes([content[0] ^ 1]) + content[1:]
+    with Incoming(store) as incoming:
+        for data, message in (
+            (wrong, "digest mismatch"),
+            (content[:-1], f"ends after {len(content) - 1} of {len(content)} bytes"),
+            (content + b"x", f"longer than the {len(content)} bytes"),
+        ):
+            with pytest.raises(ImageError, match=message):
+                incoming.add_blob(io.BytesIO(data), layer["digest"], layer["size"])
+        assert os.listdir(incoming.path) == []
+        incoming.add_bytes(built.manifest)
+        incoming.add_bytes(built.config)
+        with pytest.raises(ImageError, match="layer 1 is missing"):
+            incoming.commit(built.id)
+    assert store.records() == []
+    assert files(store) == set()
+
+
+def test_progress_and_blobs_of_unknown_digest(store: Store) -> None:
+    seen: list[tuple[str, int, int]] = []
+    with Incoming(store) as incoming:
+        digest = incoming.add_blob(
+            io.BytesIO(b"x" * 3_000_000), progress=lambda *fact: seen.append(fact), kind="reading"
+        )
+        assert digest == images.digest(b"x" * 3_000_000)
+        assert incoming.has(digest)
+    assert seen[-1] == ("reading", 3_000_000, 0)
+    assert len(seen) == 3
+
+
+def test_a_damaged_image_can_still_be_removed(store: Store) -> None:
+    built = small("one")
+    image = put(store, built, "one")
+    put(store, small("two"), "two")
+    Path(store.blobs.path_of(image.config_digest)).write_text("{}")
+    Path(store.blobs.path_of(image.layers[0].digest)).unlink()
+    assert [one.name for one in store.images()] == ["two"]
+    with pytest.raises(ImageError, match="digest mismatch"):
+        store.find("one")
+    assert len(store.records()) == 2
+    store.remove([store.record("one").id])
+    assert [one.name for one in store.records()] == ["two"]
+
+
+def test_the_index_of_an_image_stays_with_it(store: Store) -> None:
+    built, index = small("one"), b'{"manifests": []}'
+    with Incoming(store) as incoming:
+        for digest, blob in built.blobs.items():
+            incoming.add_bytes(blob, digest)
+        incoming.add_bytes(index)
+        assert incoming.commit(built.id, "x", images.digest(index)).index == images.digest(index)
+    assert store.sweep() == (0, 0)
+    assert store.blobs.read(store.find("x").index) == index
+    assert put(store, built).index == images.digest(index)
+
+
+def test_two_stores_write_at_once(store: Store) -> None:
+    built = [small(str(number)) for number in range(4)]
+    children = []
+    for image in built:
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                own = Store(str(Path(store.path).parent))
+                for _ in range(5):
+                    put(own, image, "box")
+                    own.sweep()
+                status = 0
+            finally:
+                os._exit(status)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
+    assert {image.id for image in store.images()} == {image.id for image in built}
+    assert store.sweep() == (0, 0)
+
+
+def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "index.db")
+    first = database.open_database(path)
+    first.execute("INSERT INTO images VALUES ('a', 1, 2, '')")
+    first.close()
+    second = ("ALTER TABLE images ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0",)
+    with monkeypatch.context() as context:
+        context.setattr(database, "MIGRATIONS", database.MIGRATIONS + second)
+        migrated = database.open_database(path)
+        assert migrated.execute("SELECT id, pinned FROM images").fetchall() == [("a", 0)]
+        migrated.close()
+    backup = sqlite3.connect(f"{path}.version-1")
+    assert backup.execute("SELECT * FROM images").fetchall() == [("a", 1.0, 2.0, "")]
+    backup.close()
+    with pytest.raises(ImageError, match="has version 2, and 1 is the newest known"):
+        database.open_database(path)
+
+
+def test_a_damaged_index_is_told(tmp_path: Path) -> None:
+    (tmp_path / "cas").mkdir()
+    (tmp_path / "cas/index.db").write_bytes(b"no database " * 100)
+    with pytest.raises(ImageError, match="not a database"):
+        Store(str(tmp_path))
