@@ -25,6 +25,17 @@
 #ifndef AT_EMPTY_PATH
 #define AT_EMPTY_PATH 0x1000
 #endif
+/* Of <linux/mount.h>, which does not go together with every <sys/mount.h>. */
+#ifndef MOUNT_ATTR_IDMAP
+#define MOUNT_ATTR_IDMAP 0x00100000
+#endif
+#ifndef OPEN_TREE_CLONE
+#define OPEN_TREE_CLONE 1
+#define OPEN_TREE_CLOEXEC O_CLOEXEC
+#endif
+#ifndef MOVE_MOUNT_F_EMPTY_PATH
+#define MOVE_MOUNT_F_EMPTY_PATH 4
+#endif
 
 /*
  * Inline, because the child returns on the parent's stack: through a function it would
@@ -158,6 +169,42 @@ int oci_prctl(int option, unsigned long argument)
 int oci_setns(int fd, int kind)
 {
 	return setns(fd, kind) < 0 ? -errno : 0;
+}
+
+int oci_unshare(int kinds)
+{
+	return unshare(kinds) < 0 ? -errno : 0;
+}
+
+int oci_mount(const char *source, const char *target, const char *type, unsigned long flags,
+	      const char *data)
+{
+	return mount(source, target, type, flags, data) < 0 ? -errno : 0;
+}
+
+int oci_clone_mount(const char *path, int user_namespace)
+{
+	struct {
+		uint64_t set, clear, propagation, user_namespace;
+	} attributes = { .set = MOUNT_ATTR_IDMAP, .user_namespace = (uint64_t)user_namespace };
+	int fd = (int)syscall(SYS_open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0) {
+		int error = errno;
+
+		close(fd);
+		return -error;
+	}
+	return fd;
+}
+
+int oci_move_mount(int fd, const char *target)
+{
+	long result = syscall(SYS_move_mount, fd, "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH);
+
+	return result < 0 ? -errno : 0;
 }
 
 int oci_bind_privately(const char *path)

@@ -29,6 +29,20 @@ int oci_prctl(int option, unsigned long argument);
 /* setns(2): 0, or -errno. */
 int oci_setns(int fd, int kind);
 
+/* unshare(2) for the calling thread, and mount(2): 0, or -errno. */
+int oci_unshare(int kinds);
+int oci_mount(const char *source, const char *target, const char *type, unsigned long flags,
+	      const char *data);
+
+/*
+ * The mount at `path` once more, nowhere attached, with owners mapped as in `user_namespace`:
+ * a descriptor, or -errno.
+ */
+int oci_clone_mount(const char *path, int user_namespace);
+
+/* Attach such a mount: 0, or -errno. */
+int oci_move_mount(int fd, const char *target);
+
 /* A mount namespace of our own, in which `path` is a mount on itself: 0, or -errno. */
 int oci_bind_privately(const char *path);
 

@@ -32,6 +32,11 @@ ffibuilder.cdef(
     long oci_bpf(int command, void *attributes, unsigned int size);
     int oci_prctl(int option, unsigned long argument);
     int oci_setns(int fd, int kind);
+    int oci_unshare(int kinds);
+    int oci_mount(const char *source, const char *target, const char *type, unsigned long flags,
+                  const char *data);
+    int oci_clone_mount(const char *path, int user_namespace);
+    int oci_move_mount(int fd, const char *target);
     int oci_bind_privately(const char *path);
     int oci_remount_inside(int theirs, int ours, const char *path, unsigned long flags);
     int oci_unshare_fs(void);

@@ -1,0 +1,91 @@
+"""Flavours of pods: how much of the host its apps see, as data.
+
+``oci`` is a pod with namespaces and limits of its own; ``fly`` only changes the root, for programs
+that manage the host; ``kvm`` would be a virtual machine.
+"""
+
+from __future__ import annotations
+
+from ociruntime.errors import PodError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Mount = tuple[str, str, str, tuple[str, ...]]
+
+
+class Flavour:
+    """``joined``: namespaces of the pod that apps enter; ``own``: those that each app gets new.
+
+    ``mounts``: destination, type, source, options; ``confined``: whether capabilities, seccomp,
+    paths, devices and limits restrict the apps; ``apps``: how many a pod can have; ``recursive``:
+    whether volumes bring the mounts below them unless they say so.
+    """
+
+    __slots__ = ("apps", "confined", "joined", "mounts", "name", "own", "recursive")
+
+    def __init__(
+        self,
+        name: str,
+        joined: tuple[str, ...],
+        own: tuple[str, ...],
+        mounts: tuple[Mount, ...],
+        *,
+        confined: bool,
+        recursive: bool,
+        apps: int,
+    ) -> None:
+        self.name = name
+        self.joined = joined
+        self.own = own
+        self.mounts = mounts
+        self.confined = confined
+        self.recursive = recursive
+        self.apps = apps
+
+
+_OCI_MOUNTS: tuple[Mount, ...] = (
+    ("/proc", "proc", "proc", ("nosuid", "noexec", "nodev")),
+    ("/dev", "tmpfs", "tmpfs", ("nosuid", "strictatime", "mode=755", "size=65536k")),
+    (
+        "/dev/pts",
+        "devpts",
+        "devpts",
+        ("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"),
+    ),
+    ("/dev/shm", "tmpfs", "shm", ("nosuid", "noexec", "nodev", "mode=1777", "size=65536k")),
+    ("/dev/mqueue", "mqueue", "mqueue", ("nosuid", "noexec", "nodev")),
+    ("/sys", "sysfs", "sysfs", ("nosuid", "noexec", "nodev", "ro")),
+)
+_HOST = ("rbind", "rslave")
+_FLY_MOUNTS: tuple[Mount, ...] = (
+    ("/dev", "bind", "/dev", _HOST),
+    ("/proc", "bind", "/proc", _HOST),
+    ("/sys", "bind", "/sys", _HOST),
+    ("/tmp", "tmpfs", "tmpfs", ("nosuid", "nodev", "mode=1777")),
+)
+
+FLAVOURS = {
+    "oci": Flavour(
+        "oci",
+        ("user", "pid", "network", "ipc", "uts"),
+        ("mount", "cgroup"),
+        _OCI_MOUNTS,
+        confined=True,
+        recursive=True,
+        apps=1 << 16,
+    ),
+    "fly": Flavour("fly", (), ("mount",), _FLY_MOUNTS, confined=False, recursive=False, apps=1),
+}
+# Names that stand for another.
+ALIASES = {"nspawn": "oci", "coreos": "oci", "host": "oci", "src": "oci", "stage1-fly": "fly"}
+DEFAULT = "oci"
+
+
+def flavour(name: str) -> Flavour:
+    """The flavour called ``name``.  Raises PodError."""
+    known = FLAVOURS.get(ALIASES.get(name, name))
+    if known is None and name in ("kvm", "stage1-kvm"):
+        raise PodError("flavour kvm of pods is not available: it needs a virtual machine monitor")
+    if known is None:
+        raise PodError(f'there is no flavour "{name}" of pods', ", ".join(sorted(FLAVOURS)))
+    return known

@@ -1,0 +1,379 @@
+"""From a command line and its images to the pod's manifest; no file is touched.
+
+The manifest is JSON in the form of ``schemas/pod-manifest.schema.json``: every image is an id, and
+every mount has its volume.
+"""
+
+from __future__ import annotations
+
+from ociruntime.errors import PodError, UsageError
+from ociruntime.pod import isolators, volumes
+from ociruntime.pod.environment import merged
+from ociruntime.pod.names import is_name, name_of_image, volume_of_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Protocol
+
+    from ociruntime.pod.app_words import AppWords, PodWords, Values
+
+    class ImageFacts(Protocol):
+        """What is asked of an image: ``config`` is its whole OCI configuration."""
+
+        @property
+        def id(self) -> str: ...
+        @property
+        def name(self) -> str: ...
+        @property
+        def config(self) -> dict[str, Any]: ...
+
+
+VERSION = "0.8.11"
+MUTABLE = "ociruntime/mutable"
+STREAMS = ("stdin", "stdout", "stderr")
+ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
+
+
+class Draft:
+    """A manifest being made, with what only the preparation needs to know.
+
+    ``implicit``: (volume, app, path in the app's image) of empty volumes that begin with a copy of
+    the image's files; ``warnings``: lines for the user.
+    """
+
+    __slots__ = ("implicit", "manifest", "warnings")
+
+    def __init__(self, manifest: dict[str, Any]) -> None:
+        self.manifest = manifest
+        self.implicit: list[tuple[str, str, str]] = []
+        self.warnings: list[str] = []
+
+
+def empty_manifest(values: Values) -> dict[str, Any]:
+    """A pod without apps, with the annotations and labels that ``values`` say."""
+    return {
+        "acVersion": VERSION,
+        "acKind": "PodManifest",
+        "apps": [],
+        "volumes": [],
+        "ports": [],
+        "isolators": [],
+        "annotations": _annotations(values),
+        "userAnnotations": _pairs(values, "user-annotation"),
+        "userLabels": _pairs(values, "user-label"),
+    }
+
+
+def build(
+    words: PodWords,
+    images: list[ImageFacts],
+    variables: Mapping[str, str],
+    inherited: Mapping[str, str],
+) -> Draft:
+    """The manifest of ``words``, whose apps have ``images``.
+
+    ``variables`` are those of --set-env and --set-env-file, ``inherited`` the caller's own with
+    --inherit-env.  Raises UsageError.
+    """
+    if not words.apps:
+        raise UsageError("no image is given", "ocipod run IMAGE, or --pod-manifest FILE")
+    draft = Draft(empty_manifest(words.options))
+    for text in words.options.list("volume"):
+        made = volumes.volume(text)
+        if any(volume["name"] == made["name"] for volume in draft.manifest["volumes"]):
+            raise UsageError(f'--volume: the name "{made["name"]}" is given twice')
+        draft.manifest["volumes"].append(made)
+    common = [volumes.mount(text) for text in words.options.list("mount")]
+    for app, image in zip(words.apps, images, strict=True):
+        add_app(draft, app, image, common, variables, inherited)
+    ports = [volumes.port(text) for text in words.options.list("port")]
+    add_ports(draft.manifest, ports)
+    if words.options.flag("interactive"):
+        make_interactive(draft.manifest)
+    return draft
+
+
+def add_app(
+    draft: Draft,
+    words: AppWords,
+    image: ImageFacts,
+    common: list[dict[str, Any]],
+    variables: Mapping[str, str],
+    inherited: Mapping[str, str],
+) -> dict[str, Any]:
+    """Adds one app, with the volumes that its image wants; returns its entry.  Raises UsageError.
+
+    ``common``: mounts that every app gets.
+    """
+    manifest, options = draft.manifest, words.options
+    name = app_name(words, image)
+    if any(app["name"] == name for app in manifest["apps"]):
+        raise UsageError(f'the name "{name}" is given to two apps', "--name gives another")
+    settings: dict[str, Any] = image.config.get("config") or {}
+    app = _app(name, options, settings)
+    app["exec"] = _program(words, settings, name)
+    environment = merged(inherited, _image_environment(settings), variables, _environment(options))
+    app["environment"] = [{"name": key, "value": value} for key, value in environment.items()]
+    own = [volumes.mount(text) for text in options.list("mount")]
+    entry: dict[str, Any] = {
+        "name": name,
+        "image": {
+            "id": image.id,
+            "name": image.name or words.image,
+            "labels": _labels(image.config),
+        },
+        "app": app,
+        "readOnlyRootFS": options.flag("readonly-rootfs"),
+        "mounts": _mounts(draft, name, app["mountPoints"], common, own),
+        "annotations": _annotations(options),
+    }
+    manifest["apps"].append(entry)
+    return entry
+
+
+def app_name(words: AppWords, image: ImageFacts) -> str:
+    """What --name says, else what the image is called.  Raises UsageError."""
+    if words.options.has("name"):
+        name = words.options.text("name")
+        if not is_name(name):
+            hint = "small letters, digits, and dashes between them"
+            raise UsageError(f'--name: "{name}" is no name of an app', hint)
+        return name
+    by_id = words.image.startswith("sha256:") or image.id == f"sha256:{words.image}"
+    name = name_of_image(image.name if by_id else words.image) or name_of_image(image.name)
+    if not name:
+        raise UsageError(f'no name can be made of the image "{words.image}"', "--name gives one")
+    return name
+
+
+def _app(name: str, options: Values, settings: dict[str, Any]) -> dict[str, Any]:
+    """The part of an entry that says how the program runs, but which one."""
+    user, _, group = (settings.get("User") or "").partition(":")
+    wanted = isolators.from_options(options)
+    directory = options.text("working-dir") or settings.get("WorkingDir") or "/"
+    if not directory.startswith("/"):
+        raise UsageError(f'app "{name}": --working-dir {directory} is no absolute path')
+    app: dict[str, Any] = {
+        "user": options.text("user") or user or "0",
+        # A user of the command line has the group that the image's passwd file says.
+        "group": options.text("group") or ("" if options.has("user") else group),
+        "supplementaryGIDs": _numbers(options, "supplementary-gids"),
+        "workingDirectory": volumes.clean_path(directory),
+        "mountPoints": [
+            {"name": volume_of_path(path), "path": volumes.clean_path(path), "readOnly": False}
+            for path in settings.get("Volumes") or {}
+        ],
+        "ports": [_image_port(text, name) for text in settings.get("ExposedPorts") or {}],
+        "isolators": wanted,
+        "stopSignal": settings.get("StopSignal") or "SIGTERM",
+        "userAnnotations": _pairs(options, "user-annotation"),
+        "userLabels": _pairs(options, "user-label"),
+    }
+    streams = {stream: options.text(stream) for stream in STREAMS}
+    app["streams"] = {
+        "stdin": streams["stdin"] or "null",
+        "stdout": streams["stdout"] or "log",
+        "stderr": streams["stderr"] or "log",
+    }
+    return app
+
+
+def _program(words: AppWords, settings: dict[str, Any], name: str) -> list[str]:
+    """What is executed: arguments replace the image's Cmd, --exec its Entrypoint as well."""
+    if words.options.text("exec"):
+        return [words.options.text("exec"), *(words.arguments or [])]
+    tail = settings.get("Cmd") or [] if words.arguments is None else words.arguments
+    program = [*(settings.get("Entrypoint") or []), *tail]
+    if words.options.has("exec") or not program or not program[0]:
+        hint = "--exec names one"
+        raise UsageError(f'app "{name}": neither the image nor the options name a program', hint)
+    return program
+
+
+def _mounts(
+    draft: Draft,
+    name: str,
+    points: list[dict[str, Any]],
+    common: list[dict[str, Any]],
+    own: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """The mounts of the app ``name``: its own hide common ones at the same place.
+
+    A mount point of its image without either gets an empty volume, beginning with what the image
+    has there.
+    """
+    known = {volume["name"]: volume for volume in draft.manifest["volumes"]}
+    mounts: dict[str, dict[str, Any]] = {}
+    for mount in (*common, *own):
+        if mount["volume"] not in known:
+            hint = f"--volume {mount['volume']},kind=..."
+            raise UsageError(f'--mount: there is no volume "{mount["volume"]}"', hint)
+        mounts[mount["path"]] = mount
+    for point in points:
+        if point["path"] in mounts:
+            continue
+        volume = point["name"]
+        if volume not in known:
+            volume = f"{name}-{point['name']}"
+            if volume not in known:
+                draft.manifest["volumes"].append({"name": volume, "kind": "empty"})
+                draft.implicit.append((volume, name, point["path"]))
+                draft.warnings.append(
+                    f'app "{name}": no volume for {point["path"]}, which begins with the '
+                    "image's files and ends with the pod"
+                )
+        mounts[point["path"]] = {"volume": volume, "path": point["path"]}
+    return list(mounts.values())
+
+
+def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]]) -> None:
+    """Adds forwarded ports, each to the one app that has it by name.  Raises UsageError."""
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for entry in manifest["apps"]:
+        for one in entry["app"].get("ports", ()):
+            by_name.setdefault(one["name"], []).append(one)
+    for port in ports:
+        candidates = by_name.get(port["name"], [])
+        if len(candidates) > 1:
+            raise UsageError(f'--port: the port "{port["name"]}" is that of several apps')
+        try:
+            inside = candidates[0] if candidates else port_of_name(port["name"])
+        except ValueError:
+            known = ", ".join(sorted(by_name)) or "none"
+            message = f'--port: no app has a port "{port["name"]}"'
+            raise UsageError(message, f"ports of the images: {known}; or as in 80-tcp") from None
+        manifest["ports"].append({**port, "podPort": inside["port"]})
+    check_ports(manifest)
+
+
+def check_ports(manifest: dict[str, Any]) -> None:
+    """Raises UsageError if two forwarded ports want the same one of the host."""
+    seen: list[dict[str, Any]] = []
+    for port in forwarded_ports(manifest):
+        for other in seen:
+            same = (port["protocol"], port["hostPort"]) == (other["protocol"], other["hostPort"])
+            addresses = {port["hostIP"], other["hostIP"]}
+            if same and (len(addresses) == 1 or addresses & ANY_ADDRESS):
+                text = f"{port['protocol']} port {port['hostPort']} of the host"
+                raise UsageError(f'--port: "{other["name"]}" and "{port["name"]}" want {text}')
+        seen.append(port)
+
+
+def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """The pod's forwarded ports with what the apps say: ``name protocol port hostPort hostIP``."""
+    of_apps = {
+        port["name"]: port for entry in manifest["apps"] for port in entry["app"].get("ports", ())
+    }
+    joined = []
+    for port in manifest.get("ports", ()):
+        inside = of_apps.get(port["name"])
+        if inside is None:
+            try:
+                inside = port_of_name(port["name"])
+            except ValueError:
+                inside = {"protocol": port.get("protocol", "tcp"), "port": port.get("podPort", 0)}
+        joined.append(
+            {
+                "name": port["name"],
+                "protocol": inside["protocol"],
+                "port": port.get("podPort") or inside["port"],
+                "hostPort": port["hostPort"],
+                "hostIP": port.get("hostIP") or "",
+            }
+        )
+    return joined
+
+
+def port_of_name(name: str) -> dict[str, Any]:
+    """``80-tcp`` or ``80/tcp`` as an app's port.  Raises ValueError."""
+    number, _, protocol = name.replace("/", "-").partition("-")
+    protocol = protocol or "tcp"
+    if not number.isdigit() or not 0 < int(number) < 65536 or protocol not in ("tcp", "udp"):
+        raise ValueError(name)
+    return {
+        "name": f"{int(number)}-{protocol}",
+        "protocol": protocol,
+        "port": int(number),
+        "count": 1,
+        "socketActivated": False,
+    }
+
+
+def make_interactive(manifest: dict[str, Any]) -> None:
+    """Gives the only app the caller's terminal.  Raises UsageError."""
+    if len(manifest["apps"]) != 1:
+        number = len(manifest["apps"])
+        raise UsageError(f"--interactive is for a pod of one app, and this one has {number}")
+    manifest["apps"][0]["app"]["streams"] = dict.fromkeys(STREAMS, "tty") | {"stdin": "interactive"}
+
+
+def check_network(manifest: dict[str, Any], networks: list[str]) -> None:
+    """Raises UsageError if ports are to be forwarded where there is no network for it."""
+    for alone in ("none", "host"):
+        if alone in networks and manifest.get("ports"):
+            raise UsageError(f"--net={alone}: ports cannot be forwarded", "leave out --port")
+
+
+def is_mutable(manifest: dict[str, Any]) -> bool:
+    """Whether apps may be added to the pod."""
+    return {"name": MUTABLE, "value": "true"} in manifest.get("annotations", ())
+
+
+def app_entry(manifest: dict[str, Any], name: str) -> dict[str, Any]:
+    """The entry of the app ``name``.  Raises PodError."""
+    for entry in manifest["apps"]:
+        if entry["name"] == name:
+            found: dict[str, Any] = entry
+            return found
+    names = ", ".join(entry["name"] for entry in manifest["apps"]) or "none"
+    raise PodError(f'the pod has no app "{name}"', f"its apps: {names}")
+
+
+def _image_port(text: str, name: str) -> dict[str, Any]:
+    try:
+        return port_of_name(text)
+    except ValueError:
+        raise UsageError(f'app "{name}": the image\'s port "{text}" cannot be understood') from None
+
+
+def _image_environment(settings: dict[str, Any]) -> dict[str, str]:
+    found = {}
+    for line in settings.get("Env") or ():
+        name, equals, value = line.partition("=")
+        if name and equals:
+            found[name] = value
+    return found
+
+
+def _environment(options: Values) -> dict[str, str]:
+    return _pairs(options, "environment")
+
+
+def _pairs(options: Values, option: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in options.list(option):
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise UsageError(f'--{option}: "{text}" is not NAME=VALUE')
+        pairs[name] = value
+    return pairs
+
+
+def _annotations(options: Values) -> list[dict[str, str]]:
+    pairs = _pairs(options, "annotation")
+    return [{"name": name, "value": value} for name, value in pairs.items()]
+
+
+def _labels(config: dict[str, Any]) -> list[dict[str, str]]:
+    kinds = (("os", "os"), ("architecture", "arch"), ("variant", "variant"))
+    return [{"name": name, "value": config[key]} for key, name in kinds if config.get(key)]
+
+
+def _numbers(options: Values, option: str) -> list[int]:
+    numbers = []
+    for word in options.text(option).split(",") if options.has(option) else ():
+        if not (word.isascii() and word.isdigit()) or int(word) >= 1 << 32:
+            raise UsageError(f'--{option}: "{word}" is no number of a group')
+        numbers.append(int(word))
+    return numbers

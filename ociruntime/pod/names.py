@@ -1,0 +1,47 @@
+"""Names of apps, volumes and ports: ``[a-z0-9]`` and single dashes between them."""
+
+from __future__ import annotations
+
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
+_LONGEST = 200  # with what is put before and after it, still a file's name
+
+
+def is_name(text: str) -> bool:
+    """Whether ``text`` may be a name as it is."""
+    return bool(text) and text == _spelled(text) and len(text) <= _LONGEST
+
+
+def name_of_image(reference: str) -> str:
+    """An app's name from an image's: its last component, without tag, digest and file ending.
+
+    ``docker://registry:5000/team/My_App:1.2@sha256:...`` gives ``my-app``; "" if nothing is left.
+    """
+    text = reference.partition("@")[0]
+    scheme, colon, rest = text.partition(":")
+    if colon and scheme in ("docker", "oci", "oci-archive", "docker-archive", "dir", "tar", "file"):
+        text = rest
+    last = text.rstrip("/").rpartition("/")[2]
+    last = last.partition(":")[0]
+    for ending in (".aci", ".tar", ".tar.gz", ".tgz", ".oci"):
+        last = last.removesuffix(ending)
+    return _spelled(last.lower())[:_LONGEST].rstrip("-")
+
+
+def volume_of_path(path: str) -> str:
+    """The name of an image's volume: ``/var/lib/data`` gives ``volume-var-lib-data``."""
+    return _spelled(f"volume-{path.lower()}")
+
+
+def _spelled(text: str) -> str:
+    """``text`` with a dash for each run of characters that names do not have."""
+    parts: list[str] = []
+    word = ""
+    for character in text:
+        if character in _LETTERS:
+            word += character
+        elif word:
+            parts.append(word)
+            word = ""
+    if word:
+        parts.append(word)
+    return "-".join(parts)

@@ -1,0 +1,156 @@
+"""The root file system of an app: an overlay above its image's tree.
+
+The directories are named by descriptors (``/proc/self/fd/N``), so that no character of a path can
+be taken for a separator of mount options.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, contextmanager
+
+from ociruntime.errors import HostError
+from ociruntime.linux import CLONE_NEWNS, CLONE_NEWUSER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18
+
+
+def mount_rootfs(
+    home: str, tree: str, settings: dict[str, Any], user_namespace: str | None
+) -> None:
+    """Makes ``home/bundle/rootfs`` what the app will see, unless it is already mounted.
+
+    ``tree`` is the image's tree; ``user_namespace`` the path of the pod's one, if it has one.  A
+    pod that was prepared with copies has nothing to mount.  Raises HostError.
+    """
+    target = f"{home}/bundle/rootfs"
+    if not settings.get("overlay") or _is_mounted(target):
+        return
+    with ExitStack() as stack:
+        users = -1
+        if settings.get("private_users") and user_namespace:
+            users = os.open(user_namespace, os.O_RDONLY | os.O_CLOEXEC)
+            stack.callback(os.close, users)
+        mount_overlay(tree, home, target, users)
+
+
+def mount_overlay(tree: str, home: str, target: str, user_namespace: int = -1) -> None:
+    """Mounts ``tree`` with ``home/upper`` and ``home/work`` at ``target``.
+
+    With a descriptor of a ``user_namespace`` the files of ``tree`` belong to its users.  Raises
+    HostError.
+    """
+    with ExitStack() as stack:
+        if user_namespace < 0:
+            lower = os.open(tree, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        else:
+            lower = _clone(tree, user_namespace)
+        stack.callback(os.close, lower)
+        names = [f"lowerdir=/proc/self/fd/{lower}"]
+        for word, name in (("upperdir", "upper"), ("workdir", "work")):
+            fd = os.open(f"{home}/{name}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, fd)
+            names.append(f"{word}=/proc/self/fd/{fd}")
+        mount("overlay", target, "overlay", 0, ",".join(names))
+
+
+def _clone(tree: str, user_namespace: int) -> int:
+    from ociruntime._shim import ffi, lib
+
+    fd: int = lib.oci_clone_mount(ffi.from_buffer(os.fsencode(tree) + b"\0"), user_namespace)
+    if fd < 0:
+        raise HostError(f"map the owners of {tree}", OSError(-fd, os.strerror(-fd)))
+    return fd
+
+
+def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+    """The system call of this name.  Raises HostError."""
+    from ociruntime._shim import ffi, lib
+
+    texts = [ffi.from_buffer(os.fsencode(text) + b"\0") for text in (source, target, kind, data)]
+    result = lib.oci_mount(texts[0], texts[1], texts[2], flags, texts[3])
+    if result < 0:
+        error = OSError(-result, os.strerror(-result))
+        raise HostError(f"mount {kind or source} at {target}", error)
+
+
+def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
+    """Why an overlay above ``tree`` with the directories in ``home`` cannot be had; "" if it can.
+
+    It is tried, in a process with mounts of its own: file systems below an overlay have more
+    conditions than could be asked for.
+    """
+    read, write = os.pipe2(os.O_CLOEXEC)
+    child = os.fork()
+    if child == 0:
+        try:
+            _try(tree, home, private_users)
+        except (HostError, OSError) as error:
+            os.write(write, str(error).encode()[:4000] or b"unknown")
+        finally:
+            os._exit(0)
+    os.close(write)
+    with open(read, "rb") as file:
+        text = file.read().decode()
+    os.waitpid(child, 0)
+    return text
+
+
+def _try(tree: str, home: str, private_users: tuple[int, int] | None) -> None:
+    unshare(CLONE_NEWNS)
+    mount("", "/", "", _MS_REC | _MS_PRIVATE)
+    with ExitStack() as stack:
+        users = stack.enter_context(user_namespace(*private_users)) if private_users else -1
+        mount_overlay(tree, home, f"{home}/bundle/rootfs", users)
+        os.listdir(f"{home}/bundle/rootfs")
+
+
+@contextmanager
+def user_namespace(first: int, count: int) -> Iterator[int]:
+    """A descriptor of a new one, in which ids begin at ``first`` of the host's.  Raises OSError."""
+    ready, ready_end = os.pipe2(os.O_CLOEXEC)
+    done_end, done = os.pipe2(os.O_CLOEXEC)
+    child = os.fork()
+    if child == 0:
+        try:
+            unshare(CLONE_NEWUSER)
+            os.write(ready_end, b"1")
+            os.close(done)
+            os.read(done_end, 1)
+        finally:
+            os._exit(0)
+    os.close(ready_end)
+    os.close(done_end)
+    fd = -1
+    try:
+        if os.read(ready, 1) != b"1":
+            raise OSError(1, "no user namespace can be made")
+        for name in ("uid_map", "gid_map"):
+            with open(f"/proc/{child}/{name}", "w", encoding="ascii") as file:
+                file.write(f"0 {first} {count}\n")
+        fd = os.open(f"/proc/{child}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+        yield fd
+    finally:
+        if fd >= 0:
+            os.close(fd)
+        os.close(ready)
+        os.close(done)
+        os.waitpid(child, 0)
+
+
+def unshare(kinds: int) -> None:
+    """The system call of this name, for this thread.  Raises OSError."""
+    from ociruntime._shim import lib
+
+    result = lib.oci_unshare(kinds)
+    if result < 0:
+        raise OSError(-result, os.strerror(-result))
+
+
+def _is_mounted(path: str) -> bool:
+    return os.stat(path).st_dev != os.stat(os.path.dirname(path)).st_dev

@@ -1,0 +1,107 @@
+"""The bundle of an app, made by the pod's monitor just before it creates the container."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from ociruntime.errors import PodError
+from ociruntime.host.files import read_file, replace_file
+from ociruntime.pod.app_config import AppPlace, app_config, skipped_limits
+from ociruntime.pod.flavours import flavour
+from ociruntime.pod.manifest import app_entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> list[str]:
+    """Mounts the root file system of ``app_name`` and writes ``apps/NAME/bundle/config.json``.
+
+    ``namespaces`` maps ``pid``, ``network``, ``ipc``, ``uts`` and ``user`` to the paths of the
+    pod's; those that are missing are the caller's.  Called in the mount namespace in which the
+    overlay is to be seen.  Returns warnings.  Raises PodError, HostError.
+    """
+    from ociruntime.pod.overlay import mount_rootfs
+
+    settings = read_json(f"{pod_path}/runtime-config")
+    manifest = read_json(f"{pod_path}/pod")
+    home = f"{pod_path}/apps/{app_name}"
+    image = read_json(f"{home}/image.json")
+    entry = app_entry(manifest, app_name)
+    place = AppPlace(os.path.basename(pod_path), f"{home}/bundle/rootfs")
+    place.flavour = flavour(settings.get("flavor", "oci"))
+    tree = f"{settings['directory']}/cas/tree/{image['tree']}/rootfs"
+    mount_rootfs(home, tree, settings, namespaces.get("user"))
+    _fill(place, pod_path, manifest, entry, settings)
+    place.namespaces = namespaces
+    place.environment = read_json(f"{home}/env")
+    config = app_config(manifest, app_name, image.get("config") or {}, place)
+    text = json.dumps(config, indent=1) + "\n"
+    replace_file(f"{home}/bundle/config.json", text.encode(), 0o600)
+    return skipped_limits(entry["app"], place)
+
+
+def _fill(
+    place: AppPlace,
+    pod_path: str,
+    manifest: dict[str, Any],
+    entry: dict[str, Any],
+    settings: dict[str, Any],
+) -> None:
+    """What the host and the image's files say."""
+    import stat
+
+    from ociruntime.linux import CAPABILITIES
+    from ociruntime.pod.host_facts import controllers, last_capability
+    from ociruntime.pod.users import account
+
+    app = entry["app"]
+    who = account(
+        place.rootfs,
+        str(app.get("user") or "0"),
+        str(app.get("group") or ""),
+        list(app.get("supplementaryGIDs", [])),
+    )
+    place.uid, place.gid, place.additional_gids = who.uid, who.gid, who.additional
+    place.machine = os.uname().machine
+    place.cgroup_namespace = os.path.exists("/proc/self/ns/cgroup")
+    place.controllers = controllers()
+    place.capabilities = CAPABILITIES[: last_capability() + 1]
+    place.insecure = frozenset(settings.get("insecure", ()))
+    place.hostname = settings.get("hostname") or ""
+    users = settings.get("private_users")
+    place.private_users = (users["shift"], users["count"]) if users else None
+    streams = app.get("streams", {})
+    place.terminal = "tty" in streams.values() or streams.get("stdin") == "interactive"
+    for volume in manifest.get("volumes", []):
+        name = volume["name"]
+        source = volume.get("source") or f"{pod_path}/volumes/{name}"
+        place.volumes[name] = source
+        try:
+            status = os.stat(source)
+        except OSError as error:
+            reason = (error.strerror or "").lower()
+            raise PodError(f'the volume "{name}", {source}: {reason}') from error
+        for kind, test in (("b", stat.S_ISBLK), ("c", stat.S_ISCHR)):
+            if volume["kind"] == "host" and test(status.st_mode):
+                place.devices[name] = (kind, os.major(status.st_rdev), os.minor(status.st_rdev))
+    for file in ("resolv.conf", "hosts", "hostname"):
+        if place.flavour.confined and os.path.exists(f"{pod_path}/{file}"):
+            place.binds.append((f"{pod_path}/{file}", f"/etc/{file}"))
+    path = os.path.join(os.path.dirname(__file__), "seccomp.json")
+    place.seccomp = read_json(path)
+
+
+def read_json(path: str) -> dict[str, Any]:
+    """The object in the file at ``path``.  Raises PodError."""
+    try:
+        document = json.loads(read_file(path))
+    except OSError as error:
+        raise PodError(f"read {path}: {(error.strerror or '').lower()}") from error
+    except ValueError as error:
+        raise PodError(f"{path} is no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise PodError(f"{path} is no JSON object")
+    return document
