@@ -1,0 +1,1 @@
+"""Network plugins in Python: default networks, and configurations whose plugin is not installed."""

@@ -1,0 +1,32 @@
+"""``ipMasq`` of the plugins here: what a pod sends to others carries the host's address."""
+
+from __future__ import annotations
+
+from ociruntime.net import firewall
+from ociruntime.net.rules import Rules, tag
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.net.addresses import Network
+    from ociruntime.net.plugin_call import PluginCall
+
+PURPOSE = "nat"
+AF_INET = 2
+
+
+def apply(call: PluginCall, networks: list[Network]) -> None:
+    """Raises NetworkError."""
+    for network in networks:
+        family = 4 if network.family == AF_INET else 6
+        name = tag(call.container, call.interface, PURPOSE)
+        address = str(network.address)
+        firewall.apply(call.firewall, Rules(name, family, address, str(network.subnet)))
+
+
+def remove(call: PluginCall) -> None:
+    """Raises NetworkError."""
+    if not call.configuration.get("ipMasq"):
+        return
+    name = tag(call.container, call.interface, PURPOSE)
+    for family in firewall.families(call.previous):
+        firewall.remove(call.firewall, name, family)

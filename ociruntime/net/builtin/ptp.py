@@ -1,0 +1,97 @@
+"""The plugin ``ptp``: a pair of devices, one here, one in the pod, and routes between them.
+
+The gateway's address is on the host's end of every pair, for itself alone; the pod reaches its
+subnet through it.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.errors import NetworkError, reason
+from ociruntime.host.rtnetlink import Rtnetlink
+from ociruntime.net import ipam
+from ociruntime.net.addresses import Network
+from ociruntime.net.builtin import masquerade, pair
+from ociruntime.net.links import (
+    SCOPE_HOST,
+    SCOPE_LINK,
+    add_route,
+    give_address,
+    links_inside,
+    open_namespace,
+)
+from ociruntime.net.sysctl import FORWARDING, set_sysctl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.net.ipam import Addresses
+    from ociruntime.net.plugin_call import PluginCall
+
+KNOWN = {"ipMasq", "mtu", "ipam", "dns"}
+
+
+def add(call: PluginCall) -> dict[str, Any]:
+    """Raises NetworkError.  What was made until then is ``delete``'s."""
+    pair.refuse_unknown(call, KNOWN)
+    addresses = ipam.assign(call)
+    name = pair.host_name(call)
+    try:
+        namespace = open_namespace(call.namespace)
+        here = Rtnetlink()
+        try:
+            inside = links_inside(namespace, call.namespace)
+            try:
+                ends = pair.make(call, here, inside, namespace, name)
+                _configure_inside(inside, ends[1].index, addresses)
+            finally:
+                inside.close()
+            _configure_here(here, ends[0].index, addresses)
+        finally:
+            here.close()
+            posix.close(namespace)
+    except OSError as error:
+        raise NetworkError(f'network "{call.network}": {name}: {reason(error)}') from None
+    for one in addresses.assigned:
+        set_sysctl(FORWARDING[4 if one.network.family == 2 else 6], "1")
+    if call.configuration.get("ipMasq"):
+        masquerade.apply(call, [one.network for one in addresses.assigned])
+    return pair.result(call, ends, addresses)
+
+
+def _configure_inside(links: Rtnetlink, index: int, addresses: Addresses) -> None:
+    links.set_up(index)
+    for one in addresses.assigned:
+        give_address(links, index, one.network, prefix_route=False)
+        if one.gateway is not None:
+            add_route(links, Network(one.gateway, one.gateway.bits), index, scope=SCOPE_LINK)
+            add_route(links, one.network.subnet, index, one.gateway, one.network.address)
+    pair.add_routes(links, index, addresses)
+
+
+def _configure_here(links: Rtnetlink, index: int, addresses: Addresses) -> None:
+    links.set_up(index)
+    for one in addresses.assigned:
+        if one.gateway is not None:
+            give_address(links, index, Network(one.gateway, one.gateway.bits))
+        target = Network(one.network.address, one.network.address.bits)
+        add_route(links, target, index, scope=SCOPE_HOST)
+
+
+def delete(call: PluginCall) -> None:
+    """Raises NetworkError, after everything was tried."""
+    pair.undo(
+        [
+            lambda: masquerade.remove(call),
+            lambda: pair.remove(call),
+            lambda: ipam.release(call),
+        ]
+    )
+
+
+def check(call: PluginCall) -> None:
+    """Raises NetworkError."""
+    ipam.check(call)
+    pair.check(call)

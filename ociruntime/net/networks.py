@@ -1,0 +1,245 @@
+"""A pod's networks: joined in order, left in reverse; all that is needed for that in one document.
+
+``plan`` decides; written down before ``set_up`` acts, what it returns is enough for ``tear_down``
+to clear away whatever came of it, from any process, any number of times, also after a reboot.
+
+The document (net-info.json)::
+
+    {"version": 1, "uuid", "boot", "namespace": path, "identity": [device, inode],
+     "stateDirectory", "directories": [...], "firewall": "nft|iptables|",
+     "networks": [{"name", "interface", "args", "cniVersion", "programs": bool,
+                   "plugins": [{"program": path or "", "configuration": {...}}, ...],
+                   "ip4", "ip6", "result": {...} or null}, ...],
+     "ports": [mappings], "dns": {"nameservers": [...], ...}}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ociruntime.errors import NetworkError, RuntimeFailure
+from ociruntime.net import choice, cni, owners
+from ociruntime.net.configuration import load, plugin_directories
+from ociruntime.net.firewall import find_tool
+from ociruntime.net.plugin_call import PluginCall
+from ociruntime.net.result import addresses, dns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.net.configuration import Configuration
+
+VERSION = 1
+PORTS = "portMappings"
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkRequest:
+    """What a pod wants.
+
+    ``networks``: (name, arguments) as of ``choice.parse``; ``ports``: mappings as of
+    ``ports.forwarded``; ``config_directories``: as of ``configuration.net_directories``.
+    """
+
+    uuid: str
+    namespace_path: str
+    networks: list[tuple[str, str]]
+    ports: list[dict[str, Any]]
+    state_directory: str
+    config_directories: list[str] = field(default_factory=list)
+    hostname: str = ""
+
+
+def plan(request: NetworkRequest) -> dict[str, Any]:
+    """The document of networks that are not there yet.  Raises NetworkError, UsageError."""
+    if request.ports:
+        choice.refuse_ports(request.networks)
+    chosen: list[tuple[Configuration, str]] = []
+    names = [name for name, _ in request.networks]
+    if choice.NONE not in names and choice.HOST not in names:
+        chosen = choice.select(request.networks, load(request.config_directories))
+    directories = plugin_directories(request.config_directories)
+    networks = [
+        _network(configuration, arguments, f"eth{i}", directories, request)
+        for i, (configuration, arguments) in enumerate(chosen)
+    ]
+    if request.ports:
+        _forward(networks, chosen, request.ports)
+    return {
+        "version": VERSION,
+        "uuid": request.uuid,
+        "boot": owners.boot(),
+        "namespace": "" if choice.HOST in names else request.namespace_path,
+        "identity": owners.namespace_identity(request.namespace_path),
+        "stateDirectory": request.state_directory,
+        "directories": list(directories),
+        "firewall": find_tool() if networks else "",
+        "networks": networks,
+        "ports": request.ports,
+        "dns": {},
+    }
+
+
+def _network(
+    configuration: Configuration,
+    arguments: str,
+    interface: str,
+    directories: tuple[str, ...],
+    request: NetworkRequest,
+) -> dict[str, Any]:
+    programs = bool(configuration.file)
+    plugins = []
+    for plugin in configuration.plugins:
+        settings = dict(plugin)
+        ipam = settings.get("ipam")
+        if isinstance(ipam, dict) and ipam.get("type") == "host-local":
+            settings["ipam"] = {"dataDir": request.state_directory, **ipam}
+        program = cni.find_plugin(plugin["type"], directories) if programs else ""
+        plugins.append({"program": program, "configuration": settings})
+    return {
+        "name": configuration.name,
+        "interface": interface,
+        # Plugins refuse arguments that they do not know, and each of a chain gets all of them.
+        "args": f"IgnoreUnknown=1;{arguments}" if arguments else "",
+        "cniVersion": configuration.version,
+        "programs": programs,
+        "plugins": plugins,
+        "ip4": "",
+        "ip6": "",
+        "result": None,
+    }
+
+
+def _forward(
+    networks: list[dict[str, Any]],
+    chosen: list[tuple[Configuration, str]],
+    ports: list[dict[str, Any]],
+) -> None:
+    """Ports lead through the first network that masquerades, without one through the last."""
+    masquerading = [i for i, (configuration, _) in enumerate(chosen) if configuration.masquerades]
+    plugins = networks[masquerading[0] if masquerading else -1]["plugins"]
+    able = [
+        plugin["configuration"]
+        for plugin in plugins
+        if (plugin["configuration"].get("capabilities") or {}).get(PORTS) is True
+    ]
+    if not able:
+        able = [{"type": "portmap", "capabilities": {PORTS: True}}]
+        plugins.append({"program": "", "configuration": able[0]})
+    for settings in able:
+        settings["runtimeConfig"] = {**settings.get("runtimeConfig", {}), PORTS: ports}
+
+
+def set_up(request: NetworkRequest) -> dict[str, Any]:
+    """Make the networks; the document.  Raises NetworkError after undoing what was made."""
+    return carry_out(plan(request))
+
+
+def carry_out(info: dict[str, Any]) -> dict[str, Any]:
+    """Make what ``plan`` returned, and fill it in.  Raises NetworkError after undoing."""
+    if not info["namespace"]:
+        return info
+    if not info["identity"]:
+        raise NetworkError(f"there is no network namespace {info['namespace']}")
+    from ociruntime.net.builtin.loopback import bring_up
+
+    bring_up(info["namespace"])
+    if not info["networks"]:
+        return info
+    owners.note(info["stateDirectory"], info["uuid"], info["namespace"], info["identity"])
+    done: list[dict[str, Any]] = []
+    try:
+        for network in info["networks"]:
+            done.append(network)
+            _join(info, network)
+    except BaseException as error:
+        problems = tear_down({**info, "networks": done})
+        if problems and isinstance(error, NetworkError):
+            text = f"{error}; undoing it: {'; '.join(problems)}"
+            raise NetworkError(text) from None
+        raise
+    info["dns"] = next((found for one in done if (found := dns(one["result"]))), {})
+    return info
+
+
+def _join(info: dict[str, Any], network: dict[str, Any]) -> None:
+    result: dict[str, Any] = {}
+    for plugin in network["plugins"]:
+        call = _call(info, network, plugin, result, info["namespace"])
+        result = cni.add(plugin["program"], call)
+    network["result"] = result
+    network["ip4"], network["ip6"] = addresses(result)
+
+
+def _call(
+    info: dict[str, Any],
+    network: dict[str, Any],
+    plugin: dict[str, Any],
+    previous: dict[str, Any] | None,
+    namespace: str,
+) -> PluginCall:
+    configuration = {
+        **plugin["configuration"],
+        "cniVersion": network["cniVersion"],
+        "name": network["name"],
+    }
+    if previous:
+        configuration["prevResult"] = previous
+    return PluginCall(
+        info["uuid"],
+        namespace,
+        network["interface"],
+        network["args"],
+        configuration,
+        tuple(info["directories"]),
+        info["stateDirectory"],
+        info["firewall"],
+        network["programs"],
+    )
+
+
+def tear_down(info: dict[str, Any]) -> list[str]:
+    """Leave the networks, the last first; what went wrong.  Raises nothing.
+
+    What is not there any more is no problem.
+    """
+    problems: list[str] = []
+    try:
+        namespace = info["namespace"]
+        if not info["networks"]:
+            return []
+        same = info["boot"] == owners.boot() and (
+            owners.namespace_identity(namespace) == info["identity"]
+        )
+        for network in reversed(info["networks"]):
+            for plugin in reversed(network["plugins"]):
+                call = _call(info, network, plugin, network["result"], namespace if same else "")
+                _try(problems, plugin["program"], call)
+        if not problems:
+            owners.forget(info["stateDirectory"], info["uuid"])
+    except RuntimeFailure as failure:
+        problems.append(str(failure))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        problems.append(f"the record of the networks is damaged: {error!r}")
+    return problems
+
+
+def _try(problems: list[str], program: str, call: PluginCall) -> None:
+    try:
+        cni.delete(program, call)
+    except (RuntimeFailure, OSError) as failure:
+        problems.append(str(failure))
+
+
+def check(info: dict[str, Any]) -> list[str]:
+    """What is not as ``set_up`` left it, as the plugins see it."""
+    problems = []
+    for network in info["networks"]:
+        for plugin in network["plugins"]:
+            call = _call(info, network, plugin, network["result"], info["namespace"])
+            try:
+                cni.check(plugin["program"], call)
+            except (RuntimeFailure, OSError) as failure:
+                problems.append(str(failure))
+    return problems

@@ -1,0 +1,56 @@
+"""What a plugin is asked: the same for programs and for the ones inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class PluginCall:
+    """``namespace`` is a path, "" if it is gone; ``configuration`` is what goes to stdin."""
+
+    container: str
+    namespace: str
+    interface: str
+    arguments: str  # K=V;K2=V2
+    configuration: dict[str, Any]
+    directories: tuple[str, ...]  # where plugins are looked for
+    state_directory: str
+    firewall: str  # nft, iptables or ""
+    programs: bool = True  # whether addresses may come from an installed program
+
+    @property
+    def network(self) -> str:
+        """The network's name."""
+        return str(self.configuration["name"])
+
+    @property
+    def previous(self) -> dict[str, Any]:
+        """The result so far, {} for the first plugin of a chain."""
+        found = self.configuration.get("prevResult")
+        return found if isinstance(found, dict) else {}
+
+    def environment(self, command: str) -> Mapping[str, str]:
+        """The variables of the protocol for a program."""
+        return {
+            "CNI_COMMAND": command,
+            "CNI_CONTAINERID": self.container,
+            "CNI_NETNS": self.namespace,
+            "CNI_IFNAME": self.interface,
+            "CNI_ARGS": self.arguments,
+            "CNI_PATH": ":".join(self.directories),
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        }
+
+    def argument(self, name: str) -> str:
+        """A value of ``arguments``, "" without it."""
+        for word in self.arguments.split(";"):
+            key, _, value = word.partition("=")
+            if key == name:
+                return value
+        return ""

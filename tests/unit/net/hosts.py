@@ -1,0 +1,107 @@
+"""A machine for tests of networks, and what it must look like when all pods have gone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ociruntime.net.networks import NetworkRequest, set_up, tear_down
+from tests.support.netns import NetworkNamespace
+
+
+class Pod:
+    """A pod's namespace and name."""
+
+    def __init__(self, namespace: NetworkNamespace) -> None:
+        self.uuid = str(uuid.uuid4())
+        self.namespace = namespace
+        self.info: dict[str, Any] = {}
+
+    def run(self, *argv: str, status: int | None = 0) -> str:
+        return self.namespace.run(*argv, status=status)
+
+
+class TestHost:
+    """``state``: where leases are; ``net_d``: where configurations are."""
+
+    __test__ = False
+
+    def __init__(self, namespaces: Callable[[], NetworkNamespace], directory: Path) -> None:
+        self._namespaces = namespaces
+        self.namespace = namespaces()
+        self.state = directory / "net"
+        self.net_d = directory / "etc" / "net.d"
+        self.net_d.mkdir(parents=True)
+        self.run("ip", "link", "set", "lo", "up")
+
+    def run(self, *argv: str, status: int | None = 0, input: str = "") -> str:
+        return self.namespace.run(*argv, status=status, input=input)
+
+    def pod(self) -> Pod:
+        return Pod(self._namespaces())
+
+    def configure(self, name: str, configuration: object) -> None:
+        (self.net_d / name).write_text(json.dumps(configuration))
+
+    def plugin(self, name: str, text: str) -> None:
+        path = self.net_d / name
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def request(
+        self, pod: Pod, *networks: str, ports: list[dict[str, Any]] | None = None
+    ) -> NetworkRequest:
+        words = [(word.partition(":")[0], word.partition(":")[2]) for word in networks]
+        return NetworkRequest(
+            pod.uuid,
+            pod.namespace.path,
+            words or [("default", "")],
+            ports or [],
+            str(self.state),
+            [str(self.net_d)],
+        )
+
+    def join(
+        self, pod: Pod, *networks: str, ports: list[dict[str, Any]] | None = None
+    ) -> dict[str, Any]:
+        request = self.request(pod, *networks, ports=ports)
+        with self.namespace.entered():
+            pod.info = json.loads(json.dumps(set_up(request)))
+        return pod.info
+
+    def leave(self, pod: Pod) -> list[str]:
+        with self.namespace.entered():
+            return tear_down(pod.info)
+
+    def leases(self) -> list[str]:
+        """``NETWORK/ADDRESS`` of every address that is taken, and notes of pods."""
+        return sorted(
+            str(path.relative_to(self.state))
+            for path in self.state.glob("*/*")
+            if path.name != "lock" and not path.name.startswith("last_reserved_ip.")
+        )
+
+    def links(self) -> list[str]:
+        return sorted(link["ifname"] for link in json.loads(self.run("ip", "-j", "link")))
+
+    def rules(self) -> str:
+        """All of nft, and of iptables without the chains that are always there."""
+        text = ""
+        if shutil.which("nft"):
+            tables = self.run("nft", "list", "tables").splitlines()
+            text += "".join(f"{table}\n" for table in tables if "ocipod" in table)
+        if shutil.which("iptables-save"):
+            lines = self.run("iptables-save").splitlines()
+            text += "".join(
+                f"{line}\n" for line in lines if line.startswith("-") or "CIPOD" in line
+            )
+        return text
+
+    def assert_clean(self) -> None:
+        assert self.links() == ["lo"]
+        assert self.rules() == ""
+        assert self.leases() == []
