@@ -1,6 +1,6 @@
 """Write the completions for bash, zsh and fish: ``build_completions.py DIRECTORY``.
 
-They are made from the tables of ociruntime/cli, below DIRECTORY where shells look for them:
+They are made from the tables of each program, below DIRECTORY where shells look for them:
 bash-completion/completions, zsh/site-functions, fish/vendor_completions.d.
 """
 
@@ -12,34 +12,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from ociruntime.cli.manual import COMPLETED_BY, NEW_CONTAINER, NOT_COMPLETED  # noqa: E402
-from ociruntime.cli.options import ANY, COMMANDS, GLOBAL_OPTIONS  # noqa: E402
 from ociruntime.linux import SIGNALS  # noqa: E402
+from tools.programs import PROGRAMS  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Option
+    from ociruntime.cli.options import Command, Option
+    from tools.programs import Program
 
 TEMPLATES = ROOT / "tools" / "completions"
 SHELLS = {
-    "bash": "bash-completion/completions/ociruntime",
-    "zsh": "zsh/site-functions/_ociruntime",
-    "fish": "fish/vendor_completions.d/ociruntime.fish",
+    "bash": "bash-completion/completions/{name}",
+    "zsh": "zsh/site-functions/_{name}",
+    "fish": "fish/vendor_completions.d/{name}.fish",
 }
-# Which functions, of the templates or the shells, complete what.
-ZSH = {
-    "container": "_ociruntime_containers",
-    "directory": "_directories",
-    "file": "_files",
-    "signal": "_ociruntime_signals",
-    "": " ",
-}
-FISH = {
-    "container": "(__ociruntime_containers)",
-    "directory": "(__fish_complete_directories)",
-    "file": "(__fish_complete_path)",
-    "signal": "$__ociruntime_signals",
-}
+# Which functions, of the templates or the shells, complete what; the others list something.
+ZSH = {"directory": "_directories", "file": "_files", "": " "}
+FISH = {"directory": "(__fish_complete_directories)", "file": "(__fish_complete_path)"}
 
 
 def shown(options: tuple[Option, ...]) -> list[Option]:
@@ -47,18 +36,11 @@ def shown(options: tuple[Option, ...]) -> list[Option]:
     return [option for option in options if option[4]]
 
 
-def completed(command: str, option: Option) -> str:
+def completed(program: Program, command: str, option: Option) -> str:
     """What completes the option's value: a kind of ``COMPLETED_BY`` or ""."""
-    if (command, option[0]) in NOT_COMPLETED:
+    if (command, option[0]) in program.manual.NOT_COMPLETED:
         return ""
-    return COMPLETED_BY.get(option[3], "")
-
-
-def arguments(command: str, synopsis: str) -> list[str]:
-    """For each argument what completes it; that of another program is never completed."""
-    names = [word.strip("[].") for word in synopsis.split()]
-    kinds = [COMPLETED_BY.get(name, "") for name in names]
-    return ["" if kind == "container" and command in NEW_CONTAINER else kind for kind in kinds]
+    return program.manual.COMPLETED_BY.get(option[3], "")
 
 
 def spellings(option: Option) -> list[str]:
@@ -71,100 +53,153 @@ def signals() -> str:
     return " ".join(name.removeprefix("SIG") for name in SIGNALS)
 
 
+def tables(program: Program) -> list[tuple[str, tuple[Option, ...]]]:
+    """The options before a command, as of the command "", and those of each command."""
+    return [("", program.options), *((command[0], command[5]) for command in program.commands)]
+
+
+def template(program: Program, shell: str, **marks: str) -> str:
+    """tools/completions/SHELL for the program, with each @MARK@ replaced."""
+    text = (TEMPLATES / shell).read_text()
+    for mark, replacement in (("NAME", program.name), ("ROOT", program.root), *marks.items()):
+        text = text.replace(f"@{mark}@", replacement)
+    return text
+
+
 # --- bash ---------------------------------------------------------------------------
 
 
-def bash() -> str:
+def bash(program: Program) -> str:
     """The tables, then tools/completions/bash, which walks the words by them."""
-    others = [command[0] for command in COMMANDS if command[3] == ANY]
     options: dict[str, list[str]] = {}
-    for name, table in tables():
+    for name, table in tables(program):
         words = " ".join(f"--{option[0]}" for option in shown(table))
         options.setdefault(words, []).append(f'"{name}"')
     values: dict[str, list[str]] = {}
-    for name, table in tables():
+    for name, table in tables(program):
         for option in shown(table):
             if option[2] != "flag":
-                keys = values.setdefault(bash_value(name, option), [])
+                keys = values.setdefault(bash_value(program, name, option), [])
                 keys += [f'"{name} {spelling}"' for spelling in spellings(option)]
-    parts: dict[str, list[str]] = {}
-    for command in COMMANDS:
-        for position, kind in enumerate(arguments(command[0], command[1]), 1):
-            if kind:
-                parts.setdefault(kind, []).append(f'"{command[0]} {position}"')
+    others = [f'"{one[0]}"' for one in program.commands if program.runs_another(one)]
+    commands = {" ".join(program.first_words): ['""']}
+    for first, members in program.members.items():
+        commands[" ".join(member[0].partition(" ")[2] for member in members)] = [f'"{first}"']
     return "\n".join(
         [
-            f'_ociruntime_commands="{" ".join(command[0] for command in COMMANDS)}"',
-            f'_ociruntime_signals="{signals()}"',
-            "# Commands whose further words are another program's.",
-            f'_ociruntime_other_programs="{" ".join(others)}"',
+            f'_{program.name}_signals="{signals()}"',
             "",
-            *bash_cases("options", "$1", options),
-            *bash_cases("value", "$1 $2", values),
-            *bash_cases("argument", "$1 $2", parts),
-            (TEMPLATES / "bash").read_text(),
+            *bash_cases(program, "commands", "$1", commands),
+            "# Commands whose further words are another program's.",
+            *bash_cases(program, "runs_another", "$1", {"yes": others} if others else {}),
+            *bash_cases(program, "options", "$1", options),
+            *bash_cases(program, "value", "$1 $2", values),
+            *bash_cases(program, "argument", "$1 $2", *bash_arguments(program)),
+            *(
+                f"_{program.name}_{kind}() {{ _{program.name}_list {words}; }}\n"
+                for kind, words in program.manual.LISTED.items()
+            ),
+            template(program, "bash"),
         ]
     )
 
 
-def bash_value(command: str, option: Option) -> str:
+def bash_value(program: Program, command: str, option: Option) -> str:
     """What the template's functions are called by."""
     if option[2] == "choice":
         return f"words {option[3].replace('|', ' ')}"
-    return completed(command, option) or "nothing"
+    return completed(program, command, option) or "nothing"
 
 
-def bash_cases(name: str, key: str, cases: dict[str, list[str]]) -> list[str]:
+def bash_arguments(program: Program) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Kind -> the arguments that it completes, and then those at any further position."""
+    parts: dict[str, list[str]] = {}
+    further: dict[str, list[str]] = {}
+    for command in program.commands:
+        kinds, rest = program.arguments(command)
+        for position, kind in enumerate(kinds, 1):
+            if kind:
+                parts.setdefault(kind, []).append(f'"{command[0]} {position}"')
+        if rest:
+            further.setdefault(rest, []).append(f'"{command[0]} "*')
+    return parts, further
+
+
+def bash_cases(program: Program, name: str, key: str, *tables: dict[str, list[str]]) -> list[str]:
     """A function that prints for a command, and an option or a position, what there is."""
-    lines = [f"_ociruntime_{name}() {{", f'    case "{key}" in']
-    for text, keys in cases.items():
-        lines.append(f"    {' | '.join(keys)}) echo '{text}' ;;")
+    lines = [f"_{program.name}_{name}() {{", f'    case "{key}" in']
+    for cases in tables:
+        for text, keys in cases.items():
+            lines.append(f"    {' | '.join(keys)}) echo '{text}' ;;")
     return [*lines, "    esac", "}", ""]
-
-
-def tables() -> list[tuple[str, tuple[Option, ...]]]:
-    """The options before a command, as of the command "", and those of each command."""
-    return [("", GLOBAL_OPTIONS), *((command[0], command[5]) for command in COMMANDS)]
 
 
 # --- zsh ----------------------------------------------------------------------------
 
 
-def zsh() -> str:
+def zsh(program: Program) -> str:
     """tools/completions/zsh with the words of ``_arguments`` for each command put in."""
-    described = [f"{in_zsh(command[0])}\\:{in_zsh(command[4])}" for command in COMMANDS]
-    commands = " \\\n        ".join(f"'{one}'".replace("\\:", ":", 1) for one in described)
-    cases = []
-    for command in COMMANDS:
-        words = [zsh_option(command[0], option) for option in shown(command[5])]
-        kinds = arguments(command[0], command[1])
-        if command[3] == ANY:
-            # The first argument ends the options.
-            words = ["-A '-*'", *words, f"'1: :{ZSH[kinds[0]]}'", "'*:: : '"]
-        else:
-            words += [f"'{n}: :{ZSH[kind]}'" for n, kind in enumerate(kinds, 1)]
-        body = " \\\n            ".join(["_arguments -s -S", *words])
-        cases.append(f"    {command[0]})\n        {body}\n        ;;")
-    text = (TEMPLATES / "zsh").read_text()
-    options = " \\\n        ".join(zsh_option("", option) for option in shown(GLOBAL_OPTIONS))
-    for mark, replacement in (
-        ("@COMMANDS@", commands),
-        ("@OPTIONS@", options),
-        ("@SIGNALS@", signals()),
-        ("@CASES@", "\n".join(cases)),
-    ):
-        text = text.replace(mark, replacement)
-    return text
+    described = [f"''{zsh_commands([zsh_first(program, word) for word in program.first_words])}"]
+    for first, members in program.members.items():
+        entries = [(member[0].partition(" ")[2], member[4]) for member in members]
+        described.append(f"{first}{zsh_commands(entries)}")
+    return template(
+        program,
+        "zsh",
+        LISTS="\n".join(
+            f"_{program.name}_{kind}s() {{ _{program.name}_list {words} }}"
+            for kind, words in program.manual.LISTED.items()
+        ),
+        COMMANDS="\n".join(f"    {case}" for case in described),
+        OPTIONS=" \\\n        ".join(
+            zsh_option(program, "", option) for option in shown(program.options)
+        ),
+        SIGNALS=signals(),
+        CASES="\n".join(zsh_command(program, command) for command in program.commands),
+    )
 
 
-def zsh_option(command: str, option: Option) -> str:
+def zsh_first(program: Program, word: str) -> tuple[str, str]:
+    """A first word and what it means: of several commands, their names."""
+    members = program.members.get(word)
+    if members:
+        return word, ", ".join(member[0].partition(" ")[2] for member in members)
+    return word, next(command[4] for command in program.commands if command[0] == word)
+
+
+def zsh_commands(entries: list[tuple[str, str]]) -> str:
+    """The end of a case that sets ``commands``."""
+    lines = "".join(f"\n        '{in_zsh(name)}:{in_zsh(text)}'" for name, text in entries)
+    return f") commands=({lines}\n        ) ;;"
+
+
+def zsh_command(program: Program, command: Command) -> str:
+    """A case with the call of ``_arguments``."""
+    words = [zsh_option(program, command[0], option) for option in shown(command[5])]
+    kinds, rest = program.arguments(command)
+    if program.runs_another(command):
+        # The first argument ends the options.
+        words = ["-A '-*'", *words, f"'1: :{zsh_kind(program, kinds[0])}'", "'*:: : '"]
+    else:
+        words += [f"'{n}: :{zsh_kind(program, kind)}'" for n, kind in enumerate(kinds, 1)]
+        words += [f"'*: :{zsh_kind(program, rest)}'"] if rest else []
+    body = " \\\n            ".join(["_arguments -s -S", *words])
+    return f"    '{command[0]}')\n        {body}\n        ;;"
+
+
+def zsh_kind(program: Program, kind: str) -> str:
+    """The function that completes it."""
+    return ZSH.get(kind) or f"_{program.name}_{kind}s"
+
+
+def zsh_option(program: Program, command: str, option: Option) -> str:
     """One specification of ``_arguments``, in the shell's quotes."""
     name, short, kind, value, text = option
     rest = f"[{in_zsh(text)}]"
     if kind == "choice":
         rest += f":{in_zsh(name)}:({value.replace('|', ' ')})"
     elif kind != "flag":
-        rest += f":{in_zsh(value)}:{ZSH[completed(command, option)]}"
+        rest += f":{in_zsh(value)}:{zsh_kind(program, completed(program, command, option))}"
     long = f"--{name}" + ("" if kind == "flag" else "=")
     if kind == "list":
         return " ".join(f"'*{n}{rest}'" for n in (long, *([f"-{short}"] if short else [])))
@@ -183,72 +218,99 @@ def in_zsh(text: str) -> str:
 # --- fish ---------------------------------------------------------------------------
 
 
-def fish() -> str:
+def fish(program: Program) -> str:
     """tools/completions/fish, then a line for each command, option and argument."""
     valued = [
-        f"{name}:{spelling}"
-        for name, options in tables()
+        in_fish(f"{name}:{spelling}")
+        for name, options in tables(program)
         for option in shown(options)
         if option[2] != "flag"
         for spelling in spellings(option)
     ]
     lines = [
-        f"set -g __ociruntime_signals {signals()}",
-        f"set -g __ociruntime_valued {' '.join(valued)}",
+        f"set -g __{program.name}_signals {signals()}",
+        f"set -g __{program.name}_valued {' '.join(valued)}",
+        f"set -g __{program.name}_groups {' '.join(program.members)}".rstrip(),
         "",
     ]
-    for command in COMMANDS:
-        lines.append(
-            "complete -c ociruntime -n '__ociruntime_at \"\"' "
-            f"-a {command[0]} -d {in_fish(command[4])}"
-        )
-    for name, options in tables():
+    for word in program.first_words:
+        lines.append(fish_word(program, "", *zsh_first(program, word)))
+    for first, members in program.members.items():
+        lines += [
+            fish_word(program, first, member[0].partition(" ")[2], member[4]) for member in members
+        ]
+    for name, options in tables(program):
         lines.append("")
-        lines += [fish_option(name, option) for option in shown(options)]
+        lines += [fish_option(program, name, option) for option in shown(options)]
     lines.append("")
-    for command in COMMANDS:
-        for position, kind in enumerate(arguments(command[0], command[1]), 1):
+    for command in program.commands:
+        kinds, rest = program.arguments(command)
+        places = [(kind, f"{position}") for position, kind in enumerate(kinds, 1)]
+        for kind, place in [*places, (rest, f"{len(kinds) + 1} more")]:
             if kind:
-                lines.append(
-                    f"complete -c ociruntime -n '__ociruntime_at {command[0]} {position}' "
-                    f"-a {in_fish(FISH[kind], variable=True)}"
-                )
-    return (TEMPLATES / "fish").read_text() + "\n".join(lines) + "\n"
+                condition = in_fish(f'__{program.name}_at "{command[0]}" {place}')
+                by = fish_kind(program, kind)
+                lines.append(f"complete -c {program.name} -n {condition} -a {by}")
+    return template(program, "fish", LISTS=fish_lists(program)) + "\n".join(lines) + "\n"
 
 
-def fish_option(command: str, option: Option) -> str:
+def fish_lists(program: Program) -> str:
+    """A function a kind of what can be listed."""
+    return "\n".join(
+        f"function __{program.name}_{kind}s\n    __{program.name}_list {words}\nend"
+        for kind, words in program.manual.LISTED.items()
+    )
+
+
+def fish_kind(program: Program, kind: str) -> str:
+    """A word that fish looks into when it completes."""
+    if kind == "signal":
+        return f'"$__{program.name}_signals"'
+    return in_fish(FISH.get(kind) or f"(__{program.name}_{kind}s)")
+
+
+def fish_word(program: Program, after: str, word: str, text: str) -> str:
+    """A line for the next word of a command's name."""
+    condition = in_fish(f'__{program.name}_at "{after}"')
+    return f"complete -c {program.name} -n {condition} -a {word} -d {in_fish(text)}"
+
+
+def fish_option(program: Program, command: str, option: Option) -> str:
     """One line."""
     name, short, kind, value, text = option
     # What follows the first argument may be another program's.
-    last = " 1" if any(one[0] == command and one[3] == ANY for one in COMMANDS) else ""
-    condition = f'__ociruntime_at "{command}"{last}'
-    words = ["complete -c ociruntime -n", in_fish(condition), "-l", name]
+    another = any(one[0] == command and program.runs_another(one) for one in program.commands)
+    condition = f'__{program.name}_at "{command}"{" 1" if another else ""}'
+    words = [f"complete -c {program.name} -n", in_fish(condition), "-l", name]
     if short:
         words += ["-s", short]
     if kind == "choice":
         words += ["-x -a", in_fish(value.replace("|", " "))]
     elif kind != "flag":
-        by = completed(command, option)
+        by = completed(program, command, option)
         if by == "file":
             words.append("-r -F")
         else:
-            words += ["-x", *(["-a", in_fish(FISH[by])] if by else [])]
+            words += ["-x", *(["-a", fish_kind(program, by)] if by else [])]
     return " ".join([*words, "-d", in_fish(text)])
 
 
-def in_fish(text: str, *, variable: bool = False) -> str:
-    """A word; with ``variable`` one that fish looks into when it completes."""
-    if variable and text.startswith("$"):
-        return f'"{text}"'
+def in_fish(text: str) -> str:
+    """A word as it stands."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def main(directory: Path) -> None:
-    """Write all three."""
-    for text, place in ((bash(), "bash"), (zsh(), "zsh"), (fish(), "fish")):
-        target = directory / SHELLS[place]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+    """Write all three of each program."""
+    for program in PROGRAMS:
+        for text, shell in (
+            (bash(program), "bash"),
+            (zsh(program), "zsh"),
+            (fish(program), "fish"),
+        ):
+            target = directory / SHELLS[shell].format(name=program.name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Write the manual pages: ``build_man_pages.py DIRECTORY``.
 
-DIRECTORY/man1 gets ociruntime.1 and one page a command, from the tables of ociruntime/cli.
+DIRECTORY/man1 gets one page a program and one a command: ociruntime.1, ocipod-image-list.1 ...
 They have no date, so that building them twice gives the same bytes.
 """
 
@@ -14,61 +14,60 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from ociruntime import __version__  # noqa: E402
-from ociruntime.cli import manual  # noqa: E402
-from ociruntime.cli.help import ID_FORMAT, usage_words  # noqa: E402
-from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS  # noqa: E402
+from tools.programs import PROGRAMS  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ociruntime.cli.options import Command, Option
+    from tools.programs import Program
 
 
-def main_page() -> str:
-    """ociruntime(1)."""
-    lines = heading("ociruntime", "run containers as the OCI runtime specification describes them")
-    lines += [*synopsis("ociruntime", "[OPTION]... COMMAND [ARGUMENT]..."), ".SH DESCRIPTION"]
-    lines += [roff(manual.DESCRIPTION), ".SH COMMANDS"]
-    summaries = {command[0]: command[4] for command in COMMANDS}
-    for group, names in manual.GROUPS:
+def main_page(program: Program) -> str:
+    """ociruntime(1), ocipod(1)."""
+    lines = heading(program, program.name, program.summary)
+    lines += [*synopsis(program.name, "[OPTION]... COMMAND [ARGUMENT]..."), ".SH DESCRIPTION"]
+    lines += [paragraphs(program.manual.DESCRIPTION), ".SH COMMANDS"]
+    summaries = {command[0]: command[4] for command in program.commands}
+    for group, names in program.groups:
         lines.append(f'.SS "{roff(group[0].upper() + group[1:])}"')
         for name in names:
-            lines += term(reference(f"ociruntime-{name}"), sentence(summaries[name]))
+            lines += term(reference(program.page(name)), sentence(summaries[name]))
     lines += [".SH OPTIONS", "These stand before the command, or among its options."]
-    lines += options("", GLOBAL_OPTIONS)
-    lines += definitions("EXIT STATUS", manual.EXIT_STATUS)
-    lines += definitions("FILES", manual.FILES)
-    lines += definitions("ENVIRONMENT", manual.ENVIRONMENT)
-    lines += definitions("ANNOTATIONS", manual.ANNOTATIONS)
-    lines += examples("")
-    return page(lines, (f"ociruntime-{name}" for name in sorted(summaries)))
+    lines += options(program, "", program.options)
+    for title, table in program.manual.SECTIONS:
+        lines += definitions(title, table)
+    lines += examples(program, "")
+    return page(lines, (program.page(name) for name in sorted(summaries)))
 
 
-def command_page(command: Command) -> str:
-    """ociruntime-COMMAND(1)."""
+def command_page(program: Program, command: Command) -> str:
+    """ociruntime-COMMAND(1), ocipod-COMMAND(1)."""
     name, arguments, _, _, summary, table, details = command
-    lines = heading(f"ociruntime-{name}", summary.replace("`", ""))
-    lines += [*synopsis(*usage_words(command)), ".SH DESCRIPTION"]
-    lines += [roff(details or sentence(summary))]
-    if arguments.startswith("ID"):
-        lines += [".PP", roff(ID_FORMAT)]
-    shown = options(name, table)
+    manual = program.manual
+    lines = heading(program, program.page(name), summary.replace("`", ""))
+    lines += [*synopsis(*program.usage(command)), ".SH DESCRIPTION"]
+    lines += [paragraphs(details or sentence(summary))]
+    for argument, text in manual.ARGUMENTS.items():
+        if re.search(rf"(?<![A-Z]){argument}(?![A-Z])", arguments):
+            lines += [".PP", roff(text)]
+    shown = options(program, name, table)
     if shown:
         lines += [".SH OPTIONS", *shown]
-    lines += [".PP", f"{reference('ociruntime')} has the options of every command."]
+    lines += [".PP", f"{reference(program.name)} has the options of every command."]
     lines += definitions("EXIT STATUS", manual.OWN_EXIT_STATUS.get(name, manual.EXIT_STATUS[:2]))
-    lines += examples(name)
-    group = next(names for _, names in manual.GROUPS if name in names)
-    others = sorted(f"ociruntime-{other}" for other in group if other != name)
-    return page(lines, ["ociruntime", *others])
+    lines += examples(program, name)
+    group = next(names for _, names in program.groups if name in names)
+    others = sorted(program.page(other) for other in group if other != name)
+    return page(lines, [program.name, *others])
 
 
-def heading(name: str, what: str) -> list[str]:
+def heading(program: Program, name: str, what: str) -> list[str]:
     """The first lines."""
     return [
-        '.\\" Made by tools/build_man_pages.py from the tables of ociruntime/cli.',
-        f'.TH {name.upper()} 1 "" "ociruntime {__version__}" "ociruntime"',
+        f'.\\" Made by tools/build_man_pages.py from the tables of {program.package}.',
+        f'.TH {name.upper()} 1 "" "ociruntime {__version__}" "{program.name}"',
         ".nh",
         ".SH NAME",
         f"{name} \\- {roff(what)}",
@@ -78,11 +77,11 @@ def heading(name: str, what: str) -> list[str]:
 
 def synopsis(program: str, words: str) -> list[str]:
     """The program bold, what stands for something else italic."""
-    text = re.sub(r"[A-Z]+", r"\\fI\g<0>\\fR", words)
+    text = re.sub(r"[A-Z]+", r"\\fI\g<0>\\fR", words.replace("-", "\\-"))
     return [f"\\fB{roff(program)}\\fR {text}".rstrip()]
 
 
-def options(command: str, table: tuple[Option, ...]) -> list[str]:
+def options(program: Program, command: str, table: tuple[Option, ...]) -> list[str]:
     """Those that the help shows, each with its line there and what more there is to say."""
     lines = []
     for name, short, kind, value, text in table:
@@ -95,7 +94,7 @@ def options(command: str, table: tuple[Option, ...]) -> list[str]:
             head += " " + "|".join(f"\\fB{roff(word)}\\fR" for word in value.split("|"))
         elif kind != "flag":
             head += f" \\fI{roff(value)}\\fR"
-        words = [sentence(text), manual.more(command, name)]
+        words = [sentence(text), program.manual.more(command, name)]
         if kind == "list":
             words.append("The option may be repeated.")
         lines += term(head, " ".join(word for word in words if word))
@@ -110,12 +109,12 @@ def definitions(title: str, table: tuple[tuple[str, str], ...]) -> list[str]:
     return lines
 
 
-def examples(command: str) -> list[str]:
-    """The section of examples."""
+def examples(program: Program, command: str) -> list[str]:
+    """The section of examples, if there are any."""
     lines = []
-    for what, line in manual.EXAMPLES[command]:
+    for what, line in program.manual.EXAMPLES.get(command, ()):
         lines += [".PP", roff(f"{what}:"), ".PP", ".RS 4", ".nf", roff(line), ".fi", ".RE"]
-    return [".SH EXAMPLES", *lines[1:]]
+    return [".SH EXAMPLES", *lines[1:]] if lines else []
 
 
 def page(lines: list[str], others: Iterable[str]) -> str:
@@ -136,7 +135,13 @@ def reference(name: str) -> str:
 
 def sentence(text: str) -> str:
     """With a capital and a full stop."""
-    return text if text.endswith(".") else text[:1].upper() + text[1:] + "."
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def paragraphs(text: str) -> str:
+    """Plain text with empty lines between its paragraphs; one with lines set in stays as it is."""
+    blocks = text.split("\n\n")
+    return "\n.PP\n".join(f".nf\n{roff(b)}\n.fi" if "\n " in f"\n{b}" else roff(b) for b in blocks)
 
 
 def roff(text: str) -> str:
@@ -152,10 +157,11 @@ def main(directory: Path) -> None:
     """Write all of them."""
     target = directory / "man1"
     target.mkdir(parents=True, exist_ok=True)
-    (target / "ociruntime.1").write_text(main_page(), encoding="utf-8")
-    for command in COMMANDS:
-        text = command_page(command)
-        (target / f"ociruntime-{command[0]}.1").write_text(text, encoding="utf-8")
+    for program in PROGRAMS:
+        (target / f"{program.name}.1").write_text(main_page(program), encoding="utf-8")
+        for command in program.commands:
+            text = command_page(program, command)
+            (target / f"{program.page(command[0])}.1").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

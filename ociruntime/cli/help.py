@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.manual import GROUPS
+from ociruntime.cli.manual import GROUPS, ID_FORMAT
 from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
 
 TYPE_CHECKING = False
@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from ociruntime.cli.options import Command, Option
 
 _INDENT = 31
-
-ID_FORMAT = "ID is the container's name: letters, digits and _ + - ."
 
 _EXAMPLE = """\
 A first container, from a directory with a root filesystem in ./rootfs:
@@ -54,12 +52,12 @@ def command_help(name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def usage_words(command: Command) -> tuple[str, str]:
-    """``ociruntime NAME``, and what may follow."""
+def usage_words(command: Command, program: str = "ociruntime") -> tuple[str, str]:
+    """``PROGRAM NAME``, and what may follow."""
     parts = [command[1]] if command[1] else []
-    if any(option[4] for option in command[5]):
+    if any(option[4] for option in command[5]) and "OPTION" not in command[1]:
         parts.insert(0, "[OPTION]...")
-    return f"ociruntime {command[0]}", " ".join(parts)
+    return f"{program} {command[0]}", " ".join(parts)
 
 
 def option_lines(options: tuple[Option, ...]) -> list[str]:

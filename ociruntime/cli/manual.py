@@ -23,10 +23,18 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("looking at it", ("state", "events", "list")),
 )
 
+ID_FORMAT = "ID is the container's name: letters, digits and _ + - ."
+# What an argument is, by its name in the help: said on the page of a command that begins with it.
+ARGUMENTS = {"ID": ID_FORMAT}
+
 # ID is a new name there: there is nothing to complete.
 NEW_CONTAINER = ("create", "run", "restore")
 
-# What completes an option's value or an argument, by its name in the help.
+# Kind -> the command that prints, as the first words of its lines, what there is of it.
+LISTED = {"container": "list -q"}
+
+# What completes an option's value or an argument, by its name in the help: one of those,
+# or directory, file, signal.
 COMPLETED_BY = {
     "BUNDLE": "directory",
     "DIR": "directory",
@@ -195,6 +203,15 @@ ENVIRONMENT = (
 ANNOTATIONS = tuple(
     (f"{name}NAME" if name.endswith(".") else name, meaning)
     for name, meaning, _ in annotation_table.ANNOTATIONS
+)
+
+
+# Sections of ociruntime(1), in order.
+SECTIONS = (
+    ("EXIT STATUS", EXIT_STATUS),
+    ("FILES", FILES),
+    ("ENVIRONMENT", ENVIRONMENT),
+    ("ANNOTATIONS", ANNOTATIONS),
 )
 
 

@@ -2,35 +2,72 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.help import option_lines
-from ociruntime.ocipod.options import COMMANDS, GLOBAL_OPTIONS, GROUPS
+from ociruntime.cli.help import option_lines, usage_words
+from ociruntime.ocipod.manual import SHORT
+from ociruntime.ocipod.options import GLOBAL_OPTIONS, GROUPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ociruntime.cli.options import Command
+
+# Two commands share a line of 80 columns.
+_COLUMN = 39
 
 
 def general_help() -> str:
     """The answer to ``--help`` without a command."""
-    width = max(len(command[0]) for command in COMMANDS)
     lines = [
         "usage: ocipod [OPTION]... COMMAND [ARGUMENT]...",
         "",
         "Runs pods: apps from images that share a network, without a daemon.",
         "",
     ]
-    for title, commands in GROUPS:
-        lines += [f"{title}:", *(f"  {command[0]:{width}}  {command[4]}" for command in commands)]
-    return "\n".join([*lines, "", "options:", *option_lines(GLOBAL_OPTIONS), ""])
+    for title, commands in shown_groups():
+        width = max(len(command[0]) for command in commands)
+        entries = [f"{command[0]:{width}} {_short(command)}" for command in commands]
+        lines += [f"{title}:", *two_columns(entries)]
+    return "\n".join([*lines, "options:", *option_lines(GLOBAL_OPTIONS), ""])
+
+
+def shown_groups() -> list[tuple[str, list[Command]]]:
+    """Titles and commands, without those that have no summary: they are not for people."""
+    groups = [(title, [one for one in commands if one[4]]) for title, commands in GROUPS]
+    return [(title, commands) for title, commands in groups if commands]
+
+
+def two_columns(entries: Iterable[str]) -> list[str]:
+    """Lines of two entries each, set in by two; one that is too long has a line of its own."""
+    lines: list[str] = []
+    half = ""
+    for entry in entries:
+        if half and len(entry) <= _COLUMN:
+            lines.append(f"  {half:{_COLUMN}}{entry}")
+            half = ""
+            continue
+        if half:
+            lines.append(f"  {half}")
+        half = entry if len(entry) < _COLUMN else ""
+        if not half:
+            lines.append(f"  {entry}")
+    return [*lines, f"  {half}"] if half else lines
 
 
 def command_help(command: Command) -> str:
     """The answer to ``NAME --help``."""
-    name, synopsis, _, _, summary, options, details = command
-    words = ["usage: ocipod", name, "[OPTION]..." if options else "", synopsis]
-    lines = [" ".join(word for word in words if word), "", f"{summary[0].upper()}{summary[1:]}."]
+    _, _, _, _, summary, options, details = command
+    usage = " ".join(usage_words(command, "ocipod")).rstrip()
+    lines = [f"usage: {usage}"]
+    if summary:
+        lines += ["", f"{summary[0].upper()}{summary[1:]}."]
     if details:
         lines += ["", details]
-    if options:
-        lines += ["", "options:", *option_lines(options)]
+    shown = option_lines(options)
+    if shown:
+        lines += ["", "options:", *shown]
     return "\n".join([*lines, "", "ocipod --help shows the options that every command takes.", ""])
+
+
+def _short(command: Command) -> str:
+    return SHORT.get(command[0], command[4])

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ociruntime.cli.options import Command, Option
 
 GLOBAL_OPTIONS: tuple[Option, ...] = (
-    ("dir", "", "text", "DIR", "where pods and images are kept (/var/lib/ociruntime)"),
+    ("dir", "", "text", "DIR", "keep pods and images there (/var/lib/ociruntime)"),
     ("system-config", "", "text", "DIR", "the distribution's settings (/usr/lib/ociruntime)"),
     ("local-config", "", "text", "DIR", "the administrator's settings (/etc/ociruntime)"),
     ("user-config", "", "text", "DIR", "the user's settings"),

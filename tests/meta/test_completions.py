@@ -12,27 +12,59 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
 from tests.support import project
+from tools.programs import PROGRAMS, Program
 
-NAMES = {command[0] for command in COMMANDS}
-TABLES = {"": GLOBAL_OPTIONS, **{command[0]: command[5] for command in COMMANDS}}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.options import Command
+
+NAMES = [program.name for program in PROGRAMS]
+EVERY_PROGRAM = pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
+EVERY_COMMAND = pytest.mark.parametrize(
+    ("program", "command"),
+    [
+        pytest.param(program, command, id=f"{program.name} {command[0]}")
+        for program in PROGRAMS
+        for command in program.commands
+    ],
+)
 Complete = Callable[..., set[str]]
+
+UUID = "0b9d2a6e-4a5c-4e8b-9b7f-2f6f0a6f7c01"
+# What the programs print that the completions ask: the second row of a pod has no UUID.
+SCRIPTS = {
+    "ociruntime": """\
+"list -q") printf "web\\nweb-2\\ndb\\n" ;;
+"--root /other place list -q") echo elsewhere ;;
+""",
+    "ocipod": f"""\
+"list --full --no-legend") printf "{UUID}\\tweb\\tx\\n\\tdb\\ty\\n" ;;
+"image list --no-legend --fields=name") printf "busybox:1.36\\nbusybox:latest\\n" ;;
+""",
+}
+# Kind of an argument -> one that the scripts, or the directory of the test, have.
+ONE_OF = {
+    "container": "web",
+    "pod": UUID,
+    "image": "busybox:latest",
+    "signal": "TERM",
+    "directory": "bundle",
+    "file": "file",
+}
 
 
 @pytest.fixture(scope="module")
 def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The three files, and a program that lists containers, others below another root."""
+    """The files, and programs that list what there is, and others below another root."""
     made = tmp_path_factory.mktemp("share")
     command = [sys.executable, "tools/build_completions.py", str(made)]
     subprocess.run(command, check=True, cwd=project.ROOT)
-    program = made / "bin" / "ociruntime"
-    program.parent.mkdir()
-    program.write_text(
-        '#!/bin/sh\ncase "$*" in\n"list -q") printf "web\\nweb-2\\ndb\\n" ;;\n'
-        '"--root /other place list -q") echo elsewhere ;;\nesac\n'
-    )
-    program.chmod(0o755)
+    (made / "bin").mkdir()
+    for name, cases in SCRIPTS.items():
+        program = made / "bin" / name
+        program.write_text(f'#!/bin/sh\ncase "$*" in\n{cases}esac\n')
+        program.chmod(0o755)
     (made / "here" / "bundle").mkdir(parents=True)
     (made / "here" / "file").touch()
     return made
@@ -42,7 +74,7 @@ BASH = """\
 source "$1"; shift
 compopt() { :; }
 COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
-_ociruntime
+"_$1"
 [[ ${#COMPREPLY[@]} -eq 0 ]] || printf '%s\\n' "${COMPREPLY[@]}"
 """
 FISH = "complete -C (string join ' ' -- $argv)"
@@ -53,12 +85,12 @@ def typed(words: Sequence[str]) -> list[str]:
 
 
 def bash(share: Path, *words: str) -> set[str]:
-    file = share / "bash-completion/completions/ociruntime"
+    file = share / "bash-completion/completions" / words[0]
     return answer(share, "bash", "--norc", "-c", BASH, "bash", str(file), *typed(words))
 
 
 def fish(share: Path, *words: str) -> set[str]:
-    file = share / "fish/vendor_completions.d/ociruntime.fish"
+    file = share / "fish/vendor_completions.d" / f"{words[0]}.fish"
     lines = answer(share, "fish", "--no-config", "-c", f"source {file}; {FISH}", *typed(words))
     return {line.partition("\t")[0] for line in lines}
 
@@ -127,58 +159,88 @@ def complete(request: pytest.FixtureRequest, share: Path) -> Iterator[Complete]:
     if not shutil.which(request.param):
         pytest.skip(f"{request.param} is not installed")
     shell = Zsh(share) if request.param == "zsh" else {"bash": bash, "fish": fish}[request.param]
-    yield lambda *words: shell(share, "ociruntime", *words)
+    yield lambda *words: shell(share, *words)
     if isinstance(shell, Zsh):
         shell.close()
 
 
-def test_commands(complete: Complete) -> None:
-    assert complete("") >= NAMES
-    assert "delete" in complete("de")
+def words_of(command: Command) -> list[str]:
+    return command[0].split()
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_every_option(complete: Complete, name: str) -> None:
-    shown = {f"--{option[0]}" for option in TABLES[name] if option[4]}
-    hidden = {f"--{option[0]}" for option in TABLES[name] if not option[4]}
-    offered = {word.rstrip("=") for word in complete(*([name] if name else []), "--")}
+@EVERY_PROGRAM
+def test_commands(complete: Complete, program: Program) -> None:
+    assert complete(program.name, "") >= set(program.first_words)
+    for first, members in program.members.items():
+        names = {words_of(member)[1] for member in members}
+        assert complete(program.name, first, "") >= names
+        assert not complete(program.name, "") & (names - set(program.first_words))
+
+
+def test_beginnings(complete: Complete) -> None:
+    assert "delete" in complete("ociruntime", "de")
+    assert "create" not in complete("ociruntime", "de")
+
+
+@EVERY_PROGRAM
+def test_options_of_every_command(complete: Complete, program: Program) -> None:
+    shown = {f"--{option[0]}" for option in program.options if option[4]}
+    assert shown <= {word.rstrip("=") for word in complete(program.name, "--")}
+
+
+@EVERY_COMMAND
+def test_every_option(complete: Complete, program: Program, command: Command) -> None:
+    shown = {f"--{option[0]}" for option in command[5] if option[4]}
+    hidden = {f"--{option[0]}" for option in command[5] if not option[4]}
+    offered = {w.rstrip("=") for w in complete(program.name, *words_of(command), "--")}
     assert shown <= offered
     assert not offered & hidden
 
 
-@pytest.mark.parametrize("name", ["start", "state", "kill", "delete", "exec"])
-def test_containers(complete: Complete, name: str) -> None:
-    assert complete(name, "w") >= {"web", "web-2"}
-    assert "db" not in complete(name, "w")
+@EVERY_COMMAND
+def test_every_argument(complete: Complete, program: Program, command: Command) -> None:
+    kinds, further = program.arguments(command)
+    before: list[str] = []
+    for kind in [*kinds, *([further] * 2 if further else [])]:
+        if kind:
+            offered = complete(program.name, *words_of(command), *before, "")
+            assert ONE_OF[kind] in {word.rstrip("/") for word in offered}, (kind, before)
+        before.append("something")
+
+
+def test_containers(complete: Complete) -> None:
+    for name in ("start", "state", "kill", "delete", "exec"):
+        assert complete("ociruntime", name, "w") >= {"web", "web-2"}
+        assert "db" not in complete("ociruntime", name, "w")
 
 
 def test_containers_below_another_root(complete: Complete) -> None:
-    assert "elsewhere" in complete("--root", "/other place", "state", "")
-    assert "elsewhere" not in complete("--log", "/x", "state", "")
+    assert "elsewhere" in complete("ociruntime", "--root", "/other place", "state", "")
+    assert "elsewhere" not in complete("ociruntime", "--log", "/x", "state", "")
 
 
 @pytest.mark.parametrize("name", ["create", "run"])
 def test_new_names_are_not_completed(complete: Complete, name: str) -> None:
-    assert "web" not in complete(name, "")
+    assert "web" not in complete("ociruntime", name, "")
 
 
 def test_choices(complete: Complete) -> None:
-    assert complete("--log-format", "") >= {"text", "json"}
-    assert complete("list", "--format", "") >= {"table", "json"}
+    assert complete("ociruntime", "--log-format", "") >= {"text", "json"}
+    assert complete("ociruntime", "list", "--format", "") >= {"table", "json"}
 
 
 def test_signals(complete: Complete) -> None:
-    assert complete("kill", "web", "") >= {"TERM", "KILL"}
+    assert complete("ociruntime", "kill", "web", "") >= {"TERM", "KILL"}
 
 
 def test_directories(complete: Complete) -> None:
-    offered = complete("create", "--bundle", "")
+    offered = complete("ociruntime", "create", "--bundle", "")
     assert {word.rstrip("/") for word in offered} >= {"bundle"}
     assert "file" not in offered
 
 
 def test_words_of_another_program(complete: Complete) -> None:
-    assert "--tty" not in complete("exec", "web", "ls", "--")
+    assert "--tty" not in complete("ociruntime", "exec", "web", "ls", "--")
 
 
 def test_value_behind_an_equals_sign(share: Path) -> None:
@@ -188,9 +250,10 @@ def test_value_behind_an_equals_sign(share: Path) -> None:
     assert "db" in bash(share, "ociruntime", "--log-format", "=", "json", "state", "")
 
 
-def test_bash_file_is_clean(share: Path) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_bash_file_is_clean(share: Path, name: str) -> None:
     if not shutil.which("shellcheck"):
         pytest.skip("shellcheck is not installed")
-    file = share / "bash-completion/completions/ociruntime"
+    file = share / "bash-completion/completions" / name
     done = subprocess.run(["shellcheck", "-s", "bash", str(file)], capture_output=True, text=True)
     assert done.stdout == ""

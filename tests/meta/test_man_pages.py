@@ -10,11 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
 from tests.support import project
+from tools.programs import PROGRAMS, Program
 
-NAMES = [command[0] for command in COMMANDS]
-FILES = ["ociruntime.1", *(f"ociruntime-{name}.1" for name in NAMES)]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.options import Option
+
+PAGES = {
+    page: options
+    for program in PROGRAMS
+    for page, options in (
+        (program.name, program.options),
+        *((program.page(command[0]), command[5]) for command in program.commands),
+    )
+}
+EVERY_PAGE = pytest.mark.parametrize("page", PAGES)
+EVERY_PROGRAM = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 
 
 @pytest.fixture(scope="module")
@@ -31,40 +43,52 @@ def plain(page: Path) -> str:
 
 
 def test_one_page_a_command(pages: Path) -> None:
-    assert sorted(path.name for path in pages.iterdir()) == sorted(FILES)
+    assert sorted(path.stem for path in pages.iterdir()) == sorted(PAGES)
 
 
-@pytest.mark.parametrize("command", [("", GLOBAL_OPTIONS), *((c[0], c[5]) for c in COMMANDS)])
-def test_every_option(pages: Path, command: tuple[str, tuple[tuple[str, ...], ...]]) -> None:
-    name, options = command
-    text = plain(pages / (f"ociruntime-{name}.1" if name else "ociruntime.1"))
+@EVERY_PAGE
+def test_every_option(pages: Path, page: str) -> None:
+    options: tuple[Option, ...] = PAGES[page]
+    text = plain(pages / f"{page}.1")
     for option in options:
-        head = rf"(?m)^(-{option[1]}, )?--{option[0]}( {re.escape(option[3])})?$"
+        head = rf"(?m)^(-{re.escape(option[1])}, )?--{option[0]}( {re.escape(option[3])})?$"
         assert bool(re.search(head, text)) == bool(option[4]), option
 
 
-def test_main_page_leads_to_the_others(pages: Path) -> None:
-    text = plain(pages / "ociruntime.1")
-    for name in NAMES:
-        assert text.count(f"ociruntime-{name}(1)") == 2  # in its group, and below SEE ALSO
+@EVERY_PROGRAM
+def test_main_page_leads_to_the_others(pages: Path, program: Program) -> None:
+    text = plain(pages / f"{program.name}.1")
+    for command in program.commands:
+        reference = rf"(?<![\w-]){program.page(command[0])}\(1\)"
+        assert len(re.findall(reference, text)) == 2  # in its group, and below SEE ALSO
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_groff_has_no_complaint(pages: Path, file: str) -> None:
+@pytest.mark.parametrize("program", PROGRAMS[:1])
+def test_manual_speaks_of_what_there_is(program: Program) -> None:
+    """No example, exit status or remark is left of a command or an option that has gone."""
+    tables = {"": program.options, **{command[0]: command[5] for command in program.tables}}
+    manual = program.manual
+    assert {*manual.EXAMPLES, *manual.OWN_EXIT_STATUS} <= set(tables)
+    remarks = {*manual.MORE, *manual.NOT_COMPLETED}
+    assert remarks <= {(name, option[0]) for name, table in tables.items() for option in table}
+
+
+@EVERY_PAGE
+def test_groff_has_no_complaint(pages: Path, page: str) -> None:
     if not shutil.which("groff"):
         pytest.skip("groff is not installed")
-    command = ["groff", "-man", "-Tutf8", "-ww", str(pages / file)]
+    command = ["groff", "-man", "-Tutf8", "-ww", str(pages / f"{page}.1")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     bare = re.sub(r"\x1b\[\d*m|.\x08", "", done.stdout)
     assert max(map(len, bare.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_mandoc_has_no_complaint(pages: Path, file: str) -> None:
+@EVERY_PAGE
+def test_mandoc_has_no_complaint(pages: Path, page: str) -> None:
     if not shutil.which("mandoc"):
         pytest.skip("mandoc is not installed")
-    command = ["mandoc", "-T", "lint", "-W", "warning", str(pages / file)]
+    command = ["mandoc", "-T", "lint", "-W", "warning", str(pages / f"{page}.1")]
     done = subprocess.run(command, capture_output=True, text=True)
     complaints = [line for line in done.stdout.splitlines() if "missing date" not in line]
     assert complaints == []

@@ -12,8 +12,9 @@ from pathlib import Path
 import _cffi_backend
 import pytest
 
-from ociruntime.cli.options import COMMANDS
 from tests.support import project
+from tools.build_completions import SHELLS
+from tools.programs import PROGRAMS
 
 pytestmark = pytest.mark.slow
 
@@ -58,11 +59,12 @@ def run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env={}, cwd="/", capture_output=True, text=True)
 
 
-def test_one_regular_file_on_the_path(environment: Path) -> None:
-    program = environment / "bin" / "ociruntime"
-    assert not program.is_symlink()
-    assert program.read_bytes()[:4] == b"\x7fELF"
-    assert [path.name for path in program.parent.glob("oci*")] == ["ociruntime"]
+def test_one_regular_file_a_program_on_the_path(environment: Path) -> None:
+    programs = sorted((environment / "bin").glob("oci*"))
+    assert [path.name for path in programs] == sorted(program.name for program in PROGRAMS)
+    for path in programs:
+        assert not path.is_symlink()
+        assert path.read_bytes()[:4] == b"\x7fELF"
 
 
 def test_version_with_nothing_around(environment: Path) -> None:
@@ -71,15 +73,25 @@ def test_version_with_nothing_around(environment: Path) -> None:
     assert done.stdout.startswith("ociruntime version ")
 
 
+def test_pods_with_nothing_around(environment: Path) -> None:
+    """Only what a command needs is imported: packages that are not there are no hindrance."""
+    program = environment / "bin" / "ocipod"
+    done = run(program, "version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("ocipod: ")
+    assert run(program, "--help").returncode == 0
+
+
 def test_extensions_load(environment: Path) -> None:
     done = run(environment / "bin" / "ociruntime", "features")
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_called_through_a_link(environment: Path, tmp_path: Path) -> None:
-    link = tmp_path / "runtime"
-    link.symlink_to(environment / "bin" / "ociruntime")
-    assert run(link, "--version").returncode == 0
+    for program, argument in (("ociruntime", "--version"), ("ocipod", "version")):
+        link = tmp_path / f"{program}-link"
+        link.symlink_to(environment / "bin" / program)
+        assert run(link, argument).returncode == 0
 
 
 def test_no_byte_code_is_written(environment: Path) -> None:
@@ -93,14 +105,15 @@ def test_no_byte_code_is_written(environment: Path) -> None:
 def test_manual_pages_and_completions(environment: Path) -> None:
     """Where man(1) and the shells look below a prefix; pipx links them from there."""
     share = environment / "share"
-    pages = {"ociruntime.1", *(f"ociruntime-{command[0]}.1" for command in COMMANDS)}
+    pages = {
+        f"{page}.1"
+        for program in PROGRAMS
+        for page in (program.name, *(program.page(command[0]) for command in program.commands))
+    }
     assert {path.name for path in (share / "man" / "man1").iterdir()} == pages
-    for place in (
-        "bash-completion/completions/ociruntime",
-        "zsh/site-functions/_ociruntime",
-        "fish/vendor_completions.d/ociruntime.fish",
-    ):
-        assert (share / place).is_file()
+    for program in PROGRAMS:
+        for place in SHELLS.values():
+            assert (share / place.format(name=program.name)).is_file()
 
 
 def test_contents(wheel: Path) -> None:

@@ -1,0 +1,136 @@
+"""What help, manual pages and completions of ``ocipod`` say beyond its tables of options.
+
+Loaded when one of them is asked for or built, never by a command that does something.
+"""
+
+from __future__ import annotations
+
+DESCRIPTION = (
+    "ocipod runs pods: groups of apps that are started, watched and ended together and share a "
+    "network. Each app is a container made from an image, by ociruntime or another OCI runtime. "
+    "There is no daemon: the process that was called for a pod is its monitor, and a pod lives "
+    "as long as that does.\n\n"
+    "A pod is immutable: what `run` or `prepare` has put in it stays. It ends with its last app, "
+    "or with the first one that fails, after which the others are asked to end. The pod of "
+    "`app sandbox` is mutable: apps come and go in it until it is stopped.\n\n"
+    "What has ended stays, with its logs and exit codes, until `rm` or `gc` removes it. Commands "
+    "may be shortened as long as only one begins so, and pods be named by the beginning of their "
+    "UUID. An error is one line on standard error."
+)
+
+# What an argument is, by its name in the help: said on the page of each command that has it.
+ARGUMENTS = {
+    "UUID": "UUID is that of a pod, or its first digits if no other pod begins so.",
+    "IMAGE": "IMAGE is written in one of the forms that the section IMAGES of ocipod(1) lists.",
+}
+
+# Name of a command -> its summary in the list of all commands, where two share a line.
+SHORT: dict[str, str] = {}
+
+# Images are completed from the store, pods from all that there are.
+LISTED = {
+    "pod": "list --full --no-legend",
+    "image": "image list --no-legend --fields=name",
+}
+COMPLETED_BY = {
+    "UUID": "pod",
+    "IMAGE": "image",
+    "DIR": "directory",
+    "DIRECTORY": "directory",
+    "FILE": "file",
+    "SIGNAL": "signal",
+}
+# (command, option): paths inside an app.
+NOT_COMPLETED: tuple[tuple[str, str], ...] = ()
+NEW_CONTAINER: tuple[str, ...] = ()
+
+EXIT_STATUS = (
+    ("0", "success"),
+    ("254", "any failure of ocipod itself; standard error has one line that says what"),
+    ("2", "no command"),
+    ("130", "interrupted"),
+)
+_OF_POD = (
+    ("0", "all apps have returned 0, or the pod was stopped before one failed"),
+    ("N", "what the first app that failed returned; 128 and the number of a signal that ended it"),
+    ("254", "the pod could not be made"),
+)
+_OF_PROGRAM = (
+    ("N", "what the program returned"),
+    ("128 + N", "signal N ended the program"),
+    ("254", "the program could not be run"),
+)
+# Commands whose exit status is not that of the list above alone.
+OWN_EXIT_STATUS: dict[str, tuple[tuple[str, str], ...]] = {
+    "run": _OF_POD,
+    "run-prepared": _OF_POD,
+    "enter": _OF_PROGRAM,
+    "app exec": _OF_PROGRAM,
+}
+
+STATES = (
+    ("embryo", "its directory has been made, and nothing else"),
+    ("preparing", "its images are unpacked and its manifest is written"),
+    ("aborted prepare", "that was given up; `gc` removes it"),
+    ("prepared", "it can be run, with `run-prepared`"),
+    ("running", "its apps run, or it waits for apps"),
+    ("exited", "it has ended; logs and exit codes are there"),
+    ("exited garbage", "it has ended, and `gc` has marked it to be removed"),
+    ("exited deleting", "it is being removed"),
+    ("garbage", "it never ran, and is to be removed"),
+    ("deleting", "it never ran, and is being removed"),
+)
+
+IMAGES = (
+    ("[docker://]NAME[:TAG|@DIGEST]", "of a registry; without one in NAME, of docker.io"),
+    ("oci:DIR[:TAG]", "of an OCI image layout in a directory"),
+    ("oci-archive:FILE[:TAG]", "of such a layout in a tar file"),
+    ("docker-archive:FILE[:TAG]", "of what `docker save` has written"),
+    ("dir:DIR", "a directory with a root file system"),
+    ("tar:FILE", "a tar file with a root file system"),
+    ("FILE.aci", "an App Container Image"),
+    ("sha256:DIGEST", "an image of the store, by its id or seven and more digits of it"),
+)
+
+FILES = (
+    ("/var/lib/ociruntime", "pods and images; --dir is another place"),
+    ("/var/lib/ociruntime/pods", "a directory for each pod, below one for its phase"),
+    ("/usr/lib/ociruntime", "settings of the distribution"),
+    ("/etc/ociruntime", "settings of the administrator, which win over those"),
+    ("/run/ocipod", "what the OCI runtime keeps of the containers of running pods"),
+)
+
+# (command, option) -> what the line of the help has no room for; of every command: ("", option).
+MORE: dict[tuple[str, str], str] = {
+    ("", "dir"): "Images and pods of one directory are not seen from another.",
+    ("", "runtime"): (
+        "It is called as runc and crun are, which can be used as well: a name is looked up in PATH."
+    ),
+    ("", "insecure-options"): (
+        "Several are separated by commas: none, image, tls, http, pubkey, capabilities, paths, "
+        "seccomp, all-fetch (the first four of them), all-run (the others), all."
+    ),
+    ("", "user-config"): "It wins over the other two.",
+}
+
+# Command -> (what for, command line).
+EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
+    "": (
+        ("A pod with one app", "ocipod run docker://busybox --exec /bin/echo -- hello"),
+        ("What there is", "ocipod list"),
+        ("Remove what has ended", "ocipod gc --grace-period=0s"),
+    ),
+}
+
+# Sections of ocipod(1), in order.
+SECTIONS = (
+    ("IMAGES", IMAGES),
+    ("STATES OF A POD", STATES),
+    ("EXIT STATUS", EXIT_STATUS),
+    ("FILES", FILES),
+)
+
+
+def more(command: str, option: str) -> str:
+    """What there is to say of an option."""
+    return MORE.get((command, option), "")

@@ -1,0 +1,152 @@
+"""The programs that manual pages and completions are made for, and what is known of each."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from ociruntime.cli import manual as runtime_manual  # noqa: E402
+from ociruntime.cli import options as runtime_options  # noqa: E402
+from ociruntime.cli.help import usage_words  # noqa: E402
+from ociruntime.ocipod import manual as pod_manual  # noqa: E402
+from ociruntime.ocipod import options as pod_options  # noqa: E402
+from ociruntime.ocipod.help import shown_groups  # noqa: E402
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ociruntime.cli.options import Command, Option
+
+    Terms = tuple[tuple[str, str], ...]
+
+
+class Manual(Protocol):
+    """What ``cli/manual.py`` and ``ocipod/manual.py`` have: see the comments there."""
+
+    @property
+    def DESCRIPTION(self) -> str: ...  # noqa: N802
+    @property
+    def ARGUMENTS(self) -> Mapping[str, str]: ...  # noqa: N802
+    @property
+    def SECTIONS(self) -> tuple[tuple[str, Terms], ...]: ...  # noqa: N802
+    @property
+    def EXIT_STATUS(self) -> Terms: ...  # noqa: N802
+    @property
+    def OWN_EXIT_STATUS(self) -> Mapping[str, Terms]: ...  # noqa: N802
+    @property
+    def EXAMPLES(self) -> Mapping[str, Terms]: ...  # noqa: N802
+    @property
+    def MORE(self) -> Mapping[tuple[str, str], str]: ...  # noqa: N802
+    @property
+    def LISTED(self) -> Mapping[str, str]: ...  # noqa: N802
+    @property
+    def COMPLETED_BY(self) -> Mapping[str, str]: ...  # noqa: N802
+    @property
+    def NOT_COMPLETED(self) -> tuple[tuple[str, str], ...]: ...  # noqa: N802
+    @property
+    def NEW_CONTAINER(self) -> tuple[str, ...]: ...  # noqa: N802
+    def more(self, command: str, option: str) -> str: ...
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program with its tables.
+
+    ``groups`` are titles with the names of the commands that the help shows.  ``root`` is the
+    option that says where it keeps what it lists.  Of the commands in ``raw``, options and
+    images follow one another, up to what stands between ``--`` and ``---``.
+    """
+
+    name: str
+    summary: str
+    package: str
+    root: str
+    tables: tuple[Command, ...]
+    options: tuple[Option, ...]
+    groups: tuple[tuple[str, tuple[str, ...]], ...]
+    manual: Manual
+    raw: tuple[str, ...] = ()
+
+    @property
+    def commands(self) -> tuple[Command, ...]:
+        """Those that the help shows."""
+        return tuple(command for command in self.tables if command[4])
+
+    @property
+    def first_words(self) -> list[str]:
+        """Commands of one word, and the first words of the others, each once."""
+        return list(dict.fromkeys(command[0].partition(" ")[0] for command in self.commands))
+
+    @property
+    def members(self) -> dict[str, list[Command]]:
+        """First word -> the commands that have a second one."""
+        found: dict[str, list[Command]] = {}
+        for command in self.commands:
+            first, blank, _ = command[0].partition(" ")
+            if blank:
+                found.setdefault(first, []).append(command)
+        return found
+
+    def page(self, command: str) -> str:
+        """The name of a command's manual page: ``ocipod-image-list``."""
+        return f"{self.name}-{command.replace(' ', '-')}"
+
+    def usage(self, command: Command) -> tuple[str, str]:
+        """``ocipod image list``, and what may follow."""
+        return usage_words(command, self.name)
+
+    def runs_another(self, command: Command) -> bool:
+        """Whether the first argument ends the options: what follows are another program's words."""
+        name, synopsis, _, most, *_ = command
+        another = "COMMAND" in synopsis or "ARGUMENT" in synopsis
+        return another and most == runtime_options.ANY and name not in self.raw
+
+    def arguments(self, command: Command) -> tuple[list[str], str]:
+        """For each argument what completes it, and for those beyond: a kind or ""."""
+        name, synopsis, _, most, *_ = command
+        by = self.manual.COMPLETED_BY
+        words = [word for word in synopsis.split() if not re.match(r"\W*-", word)]
+        names = [word.strip("[].") for word in words]
+        if name in self.raw:
+            names = list(dict.fromkeys(one for one in names if one in by))
+        kinds = [by.get(one, "") for one in names]
+        if name in self.manual.NEW_CONTAINER:
+            kinds = ["" if kind == "container" else kind for kind in kinds]
+        repeated = name in self.raw or (
+            most == runtime_options.ANY and not self.runs_another(command)
+        )
+        return kinds, kinds[-1] if repeated and kinds else ""
+
+
+PROGRAMS = (
+    Program(
+        "ociruntime",
+        "run containers as the OCI runtime specification describes them",
+        "ociruntime/cli",
+        "root",
+        runtime_options.COMMANDS,
+        runtime_options.GLOBAL_OPTIONS,
+        runtime_manual.GROUPS,
+        runtime_manual,
+    ),
+    Program(
+        "ocipod",
+        "run pods of apps from container images",
+        "ociruntime/ocipod",
+        "dir",
+        pod_options.COMMANDS,
+        pod_options.GLOBAL_OPTIONS,
+        tuple(
+            (title, tuple(command[0] for command in commands)) for title, commands in shown_groups()
+        ),
+        pod_manual,
+        pod_options.RAW,
+    ),
+)
