@@ -43,6 +43,11 @@ def completed(program: Program, command: str, option: Option) -> str:
     return program.manual.COMPLETED_BY.get(option[3], "")
 
 
+def takes_a_word(option: Option) -> bool:
+    """Whether the next word belongs to it: a value that may be left out stands behind a "="."""
+    return option[2] not in ("flag", "optional")
+
+
 def spellings(option: Option) -> list[str]:
     """``--bundle`` and ``-b``."""
     return [f"--{option[0]}", *([f"-{option[1]}"] if option[1] else [])]
@@ -78,7 +83,7 @@ def bash(program: Program) -> str:
     values: dict[str, list[str]] = {}
     for name, table in tables(program):
         for option in shown(table):
-            if option[2] != "flag":
+            if takes_a_word(option):
                 keys = values.setdefault(bash_value(program, name, option), [])
                 keys += [f'"{name} {spelling}"' for spelling in spellings(option)]
     others = [f'"{one[0]}"' for one in program.commands if program.runs_another(one)]
@@ -198,9 +203,11 @@ def zsh_option(program: Program, command: str, option: Option) -> str:
     rest = f"[{in_zsh(text)}]"
     if kind == "choice":
         rest += f":{in_zsh(name)}:({value.replace('|', ' ')})"
+    elif kind == "optional":
+        rest += f"::{in_zsh(value)}: "
     elif kind != "flag":
         rest += f":{in_zsh(value)}:{zsh_kind(program, completed(program, command, option))}"
-    long = f"--{name}" + ("" if kind == "flag" else "=")
+    long = f"--{name}" + {"flag": "", "optional": "=-"}.get(kind, "=")
     if kind == "list":
         return " ".join(f"'*{n}{rest}'" for n in (long, *([f"-{short}"] if short else [])))
     if short:
@@ -224,7 +231,7 @@ def fish(program: Program) -> str:
         in_fish(f"{name}:{spelling}")
         for name, options in tables(program)
         for option in shown(options)
-        if option[2] != "flag"
+        if takes_a_word(option)
         for spelling in spellings(option)
     ]
     lines = [
@@ -286,7 +293,7 @@ def fish_option(program: Program, command: str, option: Option) -> str:
         words += ["-s", short]
     if kind == "choice":
         words += ["-x -a", in_fish(value.replace("|", " "))]
-    elif kind != "flag":
+    elif takes_a_word(option):
         by = completed(program, command, option)
         if by == "file":
             words.append("-r -F")

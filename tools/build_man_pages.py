@@ -92,6 +92,8 @@ def options(program: Program, command: str, table: tuple[Option, ...]) -> list[s
             head = f"\\fB{roff('-' + short)}\\fR, {head}"
         if kind == "choice":
             head += " " + "|".join(f"\\fB{roff(word)}\\fR" for word in value.split("|"))
+        elif kind == "optional":
+            head += f"[=\\fI{roff(value)}\\fR]"
         elif kind != "flag":
             head += f" \\fI{roff(value)}\\fR"
         words = [sentence(text), program.manual.more(command, name)]

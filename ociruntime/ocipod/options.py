@@ -15,7 +15,7 @@ GLOBAL_OPTIONS: tuple[Option, ...] = (
     ("system-config", "", "text", "DIR", "the distribution's settings (/usr/lib/ociruntime)"),
     ("local-config", "", "text", "DIR", "the administrator's settings (/etc/ociruntime)"),
     ("user-config", "", "text", "DIR", "the user's settings"),
-    ("runtime", "", "text", "FILE", "the OCI runtime that makes containers (ociruntime)"),
+    ("runtime", "", "text", "FILE", "the OCI runtime that is called (ociruntime)"),
     ("insecure-options", "", "text", "WORD,...", "checks to leave out: image, tls, http, ..."),
     ("debug", "", "flag", "", "say more, with tracebacks"),
     ("help", "h", "flag", "", "print help, also after a command"),

@@ -51,7 +51,8 @@ def test_every_option(pages: Path, page: str) -> None:
     options: tuple[Option, ...] = PAGES[page]
     text = plain(pages / f"{page}.1")
     for option in options:
-        head = rf"(?m)^(-{re.escape(option[1])}, )?--{option[0]}( {re.escape(option[3])})?$"
+        value = rf"( {re.escape(option[3])}|\[={re.escape(option[3])}\])?"
+        head = rf"(?m)^(-{re.escape(option[1])}, )?--{option[0]}{value}$"
         assert bool(re.search(head, text)) == bool(option[4]), option
 
 
