@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
-from typing import Any
+from collections.abc import Set
+from typing import TYPE_CHECKING
 
 from ociruntime.errors import ImageError
-from ociruntime.image.reference import parse
+from ociruntime.image.policy import REJECT, load_policy
+from ociruntime.image.progress import Progress, silent
+from ociruntime.image.reference import Reference, parse
 from ociruntime.image.settings import Settings
 
-Image = Any
-Store = Any
+if TYPE_CHECKING:
+    from ociruntime.image.image import Image
+    from ociruntime.image.store import Store
 
 PULL_POLICIES = ("new", "update", "never")
-# Called with what is being transferred, its bytes so far and in all.
-Progress = Callable[[str, int, int], None]
 
 
 def fetch(
@@ -32,11 +33,57 @@ def fetch(
     ``policy``: ``new`` takes the store's if it has one, ``update`` asks where the image comes from
     and transfers what has changed, ``never`` knows the store alone.  ``insecure`` holds checks
     that are left out: "image" (signatures), "tls" (certificates), "http" (encryption).
-    ``signature``: a detached or a signed OpenPGP message about the image.
+    ``signature``: a detached or a signed OpenPGP message about the image; looked at when the image
+    is not in the store under this name.
     Raises HostError, ImageError, RegistryError; then the store is as before.
     """
     if policy not in PULL_POLICIES:
         raise ImageError(f'unknown pull policy "{policy}"', ", ".join(PULL_POLICIES))
     reference = parse(text)
-    del insecure, progress, settings, signature
-    return store.find(reference.name)
+    if reference.kind == "id":
+        return store.find(reference.digest)
+    if reference.maybe_id:
+        try:
+            return store.find(reference.maybe_id)
+        except ImageError:
+            pass  # then it is a name
+    if reference.kind == "path":
+        from ociruntime.image.local_image import recognized
+
+        reference = recognized(reference)
+    rule = load_policy(settings).rule(reference.name)
+    if rule.kind == REJECT:
+        raise ImageError(f'image "{reference.name}" is rejected', rule.where)
+    if policy != "update":
+        try:
+            return store.find(reference.name)
+        except ImageError:
+            if policy == "never":
+                raise
+    if reference.is_local:
+        from ociruntime.image.local_image import take_in
+
+        return take_in(store, reference, insecure, progress or silent, settings, signature)
+    return _from_registry(store, reference, insecure, progress or silent, settings, signature)
+
+
+def _from_registry(
+    store: Store,
+    reference: Reference,
+    insecure: Set[str],
+    progress: Progress,
+    settings: Settings,
+    signature: bytes | None,
+) -> Image:
+    from ociruntime.image.http_client import HttpClient
+    from ociruntime.image.registry_image import update
+    from ociruntime.image.signatures import Judge
+    from ociruntime.image.sources import Sources
+
+    http = HttpClient(insecure)
+    try:
+        sources = Sources.of(reference, settings, http)
+        judge = Judge(reference, settings, insecure, signature, sources)
+        return update(store, reference, sources, judge, progress)
+    finally:
+        http.close()

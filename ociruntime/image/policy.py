@@ -1,0 +1,117 @@
+"""Whose images are accepted: the file ``policy.json``.
+
+    {"default": "accept",
+     "prefixes": {"docker.io/library": "accept",
+                  "registry.example.org": "reject",
+                  "registry.example.org/team": {"signedBy": {"openpgp": true,
+                                                             "cosign": ["team.pub"]}},
+                  "oci:/srv/images": "accept"}}
+
+The longest prefix of an image's name decides, in whole parts; what has none falls under the
+default.  One valid signature of any kind that is named suffices.  Without the file everything is
+accepted.  The strongest directory of configuration that has a policy.json is the one that counts.
+"""
+
+from __future__ import annotations
+
+import os.path
+from dataclasses import dataclass
+
+from ociruntime.errors import ImageError
+from ociruntime.image.reference import LOCAL_KINDS
+from ociruntime.image.settings import Json, Settings
+
+ACCEPT = "accept"
+REJECT = "reject"
+SIGNED_BY = "signedBy"
+_WANTED = '"accept", "reject" or {"signedBy": {"openpgp": true, "cosign": ["FILE", ...]}}'
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``kind`` is accept, reject or signedBy, then with ``openpgp`` (the trusted keys of the
+    image's prefix) or files of ``cosign`` keys, or both.  ``where`` is for messages.
+    """
+
+    kind: str
+    where: str
+    openpgp: bool = False
+    cosign: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Prefix -> rule."""
+
+    default: Rule
+    prefixes: dict[str, Rule]
+
+    def rule(self, name: str) -> Rule:
+        """What holds for an image of that name (Reference.name)."""
+        matching = [prefix for prefix in self.prefixes if covers(prefix, name)]
+        return self.prefixes[max(matching, key=len)] if matching else self.default
+
+
+def load_policy(settings: Settings) -> Policy:
+    """Raises HostError, ImageError."""
+    for path, document in settings.documents("policy.json"):
+        return read_policy(document, path)
+    return Policy(Rule(ACCEPT, "no policy.json"), {})
+
+
+def read_policy(document: Json, path: str) -> Policy:
+    """``path`` is told in errors, and keys of cosign lie beside it.  Raises ImageError."""
+    unknown = document.keys() - {"default", "prefixes"}
+    if unknown:
+        raise ImageError(f'{path}: unknown member "{min(unknown)}"', "default, prefixes")
+    prefixes = document.get("prefixes", {})
+    if not isinstance(prefixes, dict):
+        raise ImageError(f"{path}: prefixes: not an object")
+    rules = {}
+    for prefix, value in prefixes.items():
+        check_prefix(prefix, f"{path}: prefixes")
+        rules[prefix] = _rule(value, path, f'{path}: prefixes["{prefix}"]')
+    return Policy(_rule(document.get("default", ACCEPT), path, f"{path}: default"), rules)
+
+
+def check_prefix(prefix: str, where: str) -> None:
+    """Raises ImageError for what no image's full name can begin with."""
+    kind, colon, _ = prefix.partition(":")
+    if colon and kind in LOCAL_KINDS:
+        return
+    host = prefix.partition("/")[0]
+    known = "." in host or ":" in host or host == "localhost"
+    if "://" in prefix or not known or prefix != prefix.strip("/") or prefix != prefix.lower():
+        hint = "HOST or HOST/PATH as in docker.io/library/busybox, or KIND:PATH as in oci:/srv"
+        raise ImageError(f'{where}: "{prefix}" is no prefix of images', hint)
+
+
+def covers(prefix: str, name: str) -> bool:
+    """Whether ``name`` begins with all parts of ``prefix``.
+
+    A bare registry covers no other port of its host.
+    """
+    if name == prefix:
+        return True
+    if not name.startswith(prefix):
+        return False
+    return prefix.endswith((":", "/")) or name[len(prefix)] in ("/:@" if "/" in prefix else "/")
+
+
+def _rule(value: object, path: str, where: str) -> Rule:
+    if value in (ACCEPT, REJECT):
+        return Rule(str(value), where)
+    if not isinstance(value, dict) or value.keys() != {SIGNED_BY}:
+        raise ImageError(f"{where}: unknown rule", _WANTED)
+    keys = value[SIGNED_BY]
+    if not isinstance(keys, dict) or keys.keys() - {"openpgp", "cosign"}:
+        raise ImageError(f"{where}.{SIGNED_BY}: unknown kind of keys", _WANTED)
+    openpgp, cosign = keys.get("openpgp", False), keys.get("cosign", [])
+    if not isinstance(openpgp, bool) or not isinstance(cosign, list):
+        raise ImageError(f"{where}.{SIGNED_BY}: not of the wanted form", _WANTED)
+    if not all(isinstance(file, str) and file for file in cosign):
+        raise ImageError(f"{where}.{SIGNED_BY}.cosign: not a list of files")
+    if not openpgp and not cosign:
+        raise ImageError(f"{where}.{SIGNED_BY}: no key can sign it", _WANTED)
+    beside = os.path.dirname(path)
+    return Rule(SIGNED_BY, where, openpgp, tuple(os.path.join(beside, file) for file in cosign))

@@ -1,0 +1,96 @@
+"""The OpenPGP keys that may sign images, as files.
+
+    trustedkeys/root.d/FINGERPRINT                  for every image
+    trustedkeys/prefix.d/PREFIX/FINGERPRINT         for images whose names begin with PREFIX
+
+below each directory of configuration; in PREFIX a comma stands for the slash.  An empty file masks
+the one of the same name in a weaker directory.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+from ociruntime.errors import HostError, ImageError
+from ociruntime.image.openpgp import Key, read_keys
+from ociruntime.image.policy import covers
+from ociruntime.image.settings import Settings
+
+ROOT = "root.d"
+
+
+def place_of(prefix: str) -> str:
+    """The directory below ``trustedkeys``; "" is every image's."""
+    return f"prefix.d/{prefix.replace('/', ',')}" if prefix else ROOT
+
+
+def keys_for(name: str, settings: Settings) -> list[Key]:
+    """The keys that may sign an image of that name.  Raises HostError, ImageError."""
+    files: dict[str, str] = {}
+    for directory in settings.directories:  # the strongest first
+        top = f"{directory}/trustedkeys"
+        escaped = _names(f"{top}/prefix.d")
+        places = [place_of(one.replace(",", "/")) for one in escaped if _covers(one, name)]
+        for place in (ROOT, *places):
+            for fingerprint in _names(f"{top}/{place}"):
+                files.setdefault(f"{place}/{fingerprint}", f"{top}/{place}/{fingerprint}")
+    found: dict[str, Key] = {}
+    for path in files.values():
+        data = _read(path)
+        if data:
+            for key in read_keys(data, path):
+                found[key.fingerprint] = key
+    return list(found.values())
+
+
+def _covers(escaped: str, name: str) -> bool:
+    return covers(escaped.replace(",", "/"), name)
+
+
+def add_key(directory: str, prefix: str, key: Key) -> str:
+    """Trusts the key below a directory of configuration; the file's path.  Raises HostError."""
+    place = f"{directory}/trustedkeys/{place_of(prefix)}"
+    path = f"{place}/{key.fingerprint}"
+    partial = f"{place}/.{secrets.token_hex(8)}"
+    try:
+        os.makedirs(place, 0o755, exist_ok=True)
+        try:
+            with open(partial, "xb") as file:
+                os.fchmod(file.fileno(), 0o644)
+                file.write(key.data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(partial, path)
+        except BaseException:
+            if os.path.lexists(partial):
+                os.unlink(partial)
+            raise
+    except OSError as error:
+        raise HostError(f"write {path}", error) from None
+    return path
+
+
+def read_key_file(path: str) -> list[Key]:
+    """The keys that a file of the user's has.  Raises HostError, ImageError."""
+    data = _read(path)
+    if not data:
+        raise ImageError(f"{path}: empty")
+    return read_keys(data, path)
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(directory) if not name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise HostError(f"read {directory}", error) from None
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None
