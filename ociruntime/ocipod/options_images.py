@@ -2,8 +2,36 @@
 
 from __future__ import annotations
 
+from ociruntime.cli.options import ANY
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Command
+    from ociruntime.cli.options import Command, Option
 
-IMAGE_COMMANDS: tuple[Command, ...] = ()
+PULL_POLICY: Option = (
+    "pull-policy",
+    "",
+    "choice",
+    "new|update|never",
+    "take the store's image, ask for a newer one (update), or never ask",
+)
+
+IMAGE_COMMANDS: tuple[Command, ...] = (
+    (
+        "fetch",
+        "IMAGE...",
+        1,
+        ANY,
+        "put images into the store and print their ids",
+        (
+            PULL_POLICY,
+            ("full", "", "flag", "", "print whole ids"),
+            ("signature", "", "text", "FILE", "an OpenPGP signature, which must be valid"),
+        ),
+        (
+            "IMAGE is a registry's name (busybox:1.36, localhost:5000/web, docker://NAME), an id, or\n"
+            "a file: oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME], dir:DIR,\n"
+            "tar:FILE, aci:FILE, or a path such as ./image.tar."
+        ),
+    ),
+)
