@@ -13,7 +13,7 @@ PULL_POLICY: Option = (
     "",
     "choice",
     "new|update|never",
-    "take the store's image, ask for a newer one (update), or never ask",
+    "whether the store's image will do",
 )
 
 IMAGE_COMMANDS: tuple[Command, ...] = (
@@ -29,9 +29,9 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
             ("signature", "", "text", "FILE", "an OpenPGP signature, which must be valid"),
         ),
         (
-            "IMAGE is a registry's name (busybox:1.36, localhost:5000/web, docker://NAME), an id, or\n"
-            "a file: oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME], dir:DIR,\n"
-            "tar:FILE, aci:FILE, or a path such as ./image.tar."
+            "IMAGE is a registry's name (busybox:1.36, localhost:5000/web, docker://NAME), an\n"
+            "id, or a file: oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME],\n"
+            "dir:DIR, tar:FILE, aci:FILE, or a path such as ./image.tar."
         ),
     ),
 )
