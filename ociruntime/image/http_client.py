@@ -148,9 +148,9 @@ class HttpClient:
                 hint = "pip install 'ociruntime[image]'"
                 raise RegistryError("registries need the package requests", hint) from None
             if "tls" in self.insecure:
-                import urllib3
+                import warnings
 
-                urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+                warnings.filterwarnings("ignore", message="Unverified HTTPS request")
             from ociruntime import __version__
 
             self._session = Session()
