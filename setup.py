@@ -1,4 +1,4 @@
-"""Builds what is not Python: the executor, the two extension modules and the launchers.
+"""Builds what is not Python: the executor, a pod's init, the two extension modules and the launchers.
 
 pyproject.toml holds everything else.  ``python setup.py build_native --prefix DIR``
 builds all of it in place, with the programs in ``DIR/bin``; add
@@ -27,6 +27,8 @@ from setuptools.errors import CompileError
 EXECUTOR_SOURCES = sorted(glob("csrc/executor/*.c"))
 LIBC_SOURCES = sorted(glob("csrc/libc/*.c"))
 EXECUTOR = "ociruntime/executor/_executor"
+INIT_SOURCES = sorted(glob("csrc/init/*.c"))
+INIT = "ociruntime/monitor/_init"
 # With it, `--debug` lists all that is wrong with a config.
 SCHEMA = "schemas/config.schema.json"
 # Program -> sources.
@@ -61,12 +63,14 @@ OWN_LIBC = [
 SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
-def compile_executor(target: str, flags: list[str]) -> None:
-    """Compile the executor, without a C library where that is possible."""
-    if platform.machine() in OWN_LIBC_PROCESSORS:
-        compile_program([*EXECUTOR_SOURCES, *LIBC_SOURCES], target, flags, OWN_LIBC)
-    else:
-        compile_program(EXECUTOR_SOURCES, target, flags)
+def compile_small(directory: str, flags: list[str]) -> None:
+    """Compile what stays in memory with every container or pod: where possible without libc."""
+    for name, sources in ((EXECUTOR, EXECUTOR_SOURCES), (INIT, INIT_SOURCES)):
+        target = os.path.join(directory, name)
+        if platform.machine() in OWN_LIBC_PROCESSORS:
+            compile_program([*sources, *LIBC_SOURCES], target, flags, OWN_LIBC)
+        else:
+            compile_program(sources, target, flags)
 
 
 def compile_launchers(directory: str, flags: list[str]) -> None:
@@ -105,7 +109,7 @@ class BuildPackage(build_py):
         schema = os.path.join(self.build_lib, "ociruntime", SCHEMA)
         self.mkpath(os.path.dirname(schema))
         self.copy_file(SCHEMA, schema)
-        compile_executor(os.path.join(self.build_lib, EXECUTOR), RELEASE)
+        compile_small(self.build_lib, RELEASE)
         package = os.path.join(self.build_lib, "ociruntime")
         command = [sys.executable, "tools/build_archive.py", package, "--installed"]
         subprocess.run(command, check=True)
@@ -182,7 +186,7 @@ class BuildNative(setuptools.Command):
             output = self.output or "build/sanitize/_executor"
             compile_program(EXECUTOR_SOURCES, output, SANITIZE + STRICT)
             return
-        compile_executor(EXECUTOR, RELEASE + STRICT)
+        compile_small("", RELEASE + STRICT)
         if self.prefix:
             compile_launchers(f"{self.prefix}/bin", RELEASE + STRICT)
         extensions = self.get_finalized_command("build_ext")

@@ -249,3 +249,10 @@ int oci_detach_mount(const char *path)
 {
 	return umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
 }
+
+int oci_own_mounts(void)
+{
+	if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+		return -errno;
+	return 0;
+}

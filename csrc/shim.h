@@ -61,4 +61,7 @@ int oci_rename_noreplace(int old_dir, const char *old_name, int new_dir, const c
 int oci_syncfs(int fd);
 int oci_detach_mount(const char *path);
 
+/* A mount namespace of our own, into which the host's mounts come but nothing back: 0, or -errno. */
+int oci_own_mounts(void);
+
 #endif

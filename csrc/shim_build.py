@@ -43,6 +43,7 @@ ffibuilder.cdef(
     int oci_rename_noreplace(int old_dir, const char *old_name, int new_dir, const char *new_name);
     int oci_syncfs(int fd);
     int oci_detach_mount(const char *path);
+    int oci_own_mounts(void);
     """
 )
 

@@ -44,6 +44,7 @@ VALUES = {
     "ociruntime.plan.operations",
     "ociruntime.plan.ops",
     "ociruntime.plan.plan",
+    "ociruntime.spec.json_text",
 }
 # The types of documents; at run time they would bring the typing module.
 TYPES_ONLY = {"ociruntime.spec.document"}

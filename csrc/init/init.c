@@ -1,0 +1,107 @@
+/* Process 1 of a pod: it has the namespaces, takes in orphans, and dies with the monitor. */
+#define _GNU_SOURCE
+#include "init.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/mount.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MNT_DETACH
+#define MNT_DETACH 2
+#endif
+
+/* One line, "CALL ERRNO", which the monitor puts into words. */
+static _Noreturn void fail(const struct init *init, const char *call)
+{
+	char line[64];
+	size_t size = strnlen(call, sizeof(line) - 8);
+	int number = errno;
+
+	memcpy(line, call, size);
+	line[size++] = ' ';
+	for (int digit = 1000; digit > 0; digit /= 10)
+		line[size++] = (char)('0' + number / digit % 10);
+	line[size++] = '\n';
+	(void)!write(init->report, line, size);
+	_exit(1);
+}
+
+/* Orphans of the pod are not to stay as zombies, and nobody here wants to know how they ended. */
+static void leave_children_to_the_kernel(void)
+{
+	static const uint64_t ignored[8] = { 1 /* SIG_IGN */ }; /* struct sigaction of the kernel */
+
+	(void)syscall(SYS_rt_sigaction, SIGCHLD, ignored, NULL, 8);
+}
+
+/* What an app finds as /proc/1/root is an empty, read-only directory, not the host. */
+static void give_up_the_files(const struct init *init)
+{
+	static const char options[] = "size=4k,nr_inodes=2,mode=0555";
+
+	if (syscall(SYS_mount, "", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		fail(init, "mount");
+	if (syscall(SYS_mount, "none", "/proc", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		    options) < 0)
+		fail(init, "mount tmpfs");
+	if (chdir("/proc") < 0)
+		fail(init, "chdir");
+	if (syscall(SYS_pivot_root, ".", ".") < 0)
+		fail(init, "pivot_root");
+	if (syscall(SYS_umount2, ".", MNT_DETACH) < 0)
+		fail(init, "umount2");
+	if (chdir("/") < 0)
+		fail(init, "chdir");
+	if (syscall(SYS_mount, NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID |
+		    MS_NODEV | MS_NOEXEC, NULL) < 0)
+		fail(init, "remount");
+}
+
+static void give_up_privileges(const struct init *init)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { 0, 0, 0 }, { 0, 0, 0 } };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		fail(init, "prctl");
+	if (syscall(SYS_capset, &header, none) < 0)
+		fail(init, "capset");
+	/* An app of the same user could trace it, or open its descriptors, otherwise. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		fail(init, "prctl");
+}
+
+void be_init(const struct init *init)
+{
+	struct pollfd control = { .fd = init->control };
+	char byte;
+
+	/* Should the monitor be dead by now, the pipe has ended. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		fail(init, "prctl");
+	(void)prctl(PR_SET_NAME, "ocipod-init", 0, 0, 0);
+	(void)setsid();
+	leave_children_to_the_kernel();
+	if (read(init->control, &byte, 1) != 1)
+		_exit(1);
+	if ((init->namespaces & CLONE_NEWUTS) && init->hostname[0] != '\0' &&
+	    sethostname(init->hostname, strlen(init->hostname)) < 0)
+		fail(init, "sethostname");
+	if (init->namespaces & CLONE_NEWNS)
+		give_up_the_files(init);
+	give_up_privileges(init);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		fail(init, "prctl");
+	close(init->report);
+	for (;;)
+		if (poll(&control, 1, -1) > 0 && (control.revents & (POLLHUP | POLLERR)))
+			_exit(0);
+}

@@ -1,0 +1,119 @@
+/*
+ * The keeper: the pod's lock is not free before the last process of the pod has ended.
+ *
+ * The monitor cannot see to that alone, because it may be killed, and the pod's process 1
+ * cannot, because the kernel closes its files before it kills the processes of its namespace.
+ */
+#define _GNU_SOURCE
+#include "init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define DEEPEST 32 /* levels of cgroups below that of the pod */
+#define PAUSE 10   /* milliseconds between two looks */
+
+/* What getdents64(2) fills a buffer with. */
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	unsigned short size;
+	unsigned char type;
+	char name[];
+};
+
+/* Kill who is listed in the file of pids `fd`; whether there was anybody. */
+static bool kill_listed(int fd)
+{
+	char text[512];
+	ssize_t size;
+	pid_t pid = 0;
+	bool any = false;
+
+	while ((size = read(fd, text, sizeof(text))) > 0) {
+		for (ssize_t i = 0; i < size; i++) {
+			if (text[i] >= '0' && text[i] <= '9') {
+				pid = pid * 10 + (text[i] - '0');
+				continue;
+			}
+			if (pid > 1)
+				(void)kill(pid, SIGKILL);
+			any = any || pid != 0;
+			pid = 0;
+		}
+	}
+	return any;
+}
+
+static bool kill_cgroup(int parent, const char *name, int depth);
+
+static bool kill_below(int directory, int depth)
+{
+	_Alignas(struct entry) char buffer[1024];
+	bool any = false;
+	long size;
+
+	while ((size = syscall(SYS_getdents64, directory, buffer, sizeof(buffer))) > 0) {
+		for (long at = 0; at < size;) {
+			const struct entry *entry = (const struct entry *)(buffer + at);
+
+			if (entry->type == 4 /* DT_DIR */ && strcmp(entry->name, ".") != 0 &&
+			    strcmp(entry->name, "..") != 0)
+				any = kill_cgroup(directory, entry->name, depth + 1) || any;
+			at += entry->size;
+		}
+	}
+	return any;
+}
+
+/* Kill everybody in a cgroup and below it; whether there was anybody. */
+static bool kill_cgroup(int parent, const char *name, int depth)
+{
+	int directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	bool any = false;
+	int list;
+
+	if (directory < 0)
+		return false;
+	list = openat(directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	if (list >= 0) {
+		any = kill_listed(list);
+		close(list);
+	}
+	if (depth < DEEPEST)
+		any = kill_below(directory, depth) || any;
+	close(directory);
+	return any;
+}
+
+void be_keeper(int watched, char *const cgroups[])
+{
+	struct pollfd process = { .fd = watched, .events = POLLIN };
+	uint64_t all = ~(uint64_t)0;
+	bool any;
+
+	(void)prctl(PR_SET_NAME, "ocipod-keeper", 0, 0, 0);
+	(void)setsid();
+	(void)!chdir("/");
+	(void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, NULL, sizeof(all));
+	while (poll(&process, 1, -1) < 0 && errno == EINTR)
+		;
+	/* Usually nobody is left but, for a moment, a runtime that was about to make a container. */
+	do {
+		any = false;
+		for (char *const *each = cgroups; *each; each++)
+			any = kill_cgroup(AT_FDCWD, *each, 0) || any;
+		if (any)
+			(void)poll(NULL, 0, PAUSE);
+	} while (any);
+	_exit(0);
+}

@@ -1,0 +1,87 @@
+/*
+ * Entry:
+ *
+ *   _init pod LOCK CONTROL REPORT NAMESPACES HOSTNAME [CGROUP]...
+ *       makes the pod's process 1, as a child of who has called, tells its pid on the descriptor
+ *       REPORT as a line, and becomes its keeper
+ *   _init keep LOCK WATCHED [CGROUP]...
+ *       becomes the keeper in the place of one that was killed; WATCHED is a pidfd of process 1
+ *
+ * Descriptors and namespaces (CLONE_NEW* together) are decimal numbers.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/sched.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "init.h"
+
+#define WRONG_USE 2
+
+static unsigned long number(const char *text)
+{
+	unsigned long value = 0;
+
+	for (; *text >= '0' && *text <= '9'; text++)
+		value = value * 10 + (unsigned long)(*text - '0');
+	if (*text != '\0')
+		_exit(WRONG_USE);
+	return value;
+}
+
+static void tell(int fd, long pid)
+{
+	char digits[24];
+	size_t at = sizeof(digits);
+
+	digits[--at] = '\n';
+	do {
+		digits[--at] = (char)('0' + pid % 10);
+		pid /= 10;
+	} while (pid > 0);
+	(void)!write(fd, digits + at, sizeof(digits) - at);
+}
+
+static _Noreturn void start_pod(int lock, const struct init *init, char *const cgroups[])
+{
+	int pidfd = -1;
+	struct clone_args arguments = {
+		/* A child of the monitor: that is who reaps it, and whose end is its own. */
+		.flags = CLONE_PARENT | CLONE_PIDFD | init->namespaces,
+		.pidfd = (uint64_t)(uintptr_t)&pidfd,
+	};
+	long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
+
+	if (pid < 0) {
+		tell(init->report, 0);
+		_exit(errno);
+	}
+	if (pid == 0) {
+		close(lock);
+		be_init(init);
+	}
+	tell(init->report, pid);
+	close(init->report);
+	close(init->control);
+	be_keeper(pidfd, cgroups);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc >= 7 && strcmp(argv[1], "pod") == 0) {
+		const struct init init = {
+			.control = (int)number(argv[3]),
+			.report = (int)number(argv[4]),
+			.namespaces = number(argv[5]),
+			.hostname = argv[6],
+		};
+
+		start_pod((int)number(argv[2]), &init, argv + 7);
+	}
+	if (argc >= 4 && strcmp(argv[1], "keep") == 0)
+		be_keeper((int)number(argv[3]), argv + 4);
+	return WRONG_USE;
+}

@@ -1,0 +1,81 @@
+"""An app's log file, in the format of Kubernetes' container runtimes.
+
+Each line is ``TIME stdout|stderr F|P TEXT``.  P stands for a piece of a line: it was written
+without a line feed, or is longer than a piece may be; the next one of its stream goes on with it.
+A file that has grown to its limit becomes NAME.1, that one NAME.2, and so on.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.errors import HostError
+from ociruntime.monitor import records
+
+LONGEST = 16384  # bytes of one piece
+LIMIT = 10 << 20  # bytes of one file
+FILES = 3
+
+
+class AppLog:
+    """Appends to ``path``; what cannot be written is counted in ``lost``, bytes."""
+
+    __slots__ = ("_fd", "_limit", "_path", "_size", "lost")
+
+    def __init__(self, path: str, limit: int = LIMIT) -> None:
+        """Raises HostError."""
+        self._path = path
+        self._limit = limit
+        self.lost = 0
+        self._open()
+
+    def _open(self) -> None:
+        flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
+        try:
+            self._fd = posix.open(self._path, flags, 0o640)
+            self._size = posix.fstat(self._fd).st_size
+        except OSError as error:
+            raise HostError(f"open the log {self._path}", error) from None
+
+    def write(self, stream: str, data: bytes) -> None:
+        """Append what came in one piece from ``stream``.  Never raises: an app must go on."""
+        lines = format_lines(records.now(), stream, data)
+        try:
+            if self._size and self._size + len(lines) > self._limit:
+                self._rotate()
+            self._size += posix.write(self._fd, lines)
+        except (OSError, HostError):
+            self.lost += len(data)
+
+    def _rotate(self) -> None:
+        for number in range(FILES - 1, 0, -1):
+            older = f"{self._path}.{number}"
+            newer = f"{self._path}.{number - 1}" if number > 1 else self._path
+            try:
+                posix.rename(newer, older)
+            except FileNotFoundError:
+                continue
+        posix.close(self._fd)
+        self._open()
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        posix.close(self._fd)
+
+
+def format_lines(time: str, stream: str, data: bytes) -> bytes:
+    """``data`` as lines of a log."""
+    whole = f"{time} {stream} F ".encode()
+    piece = f"{time} {stream} P ".encode()
+    lines: list[bytes] = []
+    texts = data.split(b"\n")
+    for text in texts[:-1]:
+        while len(text) > LONGEST:
+            lines += (piece, text[:LONGEST], b"\n")
+            text = text[LONGEST:]  # noqa: PLW2901 - the rest of the line
+        lines += (whole, text, b"\n")
+    rest = texts[-1]
+    while rest:
+        lines += (piece, rest[:LONGEST], b"\n")
+        rest = rest[LONGEST:]
+    return b"".join(lines)

@@ -1,0 +1,206 @@
+"""The control socket: requests and answers as JSON, one message each (SOCK_SEQPACKET).
+
+After an answer to ``attach`` the messages are frames: one byte says what the rest is.
+
+    to the monitor:    i bytes for the app's input     c the input has ended
+                       r ROWS COLUMNS, decimal
+    from the monitor:  o bytes of stdout or the terminal   e bytes of stderr
+                       x exit code, decimal: the last frame
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.errors import HostError, PodError, RuntimeFailure
+from ociruntime.monitor import records
+from ociruntime.monitor.loop import HUNG_UP, READABLE, WRITABLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket as _socket
+    from collections.abc import Callable
+    from typing import Any
+
+    from ociruntime.monitor.loop import Loop
+
+    Answer = Callable[[dict[str, Any]], None]
+    Handler = Callable[["Connection", dict[str, Any]], None]
+else:
+    import _socket
+
+LARGEST = 65536 + 1  # bytes of a message
+HELD = 1 << 20  # bytes kept for a client that does not read; then its output is dropped
+BACKLOG = 64
+
+
+class ControlSocket:
+    """Listens at ``path``; each request goes to ``handler``, which answers at once or later."""
+
+    __slots__ = ("_fd", "_handler", "_loop", "_path", "_socket", "connections")
+
+    def __init__(self, loop: Loop, path: str, handler: Handler) -> None:
+        """Raises HostError."""
+        self._loop = loop
+        self._path = path
+        self._handler = handler
+        self.connections: list[Connection] = []
+        try:
+            kind = _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK
+            self._socket = _socket.socket(_socket.AF_UNIX, kind)
+            old = posix.umask(0o177)
+            try:
+                self._socket.bind(path)
+            finally:
+                posix.umask(old)
+            self._socket.listen(BACKLOG)
+        except OSError as error:
+            raise HostError(f"listen at {path}", error) from None
+        self._fd = self._socket.fileno()
+        loop.watch(self._fd, READABLE, self._accept)
+
+    def _accept(self, events: int) -> None:
+        del events
+        try:
+            fd, _ = self._socket._accept()  # type: ignore[attr-defined]  # of the C module
+        except OSError:
+            return  # gone again
+        posix.set_inheritable(fd, False)
+        posix.set_blocking(fd, False)
+        sock = _socket.socket(fileno=fd)
+        self.connections.append(Connection(self._loop, sock, self._handler, self.connections))
+
+    def close(self) -> None:
+        """Refuse further requests; those that wait for an answer see the end."""
+        self._loop.forget(self._fd)
+        self._socket.close()
+        for connection in list(self.connections):
+            connection.close()
+        try:
+            posix.unlink(self._path)
+        except OSError:
+            pass  # it is of no use to anybody without us
+
+
+class Connection:
+    """One client.  ``on_frame`` is set by who attaches it; ``on_close`` is told of its end."""
+
+    __slots__ = (
+        *("_all", "_fd", "_handler", "_held", "_loop", "_queue", "_socket"),
+        *("closed", "dropped", "on_close", "on_frame", "paused"),
+    )
+
+    def __init__(
+        self, loop: Loop, sock: _socket.socket, handler: Handler, everybody: list[Connection]
+    ) -> None:
+        self._loop = loop
+        self._socket = sock
+        self._fd = sock.fileno()
+        self._handler = handler
+        self._all = everybody
+        self._queue: list[bytes] = []
+        self._held = 0
+        self.dropped = 0  # bytes that a client was too slow for
+        self.closed = False
+        self.paused = False
+        self.on_frame: Callable[[bytes], None] | None = None
+        self.on_close: Callable[[], None] = _nothing
+        self._watch()
+
+    def _watch(self) -> None:
+        wanted = (0 if self.paused else READABLE) | (WRITABLE if self._queue else 0)
+        self._loop.watch(self._fd, wanted, self._ready)
+
+    def pause(self, paused: bool) -> None:
+        """Take nothing from the client for now."""
+        if paused != self.paused and not self.closed:
+            self.paused = paused
+            self._watch()
+
+    def _ready(self, events: int) -> None:
+        if events & WRITABLE:
+            self._send_queue()
+        if events & READABLE:
+            self._receive()
+        elif events & HUNG_UP:
+            self.close()
+
+    def _receive(self) -> None:
+        try:
+            message = self._socket.recv(LARGEST)
+        except BlockingIOError:
+            return
+        except OSError:
+            message = b""
+        if not message:
+            self.close()
+        elif self.on_frame is not None:
+            self.on_frame(message)
+        else:
+            try:
+                self._handler(self, records.parse(message, "the request"))
+            except RuntimeFailure as failure:
+                self.refuse(failure)
+
+    def answer(self, value: dict[str, Any]) -> None:
+        """Send the answer to a request."""
+        self.send(records.text_of({"ok": True, **value}))
+
+    def refuse(self, failure: RuntimeFailure) -> None:
+        """Send what is wrong with a request."""
+        self.send(records.text_of({"ok": False, "error": failure.message, "hint": failure.hint}))
+
+    def send(self, message: bytes) -> None:
+        """Queue a message; dropped when the client has left too many unread."""
+        if self.closed:
+            return
+        if self._held > HELD:
+            self.dropped += len(message)
+            return
+        self._queue.append(message)
+        self._held += len(message)
+        self._send_queue()
+
+    def _send_queue(self) -> None:
+        try:
+            while self._queue:
+                self._socket.send(self._queue[0], _socket.MSG_NOSIGNAL)
+                self._held -= len(self._queue.pop(0))
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.close()
+            return
+        self._watch()
+
+    def close(self) -> None:
+        """Drop the client."""
+        if self.closed:
+            return
+        self.closed = True
+        self._loop.forget(self._fd)
+        self._socket.close()
+        self._all.remove(self)
+        self.on_close()
+
+
+def ask(sock: _socket.socket, request: dict[str, Any]) -> dict[str, Any]:
+    """Send a request over a connected socket and wait for its answer.
+
+    Raises PodError with what the monitor says, HostError when it has gone.
+    """
+    try:
+        sock.send(records.text_of(request), _socket.MSG_NOSIGNAL)
+        message = sock.recv(LARGEST)
+    except OSError as error:
+        raise HostError("talk to the pod's monitor", error) from None
+    if not message:
+        raise PodError("the pod ended before it answered")
+    answer = records.parse(message, "the monitor's answer")
+    if not answer.get("ok"):
+        raise PodError(str(answer.get("error")), str(answer.get("hint") or ""))
+    return answer
+
+
+def _nothing() -> None:
+    pass

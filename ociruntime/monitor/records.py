@@ -1,0 +1,94 @@
+"""JSON files of a pod, without the ``json`` module: a monitor keeps in memory what it imports."""
+
+from __future__ import annotations
+
+import posix
+import time
+from _json import make_scanner
+
+from ociruntime.errors import HostError, PodError
+from ociruntime.host.files import read_file
+from ociruntime.spec.json_text import dump
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_BLANKS = " \t\n\r"
+
+
+class _Rules:
+    """What the C scanner asks of a decoder."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float
+    memo: dict[str, str] = {}  # noqa: RUF012 - the scanner wants it and empties it itself
+
+
+_scan = make_scanner(_Rules())  # type: ignore[arg-type]  # any object with these members does
+
+
+def parse(data: bytes, what: str) -> dict[str, Any]:
+    """The JSON object in ``data``, which errors call ``what``.  Raises PodError."""
+    try:
+        text = data.decode()
+        value, end = _scan(text, len(text) - len(text.lstrip(_BLANKS)))
+    except (StopIteration, ValueError, SystemError, RecursionError):
+        raise PodError(f"{what} is not JSON") from None
+    if text[end:].strip(_BLANKS) or not isinstance(value, dict):
+        raise PodError(f"{what} is not one JSON object")
+    return value
+
+
+def read(path: str) -> dict[str, Any]:
+    """The JSON object in a file.  Raises PodError, and HostError if it cannot be read."""
+    try:
+        data = read_file(path)
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None
+    return parse(data, path)
+
+
+def text_of(value: object) -> bytes:
+    """JSON of one line."""
+    return dump(value).encode()
+
+
+def replace(path: str, value: object) -> None:
+    """Put ``value`` at ``path``; see ``replace_text``."""
+    replace_text(path, text_of(value) + b"\n")
+
+
+def replace_text(path: str, data: bytes) -> None:
+    """Readers, also those after a power failure, find the old file or the new one, whole.
+
+    Raises HostError.
+    """
+    temporary = f"{path}.new"
+    try:
+        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
+        fd = posix.open(temporary, flags, 0o640)
+        try:
+            while data:
+                data = data[posix.write(fd, data) :]
+            posix.fsync(fd)
+        finally:
+            posix.close(fd)
+        posix.rename(temporary, path)
+    except OSError as error:
+        raise HostError(f"write {path}", error) from None
+
+
+def now() -> str:
+    """The time as RFC 3339 with nanoseconds, in UTC."""
+    return time_text(time.time_ns())
+
+
+def time_text(nanoseconds: int) -> str:
+    """A time since the epoch, as RFC 3339."""
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:09d}Z"

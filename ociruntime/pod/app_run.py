@@ -1,0 +1,299 @@
+"""One app under supervision: it is started, watched, stopped and recorded."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.errors import PodError, RuntimeFailure
+from ociruntime.host.files import read_file, remove_file
+from ociruntime.monitor import pod_cgroup, records, worker
+from ociruntime.monitor.app_log import AppLog
+from ociruntime.monitor.app_streams import AppStreams
+from ociruntime.monitor.console_listener import ConsoleListener
+from ociruntime.pod.runtime_calls import failure, failure_code
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ociruntime.monitor.loop import Timer
+    from ociruntime.monitor.worker import Outcome
+    from ociruntime.pod.surroundings import Surroundings
+
+    Done = Callable[[RuntimeFailure | None], None]
+    App = dict[str, Any]
+
+SIGKILL = 9
+
+
+class AppRun:
+    """An app of the pod, with the record that is its ``state.json``.
+
+    Of its tasks one is done at a time (``busy``), the others wait in the order they came.
+    """
+
+    __slots__ = (
+        *("_cancelled", "_failure", "_kill_timer", "_log", "_queue", "_start_done", "_starting"),
+        *("_status", "_stop_done", "_stop_signal", "around", "busy", "kinds", "name", "on_end", "on_output"),
+        *("pid", "record", "streams", "terminal"),
+    )
+
+    def __init__(self, around: Surroundings, entry: App) -> None:
+        """``entry``: of the manifest's ``apps``.  Raises HostError."""
+        self.around = around
+        self.name: str = entry["name"]
+        app = entry.get("app") or {}
+        self.kinds: dict[str, str] = app.get("streams") or {}
+        self._stop_signal = _signal_number(str(app.get("stopSignal") or "SIGTERM"))
+        self.terminal = "tty" in self.kinds.values() or (
+            self.kinds.get("stdin") == "interactive" and around.has_terminal
+        )
+        self.busy = False
+        self.pid = 0
+        self._status: int | None = None  # what the process returned, while it is not recorded
+        self._failure: RuntimeFailure | None = None
+        self._cancelled = False
+        self._starting = False
+        self._queue: list[Callable[[], None]] = []
+        self._start_done: Done = _nothing
+        self._stop_done: list[Callable[[], None]] = []
+        self._kill_timer: Timer | None = None
+        self._log: AppLog | None = None
+        self.streams: AppStreams | None = None
+        self.on_output: Callable[[AppRun, str, bytes], None] = _no_output
+        self.on_end: Callable[[AppRun], None] = _no_end
+        self.record: dict[str, Any] = {
+            **{"state": "prepared", "created": records.now(), "started": None, "finished": None},
+            **{"exit_code": None, "signal": None, "oom_killed": False, "restarts": 0},
+            **{"stopped_by": None, "reason": "", "pid": None},
+        }
+        self._save()
+
+    @property
+    def directory(self) -> str:
+        return f"apps/{self.name}"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether anything of it is left to be cleared away."""
+        return self.busy
+
+    def _save(self) -> None:
+        records.replace(f"{self.directory}/state.json", self.record)
+
+    def start(self, done: Done) -> None:
+        """Make its container and start it; ``done(None)`` at once if it runs already."""
+        if self.record["state"] == "running":
+            done(None)
+        elif self.busy:
+            self._queue.append(lambda: self.start(done))
+        else:
+            try:
+                self._create(done)
+            except RuntimeFailure as error:
+                self._start_done = done
+                self._not_started(error)
+
+    def _create(self, done: Done) -> None:
+        self.busy = True
+        self._cancelled = False
+        self._start_done = done
+        self._status = self._failure = None
+        again = self.record["started"] is not None
+        self.record.update(
+            {"state": "prepared", "finished": None, "exit_code": None, "signal": None},
+            oom_killed=False,
+            stopped_by=None,
+            reason="",
+            restarts=self.record["restarts"] + again,
+        )
+        remove_file(f"{self.directory}/status")
+        self._save()
+        around = self.around
+        self._log = AppLog(f"logs/{self.name}.log", around.log_limit)
+        self.streams = streams = AppStreams(around.loop, self.kinds, self.terminal)
+        streams.sinks.append(self._log.write)
+        streams.sinks.append(lambda stream, data: self.on_output(self, stream, data))
+        listener = ConsoleListener(f"{self.directory}/console") if self.terminal else None
+        worker.start(
+            around.loop,
+            around.private,
+            lambda: around.create_container(self.name, streams.given, self.terminal),
+            lambda outcome: self._created(outcome, listener),
+        )
+
+    def _created(self, outcome: Outcome, listener: ConsoleListener | None) -> None:
+        assert self.streams is not None
+        self.streams.close_given()
+        master = listener.take() if listener is not None else -1
+        if outcome.status:
+            text = outcome.error or failure(
+                self.around.runtime_log(self.name), f"the runtime ended with {outcome.status}"
+            )
+            if master >= 0:
+                posix.close(master)
+            self._not_started(PodError(text))
+            return
+        self.pid = int(read_file(f"{self.directory}/pid"))
+        self.around.loop.expect(self.pid, self._exited)
+        self.streams.read()
+        if master >= 0:
+            self.streams.use_terminal(master)
+        self.record["pid"] = self.pid
+        if self._cancelled:
+            posix.kill(self.pid, SIGKILL)
+            return
+        around = self.around
+        words = ("start", around.runtime.container(self.name))
+        worker.start(
+            around.loop,
+            around.private,
+            lambda: around.call_runtime(self.name, words),
+            self._started,
+        )
+        self._starting = True
+
+    def _started(self, outcome: Outcome) -> None:
+        self._starting = False
+        if outcome.status:
+            text = outcome.error or failure(
+                self.around.runtime_log(self.name), f"the runtime ended with {outcome.status}"
+            )
+            self._failure = PodError(text)
+            if self._status is None:
+                posix.kill(self.pid, SIGKILL)
+            else:
+                self._finish()
+            return
+        self.record.update(started=records.now(), state="running")
+        if self._cancelled:
+            self.record["state"] = "stopping"
+            if self.pid:
+                self._send(self._stop_signal)
+        self._save()
+        done, self._start_done = self._start_done, _nothing
+        done(None)
+        if self._status is not None:
+            self._finish()
+
+    def _exited(self, wait_status: int) -> None:
+        self._status = wait_status
+        self.pid = 0
+        if not self._starting:
+            self._finish()
+
+    def _not_started(self, error: RuntimeFailure) -> None:
+        """No process was made, or it did not become the app's program."""
+        self._failure = error
+        self._finish()
+
+    def _finish(self) -> None:
+        """Record how it ended, and have the runtime forget its container."""
+        if self._kill_timer is not None:
+            self._kill_timer.cancel()
+            self._kill_timer = None
+        self.record.update(state="exited", finished=records.now(), pid=None)
+        if self._failure is not None:
+            text = str(self._failure)
+            self.record.update(exit_code=failure_code(text), reason=text)
+            if self._log is not None:
+                self._log.write("stderr", f"{text}\n".encode())
+            self.on_output(self, "stderr", f"{text}\n".encode())
+        elif self._status is not None:
+            code = worker.exit_status(self._status)
+            killed = posix.WIFSIGNALED(self._status)
+            self.record.update(
+                exit_code=code,
+                signal=posix.WTERMSIG(self._status) if killed else None,
+                oom_killed=pod_cgroup.was_out_of_memory(self.around.cgroups, self.name),
+            )
+            if self.streams is not None:
+                self.streams.drain()
+        code = self.record["exit_code"]
+        records.replace_text(f"{self.directory}/status", f"{code}\n".encode())
+        self._save()
+        around = self.around
+        words = ("delete", "--force", around.runtime.container(self.name))
+        worker.start(
+            around.loop,
+            around.private,
+            lambda: around.call_runtime(self.name, words),
+            self._deleted,
+        )
+
+    def _deleted(self, outcome: Outcome) -> None:
+        del outcome  # the container of one that was not started may not exist
+        if self.streams is not None:
+            if self._failure is None:
+                self.streams.drain()
+            self.streams.close()
+            self.streams = None
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+        error, self._failure = self._failure, None
+        self.busy = False
+        done, self._start_done = self._start_done, _nothing
+        if error is not None:
+            done(error)
+        waiting, self._stop_done = self._stop_done, []
+        for call in waiting:
+            call()
+        self.on_end(self)
+        while self._queue and not self.busy:
+            self._queue.pop(0)()
+
+    def stop(self, by: str, seconds: float, done: Callable[[], None]) -> None:
+        """Send the stop signal, after ``seconds`` KILL; ``done`` when nothing is left of it."""
+        if not self.busy:
+            done()
+            return
+        self._stop_done.append(done)
+        if self.record["state"] == "exited":
+            return
+        first = not self._cancelled
+        self._cancelled = True
+        if first:
+            self.record["stopped_by"] = by
+        if self.record["state"] == "running":
+            self.record["state"] = "stopping"
+            self._save()
+        if self.pid and first and not self._starting:
+            self._send(self._stop_signal)
+        if self._kill_timer is not None:
+            self._kill_timer.cancel()
+        self._kill_timer = self.around.loop.after(seconds, self.kill)
+
+    def kill(self) -> None:
+        """End it without asking; the rest of its cgroup goes with the container."""
+        self._cancelled = True
+        if self.pid:
+            self._send(SIGKILL)
+
+    def _send(self, number: int) -> None:
+        # Ours to reap, so the pid still means it.
+        posix.kill(self.pid, number)
+
+
+def _signal_number(name: str) -> int:
+    import _signal
+
+    if name.isdigit():
+        return int(name)
+    known = getattr(_signal, name if name.startswith("SIG") else f"SIG{name}", None)
+    if known is None and "RTMIN+" in name:
+        return int(_signal.SIGRTMIN) + int(name.rpartition("+")[2])
+    return int(known or _signal.SIGTERM)
+
+
+def _nothing(error: RuntimeFailure | None) -> None:
+    del error
+
+
+def _no_output(app: AppRun, stream: str, data: bytes) -> None:
+    del app, stream, data
+
+
+def _no_end(app: AppRun) -> None:
+    del app

@@ -1,0 +1,103 @@
+"""The OCI runtime, by its command line: any that understands runc's."""
+
+from __future__ import annotations
+
+import posix
+import sys
+
+from ociruntime.errors import PodError
+from ociruntime.host.files import read_file
+from ociruntime.monitor import records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
+
+STATE_ROOT = "/run/ocipod"  # holds --root of each pod's runtime
+
+NOT_FOUND = 127
+NOT_EXECUTABLE = 126
+OWN_FAILURE = 254
+
+# What runtimes and the kernel say when a program cannot be executed, in lower case.
+_EXECUTION = ("exec", "execute", "executable", "command")
+_NOT_EXECUTABLE = ("permission denied", "exec format error", "is a directory", "not executable")
+_NOT_FOUND = ("no such file", "not found", "not a directory", "cannot be found")
+
+
+def find_runtime(name: str) -> str:
+    """The path of a runtime: as given, beside this program, or on PATH.  Raises PodError."""
+    if "/" in name:
+        return name
+    path = posix.environ.get(b"PATH", b"/usr/local/sbin:/usr/sbin:/usr/local/bin:/usr/bin:/bin")
+    for directory in (f"{sys.prefix}/bin", *path.decode().split(":")):
+        candidate = f"{directory}/{name}"
+        if posix.access(candidate, posix.X_OK):
+            return candidate
+    raise PodError(f'the runtime "{name}" is not installed', "--runtime names another one")
+
+
+class RuntimeCalls:
+    """The runtime of one pod; its state is below ``root``."""
+
+    __slots__ = ("debug", "program", "root", "uuid")
+
+    def __init__(self, program: str, uuid: str, debug: bool = False) -> None:
+        self.program = program
+        self.uuid = uuid
+        self.debug = debug
+        self.root = f"{STATE_ROOT}/{uuid}"
+
+    def container(self, app: str) -> str:
+        """The container's id."""
+        return f"{self.uuid}-{app}"
+
+    def command(self, log: str, words: Sequence[str]) -> list[str]:
+        """The command line; its errors go to the file ``log`` (none if empty)."""
+        options = ["--root", self.root]
+        if log:
+            options += ["--log", log, "--log-format", "json"]
+        if self.debug:
+            options.append("--debug")
+        return [self.program, *options, *words]
+
+    def become(self, log: str, words: Sequence[str], streams: Sequence[int]) -> NoReturn:
+        """Execute the runtime in this process with these streams, -1 for the null device.
+
+        Raises PodError.
+        """
+        null = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
+        for number, fd in enumerate(streams):
+            posix.dup2(fd if fd >= 0 else null, number)
+        try:
+            posix.execve(self.program, self.command(log, words), posix.environ)
+        except OSError as error:
+            raise PodError(f"execute {self.program}: {error.strerror}") from None
+
+
+def failure(log: str, fallback: str) -> str:
+    """The last error in a runtime's log of JSON lines."""
+    try:
+        lines = read_file(log).splitlines()
+    except OSError:
+        lines = []
+    for line in reversed(lines):
+        try:
+            entry = records.parse(line, "a line")
+        except PodError:
+            continue
+        if entry.get("level") in ("error", "fatal"):
+            return str(entry.get("msg"))
+    return fallback
+
+
+def failure_code(message: str) -> int:
+    """An app's exit code when it could not be started: as a shell has it for its program."""
+    text = message.lower()
+    if any(word in text for word in _EXECUTION):
+        if any(words in text for words in _NOT_EXECUTABLE):
+            return NOT_EXECUTABLE
+        if any(words in text for words in _NOT_FOUND):
+            return NOT_FOUND
+    return OWN_FAILURE

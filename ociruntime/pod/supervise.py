@@ -1,0 +1,297 @@
+"""A pod's life from its first process to the release of its lock, as one process."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.errors import HostError, PodError, RuntimeFailure
+from ociruntime.host.files import remove_file
+from ociruntime.host.process import become_subreaper, start_time
+from ociruntime.monitor import pod_cgroup, records, worker
+from ociruntime.monitor.control_socket import ControlSocket
+from ociruntime.monitor.foreground_copy import ForegroundCopy
+from ociruntime.monitor.loop import Loop
+from ociruntime.monitor.pod_processes import PodProcesses
+from ociruntime.pod.app_run import AppRun
+from ociruntime.pod.pod_network import bring_up, take_down
+from ociruntime.pod.requests import Requests
+from ociruntime.pod.runtime_calls import OWN_FAILURE, RuntimeCalls, find_runtime
+from ociruntime.pod.surroundings import Surroundings, apps_of, read_manifest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from typing import Any
+
+    from ociruntime.log import Log
+    from ociruntime.monitor.worker import Outcome
+else:
+    import _signal
+
+GRACE = 10.0  # seconds between the stop signal and KILL
+LOG_LIMIT = 10 << 20
+FLUSH_LIMIT = 5.0  # seconds that a slow reader in the foreground may take at the end
+ENDING = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT)
+
+
+class Supervisor:
+    """Supervises the pod in the working directory; ``run`` is its whole life.
+
+    ``tell`` is called once: with None when the pod is ready, with what went wrong before.
+    """
+
+    def __init__(self, path: str, uuid: str, lock: int, log: Log) -> None:
+        """Raises RuntimeFailure."""
+        self.path = path
+        self.uuid = uuid
+        self.lock = lock
+        self.log = log
+        self.config: dict[str, Any] = records.read("runtime-config")
+        self.loop = Loop()
+        self.loop.on_signal = self._signal
+        runtime = RuntimeCalls(
+            find_runtime(str(self.config.get("runtime") or "ociruntime")),
+            uuid,
+            bool(self.config.get("debug")),
+        )
+        self.around = Surroundings(self.loop, path, runtime)
+        self.around.private = (lock,)
+        self.around.cgroups = pod_cgroup.directories(pod_cgroup.hierarchies(), f"ocipod-{uuid}")
+        self.around.log_limit = int(self.config.get("log_size") or LOG_LIMIT)
+        self.mutable = bool(self.config.get("mutable"))
+        self.keeps_on_failure = self.mutable and self.config.get("on_failure") != "halt"
+        self.processes = PodProcesses(self.loop, lock, self.around.cgroups)
+        self.processes.on_loss = self._lost
+        self.apps: dict[str, AppRun] = {}
+        self.ready = False
+        self.halting = ""
+        self.code = 0
+        self.reason = ""
+        self.failure: RuntimeFailure | None = None
+        self.copies: dict[str, ForegroundCopy] = {}
+        self.control: ControlSocket | None = None
+        self.tell: Any = None
+        self._winding_down = False
+        self._network: dict[str, Any] = {}
+        self._starting = 0
+
+    def run(self) -> int:
+        """The pod's exit code.  Raises what kept it from starting, after clearing away."""
+        become_subreaper()
+        try:
+            self._begin()
+        except RuntimeFailure as error:
+            self._fail(error)
+        while not self.loop.stopped:
+            try:
+                self.loop.run()
+            except RuntimeFailure as error:
+                self._fail(error)
+        self.loop.close()
+        if self.failure is not None:
+            raise self.failure
+        return self.code
+
+    def _begin(self) -> None:
+        kinds = _kinds(self.config)
+        mapped = self.config.get("private_users")
+        id_map = f"0 {mapped['shift']} {mapped['count']}\n" if mapped else ""
+        remove_file("exit")
+        for directory in ("/run/ocipod", self.around.runtime.root):
+            try:
+                posix.mkdir(directory, 0o700)
+            except FileExistsError:
+                continue
+        self.processes.start(kinds, str(self.config.get("hostname") or ""), id_map)
+        self.around.namespaces = self.processes.namespaces(tuple(k for k in kinds if k != "mount"))
+        records.replace("monitor.json", self._identity())
+        for entry in apps_of(read_manifest()):
+            self.add_app(entry)
+        worker.start(
+            self.loop,
+            self.around.private,
+            lambda: bring_up(self.path, self.uuid, self.config, self.around.namespaces),
+            self._network_up,
+        )
+
+    def _identity(self) -> dict[str, Any]:
+        pid = posix.getpid()
+        return {
+            **{"pid": pid, "start_time": start_time(pid)},
+            **{"init_pid": self.processes.pid, "init_start_time": self.processes.started()},
+            "started": records.now(),
+        }
+
+    def add_app(self, entry: dict[str, Any]) -> AppRun:
+        """Take an app of the manifest under supervision.  Raises HostError."""
+        app = AppRun(self.around, entry)
+        app.on_end = self._app_ended
+        app.on_output = self._copy
+        self.apps[app.name] = app
+        return app
+
+    def _network_up(self, outcome: Outcome) -> None:
+        self._network = outcome.value.get("info") or {}
+        outcome.check("bringing the network up")
+        if self.halting:
+            self._go_on()
+            return
+        self.control = ControlSocket(self.loop, "ctl", Requests(self).handle)
+        if self.mutable:
+            self._become_ready()
+            return
+        self._starting = len(self.apps)
+        for app in list(self.apps.values()):
+            app.start(self._app_started)
+        if not self.apps:
+            raise PodError("the pod has no apps")
+
+    def _app_started(self, error: RuntimeFailure | None) -> None:
+        self._starting -= 1
+        if error is not None:
+            self.log.warning(str(error))
+        elif self._starting == 0 and not self.halting:
+            self._become_ready()
+
+    def _become_ready(self) -> None:
+        remove_file("ready")
+        posix.symlink("running", "ready")
+        self.ready = True
+        if self.tell is not None:
+            self.tell(None)
+
+    def _copy(self, app: AppRun, stream: str, data: bytes) -> None:
+        copy = self.copies.get(stream)
+        if copy is not None:
+            copy.write(f"{app.name}[{app.pid}]: ", data)
+
+    def _app_ended(self, app: AppRun) -> None:
+        code = app.record["exit_code"]
+        failed = bool(code) and app.record["stopped_by"] is None
+        if failed and not self.keeps_on_failure and not self.code:
+            self.code = code
+            self.reason = f"app {app.name} ended with {code}"
+            if self.halting != "pod stop":
+                self.halt("halt")
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Look whether the pod's end has come."""
+        if any(app.is_active for app in self.apps.values()):
+            return
+        if self.halting or (not self.mutable and self._starting <= 0 and self.control is not None):
+            self._wind_down()
+
+    def halt(self, by: str, seconds: float = GRACE) -> None:
+        """End every app in order, and then the pod; ``by`` is what their records tell."""
+        first = not self.halting
+        self.halting = self.halting or by
+        self.ready = False
+        remove_file("ready")
+        for app in reversed(list(self.apps.values())):
+            app.stop(by, seconds, _nothing)
+            if seconds <= 0:
+                app.kill()
+        if first and self.control is not None:
+            self._go_on()
+
+    def _fail(self, error: RuntimeFailure) -> None:
+        """The monitor itself cannot go on: everything is taken down at once."""
+        if self.failure is None:
+            self.failure = error
+            self.code = OWN_FAILURE
+            self.reason = str(error)
+        if self._winding_down:
+            self.loop.stopped = True
+            return
+        self.halting = self.halting or "halt"
+        for app in self.apps.values():
+            app.kill()
+        if not any(app.is_active for app in self.apps.values()):
+            self._wind_down()
+
+    def _lost(self) -> None:
+        """Process 1 has ended, and all processes of the pod with it."""
+        if not self._winding_down:
+            self.code = self.code or 137
+            self.reason = self.reason or "the pod's first process was killed"
+            self.halt("halt", 0)
+            self._go_on()
+
+    def _signal(self, number: int) -> None:
+        if number in ENDING:
+            self.halt("pod stop", 0 if self.halting else GRACE)
+
+    def _wind_down(self) -> None:
+        if self._winding_down:
+            return
+        self._winding_down = True
+        if self.control is not None:
+            self.control.close()
+        info = self._network
+        worker.start(
+            self.loop, self.around.private, lambda: take_down(self.path, info), self._network_down
+        )
+
+    def _network_down(self, outcome: Outcome) -> None:
+        for problem in outcome.value.get("problems") or [outcome.error]:
+            if problem:
+                self.log.warning(problem)
+        self.processes.on_end = self._processes_ended
+        if self.processes.is_over:
+            self._processes_ended()
+        else:
+            self.processes.end()
+
+    def _processes_ended(self) -> None:
+        for left in pod_cgroup.remove(self.around.cgroups):
+            self.log.warning(f"the cgroup {left} could not be removed")
+        _remove_tree(self.around.runtime.root)
+        records.replace("exit", {"code": self.code, "reason": self.reason})
+        if not all(copy.is_empty for copy in self.copies.values()):
+            self.loop.after(FLUSH_LIMIT, self._stop)
+            self._stop_when_flushed()
+        else:
+            self._stop()
+
+    def _stop_when_flushed(self) -> None:
+        if all(copy.is_empty for copy in self.copies.values()):
+            self._stop()
+        else:
+            self.loop.after(0.02, self._stop_when_flushed)
+
+    def _stop(self) -> None:
+        self.loop.stopped = True
+
+
+def _kinds(config: dict[str, Any]) -> tuple[str, ...]:
+    """Namespaces that the apps of a pod share."""
+    if config.get("flavor") == "fly":
+        return ()
+    kinds = ["pid", "uts", "mount"]
+    if config.get("ipc") != "parent":
+        kinds.append("ipc")
+    if config.get("net") != ["host"]:
+        kinds.append("network")
+    if config.get("private_users"):
+        kinds.append("user")
+    return tuple(kinds)
+
+
+def _remove_tree(path: str) -> None:
+    """Remove a directory with all that is in it, as far as that goes."""
+    try:
+        with posix.scandir(path) as entries:
+            found = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        for each, is_directory in found:
+            if is_directory:
+                _remove_tree(each)
+            else:
+                posix.unlink(each)
+        posix.rmdir(path)
+    except OSError:
+        return
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,85 @@
+"""What the apps of one pod share while it runs."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.host.files import read_file, remove_file
+from ociruntime.monitor import records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.monitor.loop import Loop
+    from ociruntime.pod.runtime_calls import RuntimeCalls
+
+
+class Surroundings:
+    """``path`` is the pod's directory, and the working directory of this process.
+
+    ``private`` are descriptors that no other program may get, ``cgroups`` the pod's directories
+    in the hierarchies, ``namespaces`` those that the apps join, by the specification's names.
+    """
+
+    __slots__ = (
+        *("cgroups", "has_terminal", "log_limit", "loop", "namespaces", "path", "private"),
+        "runtime",
+    )
+
+    def __init__(self, loop: Loop, path: str, runtime: RuntimeCalls) -> None:
+        self.loop = loop
+        self.path = path
+        self.runtime = runtime
+        self.private: tuple[int, ...] = ()
+        self.cgroups: list[str] = []
+        self.namespaces: dict[str, str] = {}
+        self.log_limit = 0
+        self.has_terminal = False
+
+    def runtime_log(self, app: str) -> str:
+        """Where the runtime writes what went wrong."""
+        return f"apps/{app}/runtime.log"
+
+    def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
+        """In a child: write the bundle and become the runtime that makes it a container.
+
+        Raises RuntimeFailure.
+        """
+        from ociruntime.pod.write_bundle import write_bundle
+
+        directory = f"{self.path}/apps/{app}"
+        write_bundle(self.path, app, self.namespaces)
+        config_path = f"{directory}/bundle/config.json"
+        config = records.read(config_path)
+        if bool(config["process"].get("terminal")) != terminal:
+            config["process"]["terminal"] = terminal
+            records.replace(config_path, config)
+        remove_file(self.runtime_log(app))
+        remove_file(f"apps/{app}/pid")
+        words = ["create", "--bundle", f"{directory}/bundle", "--pid-file", f"{directory}/pid"]
+        if terminal:
+            # A Unix socket's address has little room.
+            posix.chdir(directory)
+            words += ["--console-socket", "console"]
+        words.append(self.runtime.container(app))
+        self.runtime.become(f"{directory}/runtime.log", words, streams)
+
+    def call_runtime(self, app: str, words: tuple[str, ...]) -> None:
+        """In a child: become the runtime for another command.  Raises RuntimeFailure."""
+        remove_file(self.runtime_log(app))
+        self.runtime.become(f"{self.path}/{self.runtime_log(app)}", words, (-1, -1, -1))
+
+
+def apps_of(manifest: dict[str, object]) -> list[dict[str, object]]:
+    """The entries of a manifest's apps."""
+    apps = manifest.get("apps")
+    return apps if isinstance(apps, list) else []
+
+
+def read_manifest() -> dict[str, object]:
+    """The manifest of the pod in the working directory.  Raises PodError, HostError."""
+    try:
+        return records.parse(read_file("pod"), "the pod's manifest")
+    except OSError as error:
+        from ociruntime.errors import HostError
+
+        raise HostError("read the pod's manifest", error) from None
