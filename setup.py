@@ -1,4 +1,4 @@
-"""Builds what is not Python: the executor, a pod's init, the two extension modules and the launchers.
+"""Builds what is not Python: executor, pods' init, the two extension modules and the launchers.
 
 pyproject.toml holds everything else.  ``python setup.py build_native --prefix DIR``
 builds all of it in place, with the programs in ``DIR/bin``; add

@@ -81,12 +81,15 @@ class Loop:
         while not self.stopped:
             self._handle_signals()
             wait = self._call_timers()
-            if self.stopped:
+            if self._is_over():
                 return
             for fd, events in self._poll.poll(wait):
                 call = self._watched.get(fd)
                 if call is not None:  # not taken away by a call of this round
                     call(events)
+
+    def _is_over(self) -> bool:
+        return self.stopped
 
     def _handle_signals(self) -> None:
         for number in self._signals.take():

@@ -132,6 +132,11 @@ class PodProcesses:
         """When process 1 started, in ticks since boot."""
         return start_time(self.pid)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether neither of the two runs (any more)."""
+        return not self.pid and not self._keeper
+
     def end(self) -> None:
         """Kill process 1, and with it all of its pid namespace."""
         if self.pid:

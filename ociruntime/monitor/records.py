@@ -63,7 +63,7 @@ def replace(path: str, value: object) -> None:
     replace_text(path, text_of(value) + b"\n")
 
 
-def replace_text(path: str, data: bytes) -> None:
+def replace_text(path: str, data: bytes, mode: int = 0o640) -> None:
     """Readers, also those after a power failure, find the old file or the new one, whole.
 
     Raises HostError.
@@ -71,7 +71,7 @@ def replace_text(path: str, data: bytes) -> None:
     temporary = f"{path}.new"
     try:
         flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
-        fd = posix.open(temporary, flags, 0o640)
+        fd = posix.open(temporary, flags, mode)
         try:
             while data:
                 data = data[posix.write(fd, data) :]

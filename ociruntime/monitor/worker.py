@@ -59,7 +59,7 @@ def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
         _be_child(parent, private, work, result)
 
     def ended(status: int) -> None:
-        posix.lseek(result, 0, posix.SEEK_SET)
+        posix.lseek(result, 0, 0)
         data = posix.read(result, LARGEST)
         posix.close(result)
         done(Outcome(exit_status(status), records.parse(data, "a result") if data else {}))

@@ -8,6 +8,18 @@ if TYPE_CHECKING:
 
 POD_COMMANDS: tuple[Command, ...] = (
     (
+        "monitor",
+        "UUID",
+        1,
+        1,
+        "",
+        (
+            ("lock-fd", "", "number", "N", ""),
+            ("detach-fd", "", "number", "N", ""),
+        ),
+        "",
+    ),
+    (
         "version",
         "",
         0,

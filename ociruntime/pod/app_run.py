@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.errors import PodError, RuntimeFailure
+from ociruntime.errors import HostError, PodError, RuntimeFailure
 from ociruntime.host.files import read_file, remove_file
 from ociruntime.monitor import pod_cgroup, records, worker
 from ociruntime.monitor.app_log import AppLog
@@ -14,6 +14,7 @@ from ociruntime.pod.runtime_calls import failure, failure_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
     from collections.abc import Callable
     from typing import Any
 
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
     Done = Callable[[RuntimeFailure | None], None]
     App = dict[str, Any]
+else:
+    import _signal
 
+EINVAL = 22
 SIGKILL = 9
 
 
@@ -35,7 +39,17 @@ class AppRun:
 
     __slots__ = (
         *("_cancelled", "_failure", "_kill_timer", "_log", "_queue", "_start_done", "_starting"),
-        *("_status", "_stop_done", "_stop_signal", "around", "busy", "kinds", "name", "on_end", "on_output"),
+        *(
+            "_status",
+            "_stop_done",
+            "_stop_signal",
+            "around",
+            "busy",
+            "kinds",
+            "name",
+            "on_end",
+            "on_output",
+        ),
         *("pid", "record", "streams", "terminal"),
     )
 
@@ -64,9 +78,17 @@ class AppRun:
         self.on_output: Callable[[AppRun, str, bytes], None] = _no_output
         self.on_end: Callable[[AppRun], None] = _no_end
         self.record: dict[str, Any] = {
-            **{"state": "prepared", "created": records.now(), "started": None, "finished": None},
-            **{"exit_code": None, "signal": None, "oom_killed": False, "restarts": 0},
-            **{"stopped_by": None, "reason": "", "pid": None},
+            "state": "prepared",
+            "created": records.now(),
+            "started": None,
+            "finished": None,
+            "exit_code": None,
+            "signal": None,
+            "oom_killed": False,
+            "restarts": 0,
+            "stopped_by": None,
+            "reason": "",
+            "pid": None,
         }
         self._save()
 
@@ -265,6 +287,24 @@ class AppRun:
             self._kill_timer.cancel()
         self._kill_timer = self.around.loop.after(seconds, self.kill)
 
+    def remove(self, seconds: float, done: Done) -> None:
+        """Stop it and unmount its files; then nothing of it is left but files."""
+        if self.busy:
+            self.stop("stop", seconds, lambda: self.remove(seconds, done))
+            return
+        self.busy = True
+        path = f"{self.around.path}/{self.directory}/bundle/rootfs"
+        worker.start(
+            self.around.loop,
+            self.around.private,
+            lambda: _unmount(path),
+            lambda outcome: self._removed(outcome, done),
+        )
+
+    def _removed(self, outcome: Outcome, done: Done) -> None:
+        self.busy = False
+        done(PodError(outcome.error) if outcome.status else None)
+
     def kill(self) -> None:
         """End it without asking; the rest of its cgroup goes with the container."""
         self._cancelled = True
@@ -276,9 +316,15 @@ class AppRun:
         posix.kill(self.pid, number)
 
 
-def _signal_number(name: str) -> int:
-    import _signal
+def _unmount(path: str) -> None:
+    from ociruntime._shim import ffi, lib
 
+    result = lib.oci_detach_mount(ffi.from_buffer(path.encode("utf-8", "surrogateescape") + b"\0"))
+    if result < 0 and -result != EINVAL:  # which says that nothing is mounted there
+        raise HostError(f"unmount {path}", OSError(-result, posix.strerror(-result)))
+
+
+def _signal_number(name: str) -> int:
     if name.isdigit():
         return int(name)
     known = getattr(_signal, name if name.startswith("SIG") else f"SIG{name}", None)

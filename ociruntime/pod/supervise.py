@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.errors import HostError, PodError, RuntimeFailure
+from ociruntime.errors import InternalError, PodError, RuntimeFailure
 from ociruntime.host.files import remove_file
 from ociruntime.host.process import become_subreaper, start_time
 from ociruntime.monitor import pod_cgroup, records, worker
@@ -13,7 +13,7 @@ from ociruntime.monitor.foreground_copy import ForegroundCopy
 from ociruntime.monitor.loop import Loop
 from ociruntime.monitor.pod_processes import PodProcesses
 from ociruntime.pod.app_run import AppRun
-from ociruntime.pod.pod_network import bring_up, take_down
+from ociruntime.pod.pod_network import bring_up, is_host_network, take_down
 from ociruntime.pod.requests import Requests
 from ociruntime.pod.runtime_calls import OWN_FAILURE, RuntimeCalls, find_runtime
 from ociruntime.pod.surroundings import Surroundings, apps_of, read_manifest
@@ -21,6 +21,7 @@ from ociruntime.pod.surroundings import Surroundings, apps_of, read_manifest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
+    from collections.abc import Callable
     from typing import Any
 
     from ociruntime.log import Log
@@ -37,7 +38,7 @@ ENDING = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT)
 class Supervisor:
     """Supervises the pod in the working directory; ``run`` is its whole life.
 
-    ``tell`` is called once: with None when the pod is ready, with what went wrong before.
+    ``tell`` is called with "" when the pod is ready.
     """
 
     def __init__(self, path: str, uuid: str, lock: int, log: Log) -> None:
@@ -70,7 +71,7 @@ class Supervisor:
         self.failure: RuntimeFailure | None = None
         self.copies: dict[str, ForegroundCopy] = {}
         self.control: ControlSocket | None = None
-        self.tell: Any = None
+        self.tell: Callable[[str], None] | None = None
         self._winding_down = False
         self._network: dict[str, Any] = {}
         self._starting = 0
@@ -87,6 +88,8 @@ class Supervisor:
                 self.loop.run()
             except RuntimeFailure as error:
                 self._fail(error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the pod is taken down
+                self._fail(InternalError(f"internal error: {type(error).__name__}: {error}"))
         self.loop.close()
         if self.failure is not None:
             raise self.failure
@@ -110,15 +113,19 @@ class Supervisor:
         worker.start(
             self.loop,
             self.around.private,
-            lambda: bring_up(self.path, self.uuid, self.config, self.around.namespaces),
+            lambda: bring_up(
+                self.path, self.uuid, self.config, self.around.namespaces.get("network", "")
+            ),
             self._network_up,
         )
 
     def _identity(self) -> dict[str, Any]:
         pid = posix.getpid()
         return {
-            **{"pid": pid, "start_time": start_time(pid)},
-            **{"init_pid": self.processes.pid, "init_start_time": self.processes.started()},
+            "pid": pid,
+            "start_time": start_time(pid),
+            "init_pid": self.processes.pid,
+            "init_start_time": self.processes.started(),
             "started": records.now(),
         }
 
@@ -153,12 +160,17 @@ class Supervisor:
         elif self._starting == 0 and not self.halting:
             self._become_ready()
 
+    def copy_to(self, stdout: int, stderr: int) -> None:
+        """Show what the apps write on these descriptors as well."""
+        self.copies["stdout"] = ForegroundCopy(self.loop, stdout)
+        self.copies["stderr"] = ForegroundCopy(self.loop, stderr)
+
     def _become_ready(self) -> None:
         remove_file("ready")
         posix.symlink("running", "ready")
         self.ready = True
         if self.tell is not None:
-            self.tell(None)
+            self.tell("")
 
     def _copy(self, app: AppRun, stream: str, data: bytes) -> None:
         copy = self.copies.get(stream)
@@ -229,9 +241,7 @@ class Supervisor:
         if self.control is not None:
             self.control.close()
         info = self._network
-        worker.start(
-            self.loop, self.around.private, lambda: take_down(self.path, info), self._network_down
-        )
+        worker.start(self.loop, self.around.private, lambda: take_down(info), self._network_down)
 
     def _network_down(self, outcome: Outcome) -> None:
         for problem in outcome.value.get("problems") or [outcome.error]:
@@ -271,7 +281,7 @@ def _kinds(config: dict[str, Any]) -> tuple[str, ...]:
     kinds = ["pid", "uts", "mount"]
     if config.get("ipc") != "parent":
         kinds.append("ipc")
-    if config.get("net") != ["host"]:
+    if not is_host_network(config):
         kinds.append("network")
     if config.get("private_users"):
         kinds.append("user")
