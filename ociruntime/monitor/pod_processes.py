@@ -166,6 +166,4 @@ def _nothing() -> None:
 
 
 def _os_error(number: int) -> OSError:
-    from os import strerror
-
-    return OSError(number, strerror(number))
+    return OSError(number, posix.strerror(number))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.errors import HostError, RuntimeFailure
+from ociruntime.errors import RuntimeFailure
 from ociruntime.pod.pod import RUN, phase_path
 
 TYPE_CHECKING = False
@@ -28,16 +28,13 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def _supervise(context: Context, uuid: str, lock: int, told: int) -> int:
-    from ociruntime._shim import lib
+    from ociruntime.monitor.own_mounts import leave_the_hosts
     from ociruntime.pod.supervise import Supervisor
 
     for fd in (lock, told):
         if fd >= 0:
             posix.set_inheritable(fd, False)
-    result = lib.oci_own_mounts()
-    if result < 0:
-        error = OSError(-result, posix.strerror(-result))
-        raise HostError("make a mount namespace for the pod", error)
+    leave_the_hosts()
     path = phase_path(context.directory, RUN, uuid)
     posix.chdir(path)
     supervisor = Supervisor(path, uuid, lock, context.log)

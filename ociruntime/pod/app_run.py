@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.errors import HostError, PodError, RuntimeFailure
+from ociruntime.errors import PodError, RuntimeFailure
 from ociruntime.host.files import read_file, remove_file
 from ociruntime.monitor import pod_cgroup, records, worker
 from ociruntime.monitor.app_log import AppLog
 from ociruntime.monitor.app_streams import AppStreams
 from ociruntime.monitor.console_listener import ConsoleListener
+from ociruntime.monitor.own_mounts import unmount
 from ociruntime.pod.runtime_calls import failure, failure_code
 
 TYPE_CHECKING = False
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-EINVAL = 22
 SIGKILL = 9
 
 
@@ -297,7 +297,7 @@ class AppRun:
         worker.start(
             self.around.loop,
             self.around.private,
-            lambda: _unmount(path),
+            lambda: unmount(path),
             lambda outcome: self._removed(outcome, done),
         )
 
@@ -314,14 +314,6 @@ class AppRun:
     def _send(self, number: int) -> None:
         # Ours to reap, so the pid still means it.
         posix.kill(self.pid, number)
-
-
-def _unmount(path: str) -> None:
-    from ociruntime._shim import ffi, lib
-
-    result = lib.oci_detach_mount(ffi.from_buffer(path.encode("utf-8", "surrogateescape") + b"\0"))
-    if result < 0 and -result != EINVAL:  # which says that nothing is mounted there
-        raise HostError(f"unmount {path}", OSError(-result, posix.strerror(-result)))
 
 
 def _signal_number(name: str) -> int:
