@@ -53,12 +53,13 @@ class NetworkRequest:
 
 def plan(request: NetworkRequest) -> dict[str, Any]:
     """The document of networks that are not there yet.  Raises NetworkError, UsageError."""
+    wanted = choice.parse([f"{name}:{said}" if said else name for name, said in request.networks])
     if request.ports:
-        choice.refuse_ports(request.networks)
+        choice.refuse_ports(wanted)
     chosen: list[tuple[Configuration, str]] = []
-    names = [name for name, _ in request.networks]
+    names = [name for name, _ in wanted]
     if choice.NONE not in names and choice.HOST not in names:
-        chosen = choice.select(request.networks, load(request.config_directories))
+        chosen = choice.select(wanted, load(request.config_directories))
     directories = plugin_directories(request.config_directories)
     networks = [
         _network(configuration, arguments, f"eth{i}", directories, request)

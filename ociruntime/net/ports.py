@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-from ociruntime.errors import PodError, UsageError
-from ociruntime.net.addresses import parse_address
+from ociruntime.errors import PodError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 HIGHEST = 65535
-
-
-def parse_port(text: str) -> dict[str, Any]:
-    """``NAME:[IP:]HOSTPORT`` -> ``{"name", "hostPort", "hostIP"}``.  Raises UsageError.
-
-    An IPv6 address is in brackets.  ``80/tcp`` is another form of the name ``80-tcp``.
-    """
-    name, colon, rest = text.partition(":")
-    host_ip, _, number = rest.rpartition(":")
-    if host_ip.startswith("[") and host_ip.endswith("]"):
-        host_ip = host_ip[1:-1]
-    elif ":" in host_ip:
-        colon = ""
-    try:
-        if host_ip:
-            parse_address(host_ip)
-    except ValueError:
-        colon = ""
-    good = number.isascii() and number.isdigit() and 0 < int(number) <= HIGHEST
-    if not name or not colon or not good:
-        raise UsageError(f'--port: "{text}" is not NAME:[IP:]HOSTPORT', "80-tcp:8080")
-    return {"name": name.replace("/", "-"), "hostPort": int(number), "hostIP": host_ip}
+PROTOCOLS = ("tcp", "udp", "sctp")
 
 
 def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
@@ -50,9 +28,10 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
         owners = named.get(name, [])
         if len(owners) > 1:
             raise PodError(f'port "{name}" is in several apps')
-        if not owners and not wish.get("podPort"):
+        port = owners[0] if owners else _port_of_name(name)
+        if not port and not wish.get("podPort"):
             raise PodError(f'no app has a port "{name}"', ", ".join(named) or "no app has any")
-        mappings += _mappings(wish, owners[0] if owners else {})
+        mappings += _mappings(wish, port)
     taken = set()
     for one in mappings:
         key = (one["protocol"], one["hostIP"], one["hostPort"])
@@ -60,6 +39,14 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
             raise PodError(f"port {one['hostPort']}/{one['protocol']} of the host is there twice")
         taken.add(key)
     return mappings
+
+
+def _port_of_name(name: str) -> dict[str, Any]:
+    """``80-tcp``: no app need have said so.  {} for other names."""
+    number, _, protocol = name.partition("-")
+    if not (number.isascii() and number.isdigit()) or protocol not in PROTOCOLS:
+        return {}
+    return {"port": int(number), "protocol": protocol}
 
 
 def _mappings(wish: dict[str, Any], port: dict[str, Any]) -> list[dict[str, Any]]:

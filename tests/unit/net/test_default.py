@@ -6,10 +6,10 @@ import pytest
 
 from ociruntime.errors import NetworkError, UsageError
 from tests.support.netns import seen_source
-from tests.unit.net.hosts import TestHost
+from tests.support.network_host import NetworkHost
 
 
-def test_none_has_lo_alone(host: TestHost) -> None:
+def test_none_has_lo_alone(host: NetworkHost) -> None:
     pod = host.pod()
     info = host.join(pod, "none")
     assert info["networks"] == []
@@ -19,14 +19,14 @@ def test_none_has_lo_alone(host: TestHost) -> None:
     host.assert_clean()
 
 
-def test_host_is_left_alone(host: TestHost) -> None:
+def test_host_is_left_alone(host: NetworkHost) -> None:
     pod = host.pod()
     assert host.join(pod, "host")["networks"] == []
     assert "state DOWN" in pod.run("ip", "link", "show", "lo")
     assert host.leave(pod) == []
 
 
-def test_default(host: TestHost) -> None:
+def test_default(host: NetworkHost) -> None:
     pod = host.pod()
     info = host.join(pod)
     (network,) = info["networks"]
@@ -44,7 +44,7 @@ def test_default(host: TestHost) -> None:
     assert host.leave(pod) == []
 
 
-def test_pods_reach_each_other(host: TestHost) -> None:
+def test_pods_reach_each_other(host: NetworkHost) -> None:
     one, other = host.pod(), host.pod()
     host.join(one)
     host.join(other)
@@ -56,7 +56,7 @@ def test_pods_reach_each_other(host: TestHost) -> None:
     host.assert_clean()
 
 
-def test_restricted_reaches_the_host_alone(host: TestHost) -> None:
+def test_restricted_reaches_the_host_alone(host: NetworkHost) -> None:
     pod = host.pod()
     info = host.join(pod, "default-restricted")
     assert [network["name"] for network in info["networks"]] == ["default-restricted"]
@@ -67,20 +67,20 @@ def test_restricted_reaches_the_host_alone(host: TestHost) -> None:
     host.assert_clean()
 
 
-def test_unknown_network(host: TestHost) -> None:
+def test_unknown_network(host: NetworkHost) -> None:
     with pytest.raises(NetworkError, match='there is no network "elsewhere"'):
         host.join(host.pod(), "elsewhere")
     host.assert_clean()
 
 
 @pytest.mark.parametrize("network", ["none", "host"])
-def test_ports_need_a_network(host: TestHost, network: str) -> None:
+def test_ports_need_a_network(host: NetworkHost, network: str) -> None:
     ports = [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp", "hostIP": ""}]
     with pytest.raises(UsageError, match=f"--net={network}"):
         host.join(host.pod(), network, ports=ports)
 
 
-def test_a_namespace_that_is_gone(host: TestHost) -> None:
+def test_a_namespace_that_is_gone(host: NetworkHost) -> None:
     pod = host.pod()
     pod.namespace.close()
     with pytest.raises(NetworkError, match="namespace"):
@@ -88,7 +88,7 @@ def test_a_namespace_that_is_gone(host: TestHost) -> None:
     host.assert_clean()
 
 
-def test_after_the_pod_has_died(host: TestHost) -> None:
+def test_after_the_pod_has_died(host: NetworkHost) -> None:
     pod = host.pod()
     host.join(pod)
     pod.namespace.close()

@@ -5,12 +5,34 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ociruntime.net.networks import NetworkRequest, set_up, tear_down
 from tests.support.netns import NetworkNamespace
+
+
+@pytest.fixture
+def namespaces() -> Iterator[Callable[[], NetworkNamespace]]:
+    """Makes namespaces."""
+    made: list[NetworkNamespace] = []
+
+    def make() -> NetworkNamespace:
+        made.append(NetworkNamespace())
+        return made[-1]
+
+    yield make
+    for namespace in made:
+        namespace.close()
+
+
+@pytest.fixture
+def host(namespaces: Callable[[], NetworkNamespace], tmp_path: Path) -> NetworkHost:
+    """A machine without anything but ``lo``."""
+    return NetworkHost(namespaces, tmp_path)
 
 
 class Pod:
@@ -25,10 +47,8 @@ class Pod:
         return self.namespace.run(*argv, status=status)
 
 
-class TestHost:
+class NetworkHost:
     """``state``: where leases are; ``net_d``: where configurations are."""
-
-    __test__ = False
 
     def __init__(self, namespaces: Callable[[], NetworkNamespace], directory: Path) -> None:
         self._namespaces = namespaces
