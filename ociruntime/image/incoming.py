@@ -12,7 +12,7 @@ import secrets
 import shutil
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ociruntime.errors import HostError, ImageError
 from ociruntime.image.blobs import CHUNK, sync_directory
@@ -21,16 +21,11 @@ from ociruntime.image.digest import check_digest, digest_of, hasher
 from ociruntime.image.manifest import parse_config, parse_manifest
 from ociruntime.image.names import put_name
 from ociruntime.image.progress import Progress, silent
+from ociruntime.image.streams import Readable
 
 if TYPE_CHECKING:
     from ociruntime.image.image import Descriptor, Image
     from ociruntime.image.store import Store
-
-
-class Readable(Protocol):
-    """A stream of bytes; ``read`` returns none at its end."""
-
-    def read(self, size: int, /) -> bytes: ...
 
 
 class Incoming:

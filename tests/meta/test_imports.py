@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": BASE | {"spec", "runtime", "doctor"},
     "api": BASE | {"runtime", "host"},
     "fault": set(),
-    "image": BASE | {"fault"},
+    "image": BASE | {"fault", "_shim"},
     "net": BASE | {"fault", "host", "_shim"},
     "monitor": BASE | {"fault", "host", "_shim"},
     "pod": BASE | {"fault", "host", "image", "net", "monitor", "_shim"},

@@ -41,7 +41,9 @@ def test_on_a_terminal() -> None:
     finally:
         os.dup2(saved, 2)
         os.close(saved)
-    text = os.read(master, 1 << 16).decode()
+    text = ""
+    while not text.endswith("\r\x1b[K") or "100%" not in text:
+        text += os.read(master, 1 << 16).decode()
     os.close(master)
     os.close(slave)
     assert text.startswith("\rcopying [")

@@ -1,0 +1,107 @@
+"""The layers of an image, one above the other, in one directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from ociruntime.errors import HostError, ImageError
+from ociruntime.image.attributes import Notes
+from ociruntime.image.blobs import Blobs
+from ociruntime.image.digest import hasher
+from ociruntime.image.image import Layer
+from ociruntime.image.layer import LayerUnpacker
+from ociruntime.image.limits import Budget, Limits
+from ociruntime.image.progress import Progress, silent
+from ociruntime.image.streams import CHUNK, Counted, Readable, decompressed
+from ociruntime.image.tar_reader import TarReader
+
+
+class Checked:
+    """The plain bytes of a layer, hashed and measured on the way.
+
+    ``stored`` counts what they came from; ``total`` is how much that is in all.
+    """
+
+    def __init__(
+        self, stored: Counted, layer: Layer, budget: Budget, progress: Progress, kind: str
+    ) -> None:
+        self.stored = stored
+        self.layer = layer
+        self.budget = budget
+        self.progress = progress
+        self.kind = kind
+        self.plain = decompressed(stored)
+        self.hash = hasher(layer.diff_id)
+        self.count = 0
+
+    def read(self, size: int, /) -> bytes:
+        data = self.plain.read(size)
+        self.count += len(data)
+        self.hash.update(data)
+        self.budget.check_ratio(self.count, self.stored.count)
+        if len(data) > 512:  # not for every header
+            self.progress(self.kind, self.stored.count, self.layer.size)
+        return data
+
+    def finish(self) -> None:
+        """Reads what is left behind the archive.  Raises ImageError if the digest is wrong."""
+        while self.read(CHUNK):
+            pass
+        self.progress(self.kind, self.stored.count, self.layer.size)
+        algorithm, _, digits = self.layer.diff_id.partition(":")
+        found = self.hash.hexdigest()
+        if found != digits:
+            expected = self.layer.diff_id
+            raise ImageError(f"digest mismatch of a layer's content: {algorithm}:{found}", expected)
+
+
+def unpack_layer(stream: Readable, layer: Layer, root: int, budget: Budget, notes: Notes) -> None:
+    """One layer, which ``stream`` has as it is stored, into the directory ``root`` (descriptor).
+
+    Raises ImageError for the layer, HostError for the host; the directory is of no use then.
+    """
+    _unpack(stream, layer, root, budget, notes, silent, "unpacking")
+
+
+def unpack(
+    blobs: Blobs,
+    layers: Sequence[Layer],
+    target: str,
+    limits: Limits | None = None,
+    progress: Progress = silent,
+) -> list[str]:
+    """All layers into ``target``, an empty directory; what was left out, and why, in lines.
+
+    Needs root, for owners and devices.  Raises ImageError, HostError; what has been made until
+    then stays for the caller to remove.
+    """
+    notes = Notes()
+    try:
+        root = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise HostError(f'open "{target}"', error) from None
+    try:
+        room = os.fstatvfs(root)
+        budget = Budget(limits or Limits(), room.f_bfree * room.f_frsize)
+        for number, layer in enumerate(layers, 1):
+            kind = f"unpacking layer {number} of {len(layers)}"
+            with blobs.open(layer.digest) as stream:
+                _unpack(stream, layer, root, budget, notes, progress, kind)
+    finally:
+        os.close(root)
+    return notes.lines()
+
+
+def _unpack(
+    stream: Readable,
+    layer: Layer,
+    root: int,
+    budget: Budget,
+    notes: Notes,
+    progress: Progress,
+    kind: str,
+) -> None:
+    checked = Checked(Counted(stream), layer, budget, progress, kind)
+    LayerUnpacker(TarReader(checked), root, budget, notes).apply()
+    checked.finish()
