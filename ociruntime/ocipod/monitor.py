@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posix
 
+from ociruntime.cli.output import write
 from ociruntime.errors import RuntimeFailure
 from ociruntime.pod.pod import RUN, phase_path
 
@@ -19,7 +20,7 @@ def run(context: Context, arguments: Arguments) -> int:
     lock = arguments.number("lock-fd", -1)
     told = arguments.number("detach-fd", -1)
     try:
-        return _supervise(context, uuid, lock, told)
+        return _supervise(context, uuid, lock, told, arguments.flag("print-uuid"))
     except RuntimeFailure as failure:
         if told < 0:
             raise
@@ -27,7 +28,7 @@ def run(context: Context, arguments: Arguments) -> int:
         return 254
 
 
-def _supervise(context: Context, uuid: str, lock: int, told: int) -> int:
+def _supervise(context: Context, uuid: str, lock: int, told: int, print_uuid: bool) -> int:
     from ociruntime.monitor.own_mounts import leave_the_hosts
     from ociruntime.pod.supervise import Supervisor
 
@@ -42,7 +43,13 @@ def _supervise(context: Context, uuid: str, lock: int, told: int) -> int:
         supervisor.tell = lambda error: _tell(told, error)
     else:
         supervisor.copy_to(1, 2)
+        if print_uuid:
+            supervisor.tell = lambda error: None if error else _print(uuid)
     return supervisor.run()
+
+
+def _print(uuid: str) -> None:
+    write(f"{uuid}\n")
 
 
 def _tell(fd: int, error: str) -> None:

@@ -16,6 +16,7 @@ POD_COMMANDS: tuple[Command, ...] = (
         (
             ("lock-fd", "", "number", "N", ""),
             ("detach-fd", "", "number", "N", ""),
+            ("print-uuid", "", "flag", "", ""),
         ),
         "",
     ),

@@ -38,7 +38,7 @@ ENDING = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT)
 class Supervisor:
     """Supervises the pod in the working directory; ``run`` is its whole life.
 
-    ``tell`` is called with "" when the pod is ready.
+    ``tell`` is called once: with "" when the pod is ready, with what kept it from that before.
     """
 
     def __init__(self, path: str, uuid: str, lock: int, log: Log) -> None:
@@ -156,7 +156,7 @@ class Supervisor:
     def _app_started(self, error: RuntimeFailure | None) -> None:
         self._starting -= 1
         if error is not None:
-            self.log.warning(str(error))
+            self._say(str(error))
         elif self._starting == 0 and not self.halting:
             self._become_ready()
 
@@ -169,8 +169,12 @@ class Supervisor:
         remove_file("ready")
         posix.symlink("running", "ready")
         self.ready = True
-        if self.tell is not None:
-            self.tell("")
+        self._say("")
+
+    def _say(self, error: str) -> None:
+        tell, self.tell = self.tell, None
+        if tell is not None:
+            tell(error)
 
     def _copy(self, app: AppRun, stream: str, data: bytes) -> None:
         copy = self.copies.get(stream)
