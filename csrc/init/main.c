@@ -20,6 +20,10 @@
 #include "init.h"
 
 #define WRONG_USE 2
+#define FIRST_CGROUP 7 /* of the arguments of `pod` */
+#ifndef HOST_NAME_MAX
+#define HOST_NAME_MAX 64
+#endif
 
 static unsigned long number(const char *text)
 {
@@ -45,7 +49,18 @@ static void tell(int fd, long pid)
 	(void)!write(fd, digits + at, sizeof(digits) - at);
 }
 
-static _Noreturn void start_pod(int lock, const struct init *init, char *const cgroups[])
+/* Apps see the command line of process 1: it tells nothing of the host, and what this is. */
+static void rewrite_arguments(char **argv)
+{
+	static const char name[] = "ocipod-init";
+
+	if (strlen(argv[0]) >= sizeof(name) - 1)
+		memcpy(argv[0], name, sizeof(name));
+	for (char **each = argv + 1; *each; each++)
+		memset(*each, 0, strlen(*each));
+}
+
+static _Noreturn void start_pod(int lock, const struct init *init, char **argv)
 {
 	int pidfd = -1;
 	struct clone_args arguments = {
@@ -60,18 +75,26 @@ static _Noreturn void start_pod(int lock, const struct init *init, char *const c
 		_exit(errno);
 	}
 	if (pid == 0) {
+		struct init own = *init;
+		char hostname[HOST_NAME_MAX + 1];
+		size_t size = strnlen(init->hostname, HOST_NAME_MAX);
+
 		close(lock);
-		be_init(init);
+		memcpy(hostname, init->hostname, size);
+		hostname[size] = '\0';
+		own.hostname = hostname;
+		rewrite_arguments(argv);
+		be_init(&own);
 	}
 	tell(init->report, pid);
 	close(init->report);
 	close(init->control);
-	be_keeper(pidfd, cgroups);
+	be_keeper(pidfd, argv + FIRST_CGROUP);
 }
 
 int main(int argc, char **argv)
 {
-	if (argc >= 7 && strcmp(argv[1], "pod") == 0) {
+	if (argc >= FIRST_CGROUP && strcmp(argv[1], "pod") == 0) {
 		const struct init init = {
 			.control = (int)number(argv[3]),
 			.report = (int)number(argv[4]),
@@ -79,7 +102,7 @@ int main(int argc, char **argv)
 			.hostname = argv[6],
 		};
 
-		start_pod((int)number(argv[2]), &init, argv + 7);
+		start_pod((int)number(argv[2]), &init, argv);
 	}
 	if (argc >= 4 && strcmp(argv[1], "keep") == 0)
 		be_keeper((int)number(argv[3]), argv + 4);
