@@ -197,7 +197,7 @@ def table(runtimes: list[Runtime]) -> list[list[str]]:
 def as_text(rows: list[list[str]]) -> str:
     width = max(len(row[0]) for row in rows)
     return "\n".join(
-        row[0].ljust(width) + "".join(cell.rjust(9) for cell in row[1:]) for row in rows
+        row[0].ljust(width) + "".join(f" {cell:>8}" for cell in row[1:]) for row in rows
     )
 
 
@@ -233,24 +233,31 @@ def report(runtimes: list[Runtime], options: argparse.Namespace) -> None:
 
 
 @contextmanager
-def stage(given: list[Path] | None) -> Iterator[tuple[Path, list[Runtime]]]:
-    """The bundle and the runtimes (those of the machine by default), until the end of the block."""
+def workplace(*, with_crun: bool = False) -> Iterator[Path]:
+    """A directory, in an own mount namespace; orphans come to this process."""
     if os.geteuid() != 0:
         sys.exit("needs root")
     enter_mount_namespace()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    paths = [path.absolute() for path in given or default_runtimes()]
-    hugetlb = hugetlb_as_v1() if any(path.name == "crun" for path in paths) else None
+    hugetlb = hugetlb_as_v1() if with_crun else None
     try:
         with tempfile.TemporaryDirectory(prefix="ociruntime-bench-", dir="/var/tmp") as place:
-            roots = [Path(place, f"root{number}") for number in range(len(paths))]
-            runtimes = [open_runtime(path, root) for path, root in zip(paths, roots, strict=True)]
-            yield make_bundle(Path(place), paths[0]), runtimes
+            yield Path(place)
     finally:
         if hugetlb is not None:
             subprocess.run(["umount", str(hugetlb)], check=True)
             if not any(hugetlb.iterdir()):
                 hugetlb.rmdir()
+
+
+@contextmanager
+def stage(given: list[Path] | None) -> Iterator[tuple[Path, list[Runtime]]]:
+    """The bundle and the runtimes (those of the machine by default), until the end of the block."""
+    paths = [path.absolute() for path in given or default_runtimes()]
+    with workplace(with_crun=any(path.name == "crun" for path in paths)) as place:
+        roots = [place / f"root{number}" for number in range(len(paths))]
+        runtimes = [open_runtime(path, root) for path, root in zip(paths, roots, strict=True)]
+        yield make_bundle(place, paths[0]), runtimes
 
 
 def main() -> None:
