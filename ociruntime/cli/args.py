@@ -100,6 +100,9 @@ def _read(
     if option[2] == "flag":
         arguments.flags[option[0]] = True
         return 0
+    if option[2] == "optional":
+        arguments.texts[option[0]] = _TRUE[3]
+        return 0
     if not following:
         raise _needs_value(name)
     _store(option, following[0], arguments)

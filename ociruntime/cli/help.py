@@ -67,7 +67,9 @@ def option_lines(options: tuple[Option, ...]) -> list[str]:
         if not text:
             continue
         head = f"  -{short}, --{name}" if short else f"      --{name}"
-        if kind != "flag":
+        if kind == "optional":
+            head += f"[={value}]"
+        elif kind != "flag":
             head += f" {value}"
         if len(head) + 2 > _INDENT:
             lines.append(head)

@@ -7,6 +7,7 @@ An option is ``(name, short, kind, value, help)``.  Kinds:
     number   a decimal integer
     choice   ``value`` lists what is accepted, separated by ``|``
     list     any value; each use of the option adds one
+    optional any value behind ``=``; without one it is ``true``
 
 An option without help text is accepted and not shown.  A command is ``(name, arguments,
 fewest, most, summary, options, details)``; ``fewest`` and ``most`` count its arguments.  With

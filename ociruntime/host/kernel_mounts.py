@@ -21,14 +21,15 @@ def find_kernel_mounts(mountinfo: str, rootfs: str) -> tuple[str, ...]:
     found = []
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
-        target = _plain(left.split(" ")[4])
+        target = plain_path(left.split(" ")[4])
         below = f"{target}/".startswith(f"{rootfs}/")
         if right.split(" ")[0] in ("proc", "sysfs") and not below:
             found.append(target)
     return tuple(reversed(found))
 
 
-def _plain(text: str) -> str:
+def plain_path(text: str) -> str:
+    """A path as it is, of one that mountinfo has escaped."""
     for code, character in (("040", " "), ("011", "\t"), ("012", "\n"), ("134", "\\")):
         text = text.replace(f"\\{code}", character)
     return text

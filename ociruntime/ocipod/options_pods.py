@@ -4,7 +4,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Command
+    from ociruntime.cli.options import Command, Option
+
+_UUID_FILE: Option = ("uuid-file", "", "text", "FILE", "read the UUID from FILE")
+_FORMAT: Option = ("format", "", "choice", "json|json-pretty", "print JSON instead")
+
+ANY = 1 << 30
 
 POD_COMMANDS: tuple[Command, ...] = (
     (
@@ -17,6 +22,78 @@ POD_COMMANDS: tuple[Command, ...] = (
             ("lock-fd", "", "number", "N", ""),
             ("detach-fd", "", "number", "N", ""),
             ("print-uuid", "", "flag", "", ""),
+        ),
+        "",
+    ),
+    (
+        "list",
+        "",
+        0,
+        0,
+        "list pods and their apps",
+        (
+            ("full", "", "flag", "", "UUIDs, image ids and times in full"),
+            ("no-legend", "", "flag", "", "leave out the line with the titles"),
+            _FORMAT,
+        ),
+        "Pods that cannot be read are named on standard error; the exit status is 0.",
+    ),
+    (
+        "status",
+        "[UUID]",
+        0,
+        1,
+        "print the state of a pod, and how its apps ended",
+        (
+            ("wait", "", "optional", "TIME", "wait until it has ended, at most TIME"),
+            ("wait-ready", "", "optional", "TIME", "wait until it is ready, at most TIME"),
+            _UUID_FILE,
+            _FORMAT,
+        ),
+        (
+            "UUID may be the beginning of one. TIME is a duration (10s, 1h30m); true or a\n"
+            "negative one is for ever, false or 0 not at all. The exit status is 0 whatever\n"
+            "the apps' are; 254 if the time is over, or a pod to be ready has ended."
+        ),
+    ),
+    (
+        "rm",
+        "[UUID]...",
+        0,
+        ANY,
+        "remove pods that do not run, without a grace period",
+        (_UUID_FILE,),
+        (
+            "Prints the UUID of each that was removed. Pods that run, are being prepared or\n"
+            "deleted are refused: the others are removed and the exit status is 254."
+        ),
+    ),
+    (
+        "gc",
+        "",
+        0,
+        0,
+        "remove pods that have ended, after a grace period",
+        (
+            ("grace-period", "", "text", "TIME", "keep ended pods for TIME from now on (30m)"),
+            ("expire-prepared", "", "text", "TIME", "remove pods not run within TIME (24h)"),
+            ("mark-only", "", "flag", "", "only mark, remove nothing"),
+        ),
+        (
+            "Marks what has ended, and removes what was marked longer ago than the grace\n"
+            "period; what was never run needs none. A pod that cannot be removed stays for\n"
+            "the next time."
+        ),
+    ),
+    (
+        "cat-manifest",
+        "[UUID]",
+        0,
+        1,
+        "print the manifest of a pod",
+        (
+            ("pretty-print", "", "flag", "", "with line breaks (default; =false for one line)"),
+            _UUID_FILE,
         ),
         "",
     ),

@@ -20,7 +20,7 @@ _TRIES = 4  # of locking a key file that was unlinked meanwhile
 _DIRECTORY = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC | posix.O_NOFOLLOW
 
 
-def open_directory(name: str, within: int | None = None) -> int:
+def open_directory(name: str | bytes, within: int | None = None) -> int:
     """A descriptor of a directory, to be locked or to look below.  Raises OSError."""
     return posix.open(name, _DIRECTORY, dir_fd=within)
 

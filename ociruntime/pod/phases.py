@@ -295,12 +295,13 @@ def _not_prepared(pod: Pod) -> PodError:
     return PodError(f"pod {pod.uuid} is {'' if early else 'already '}{pod.state}, not prepared")
 
 
-def lock_patiently(pod: Pod, phase: str) -> bool:
+def lock_patiently(pod: Pod, phase: str, patience: float = PATIENCE) -> bool:
     """Takes the lock while the pod is in ``phase``; waits for an observer, not for an owner.
 
-    False if it is held for longer, or the pod is not there (any more).  Raises HostError.
+    False if it is held for longer than ``patience`` seconds, or the pod is not there (any more).
+    Raises HostError.
     """
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     # Looked for before as well: the lock of a pod that has gone on means something to others.
     while pod.is_in(phase):
         if pod.try_lock():
@@ -308,7 +309,7 @@ def lock_patiently(pod: Pod, phase: str) -> bool:
                 return True
             pod.release()
             return False
-        if time.monotonic() > deadline:
+        if time.monotonic() >= deadline:
             return False
         time.sleep(_PAUSE)
     return False

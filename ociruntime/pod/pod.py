@@ -90,11 +90,13 @@ class Pod:
         if self.lock >= 0:
             unlock(self.fd)
             self.lock = -1
+            self.state = STATES[self.phase][1]
 
     def try_lock(self) -> bool:
         """Takes the lock for ourselves; False if it is held.  Raises HostError."""
         if try_lock(self.fd, exclusive=True):
             self.lock = self.fd
+            self.state = STATES[self.phase][0]
             return True
         return False
 

@@ -23,6 +23,12 @@ def alive(pid: int) -> bool:
     return fields is not None and fields[0] not in "ZX"
 
 
+def state(pid: int) -> str:
+    """Its letter in proc_pid_stat(5), empty if the process is gone."""
+    fields = _stat_fields(pid)
+    return fields[0] if fields else ""
+
+
 def parent(pid: int) -> int:
     """Parent of a process, 0 if it is gone."""
     fields = _stat_fields(pid)

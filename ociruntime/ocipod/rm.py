@@ -1,0 +1,39 @@
+"""``ocipod rm``."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.cli.output import write
+from ociruntime.errors import RuntimeFailure
+from ociruntime.ocipod.uuids import given_uuids
+from ociruntime.pod import garbage
+from ociruntime.pod.phases import open_pod
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.args import Arguments
+    from ociruntime.ocipod.context import Context
+
+_FAILED = 254
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Removes one after another; trouble with one is told, and the others are removed."""
+    status = 0
+    for given in given_uuids(arguments):
+        try:
+            problems = _remove(context.directory, given)
+        except RuntimeFailure as failure:
+            problems = [str(failure)]
+            status = _FAILED
+        for problem in problems:
+            posix.write(2, f"ocipod: {problem}\n".encode("utf-8", "replace"))
+    return status
+
+
+def _remove(directory: str, given: str) -> list[str]:
+    with open_pod(directory, given) as pod:
+        events = list(garbage.discard(pod))
+        write(f'"{pod.uuid}"\n')
+        return [f"pod {uuid}: {text}" for kind, uuid, text in events if kind == garbage.PROBLEM]

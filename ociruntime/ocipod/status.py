@@ -1,0 +1,66 @@
+"""``ocipod status``."""
+
+from __future__ import annotations
+
+from ociruntime.cli.output import write
+from ociruntime.errors import PodError
+from ociruntime.ocipod.durations import patience
+from ociruntime.ocipod.list import networks
+from ociruntime.ocipod.times import date
+from ociruntime.ocipod.uuids import given_uuid
+from ociruntime.pod.description import RUNNING, describe
+from ociruntime.pod.phases import open_pod
+from ociruntime.pod.pod import GONE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.cli.args import Arguments
+    from ociruntime.ocipod.context import Context
+    from ociruntime.pod.pod import Pod
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Prints ``name=value`` lines, or JSON; waits before if that is wanted."""
+    until_end = patience(arguments.text("wait"), "wait")
+    until_ready = patience(arguments.text("wait-ready"), "wait-ready")
+    with open_pod(context.directory, given_uuid(arguments)) as pod:
+        if until_ready or until_end:
+            _wait(pod, until_ready, until_end)
+        found = {"name": pod.uuid, "state": GONE} if pod.state == GONE else describe(pod)
+    wanted = arguments.text("format")
+    if wanted:
+        from ociruntime.ocipod.json_output import as_json
+
+        return write(as_json(found, wanted))
+    return write("".join(f"{line}\n" for line in lines(found)))
+
+
+def _wait(pod: Pod, until_ready: float, until_end: float) -> None:
+    from ociruntime.pod.waiting import wait_for_end, wait_until_ready
+
+    if until_ready and not wait_until_ready(pod, until_ready):
+        raise PodError(f"pod {pod.uuid} is not ready: it is {pod.state}")
+    if until_end and not wait_for_end(pod, until_end):
+        raise PodError(f"pod {pod.uuid} has not ended: it is still {pod.state}")
+
+
+def lines(pod: dict[str, Any]) -> list[str]:
+    """What is known, a line each; how apps ended only when the pod has."""
+    found = [f"state={pod['state']}"]
+    for name in ("created", "started"):
+        if f"{name}_at" in pod:
+            found.append(f"{name}={date(pod[f'{name}_at'])}")
+    if pod.get("networks"):
+        found.append(f"networks={networks(pod)}")
+    if "pid" in pod:
+        found.append(f"pid={pod['pid']}")
+    found.append(f"exited={'true' if pod.get('exited') else 'false'}")
+    if pod["state"] != RUNNING:
+        found += [
+            f"app-{app['name']}={app['exit_code']}"
+            for app in pod.get("apps", ())
+            if "exit_code" in app
+        ]
+    return found

@@ -1,0 +1,79 @@
+"""Removing a directory tree that programs inside containers have filled as they liked.
+
+No symbolic link is followed and no other file system entered, names may be any bytes, and a tree
+may be deeper than there are descriptors.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.pod.lock import open_directory
+
+EXDEV = 18
+_DEEPEST = 100  # directories that are open at a time
+
+
+def remove_tree(parent: int, name: str) -> None:
+    """Removes ``name`` of the directory ``parent``, whatever it is, if it is there.
+
+    Raises OSError for what cannot be removed; the rest of the tree may be gone by then.
+    """
+    pending = [name.encode("utf-8", "surrogateescape")]
+    device = posix.fstat(parent).st_dev
+    while pending:
+        top = pending.pop()
+        if _unlink(top, parent):
+            pending += _remove_directory(parent, top, device)
+
+
+def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
+    """Removes it; what is too deep in it is moved to ``parent``, and its names are returned."""
+    moved: list[bytes] = []
+    stack: list[tuple[int, bytes, list[bytes]]] = []  # descriptor, its name, what is in it
+    try:
+        stack.append(_open(top, parent, device))
+        while stack:
+            fd, name, entries = stack[-1]
+            if not entries:
+                stack.pop()
+                posix.close(fd)
+                posix.rmdir(name, dir_fd=stack[-1][0] if stack else parent)
+                continue
+            entry = entries.pop()
+            if not _unlink(entry, fd):
+                continue
+            if len(stack) < _DEEPEST:
+                stack.append(_open(entry, fd, device))
+                continue
+            # The inode's number is nobody else's, even after an attempt that was killed.
+            number = posix.stat(entry, dir_fd=fd, follow_symlinks=False).st_ino
+            moved.append(b".deep-%d" % number)
+            posix.rename(entry, moved[-1], src_dir_fd=fd, dst_dir_fd=parent)
+    finally:
+        for fd, _, _ in stack:
+            posix.close(fd)
+    return moved
+
+
+def _unlink(name: bytes, parent: int) -> bool:
+    """True if it is a directory, and still there."""
+    try:
+        posix.unlink(name, dir_fd=parent)
+    except IsADirectoryError:
+        return True
+    except FileNotFoundError:
+        pass
+    return False
+
+
+def _open(name: bytes, parent: int, device: int) -> tuple[int, bytes, list[bytes]]:
+    fd = open_directory(name, parent)
+    try:
+        if posix.fstat(fd).st_dev != device:
+            raise OSError(EXDEV, "another file system is mounted there", name)
+        # By way of proc, for names as bytes.
+        return fd, name, posix.listdir(b"/proc/self/fd/%d" % fd)
+    except BaseException:
+        posix.close(fd)
+        raise

@@ -1,0 +1,60 @@
+"""Starting stub pods (tests/support/stub_pod.py) beside ``ocipod``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.support import processes, stub_pod
+from tests.support.ocipod import Ocipod, PodResult
+
+Process = subprocess.Popen[bytes]
+
+
+def start(ocipod: Ocipod, *args: str, fault: str = "") -> Process:
+    """The stub, with pipes; it ends with the test at the latest."""
+    process = subprocess.Popen(
+        [sys.executable, stub_pod.__file__, str(ocipod.directory), *args],
+        env=ocipod.environment(fault, None),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    ocipod.started.append(process)
+    return process
+
+
+def finish(ocipod: Ocipod, process: Process) -> PodResult:
+    """Lets it go on to its end."""
+    out, err = process.communicate(timeout=30)
+    ocipod.started.remove(process)
+    ocipod.look()
+    command = process.args if isinstance(process.args, list) else []
+    return PodResult([str(w) for w in command], process.returncode, out.decode(), err.decode())
+
+
+def prepared(ocipod: Ocipod) -> str:
+    """UUID of a new prepared pod."""
+    return finish(ocipod, start(ocipod, "prepare")).ok().out.strip()
+
+
+def running(ocipod: Ocipod, *args: str) -> tuple[str, Process]:
+    """UUID of a new pod that runs, and its supervision."""
+    process = start(ocipod, *(args or ("run",)))
+    assert process.stdout is not None
+    uuid = process.stdout.readline().decode().strip()
+    assert uuid, process.communicate()
+    ocipod.look()
+    return uuid, process
+
+
+def exited(ocipod: Ocipod, code: int = 0) -> str:
+    """UUID of a new pod that has run."""
+    uuid, process = running(ocipod, "run", str(code))
+    finish(ocipod, process).ok()
+    return uuid
+
+
+def stopped(process: Process) -> bool:
+    """Whether it has come to the point where it stops itself."""
+    return processes.until(lambda: processes.state(process.pid) == "T")

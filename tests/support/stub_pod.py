@@ -1,0 +1,75 @@
+"""Pods without containers: the same phases and locks, and nothing in them but a few files.
+
+    stub_pod.py DIRECTORY prepare                  prints the UUID
+    stub_pod.py DIRECTORY run [CODE]               prints the UUID, ends with standard input
+    stub_pod.py DIRECTORY run-prepared UUID [CODE] the same
+
+A test of the states needs hundreds of pods, and no container.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+from datetime import UTC, datetime
+
+from ociruntime.errors import RuntimeFailure
+from ociruntime.fault import fault
+from ociruntime.pod import manifest_file, phases
+from ociruntime.pod.phases import Pod
+
+APP = "stub"
+IMAGE = "sha256:" + "5" * 64
+
+
+def fill(pod: Pod) -> None:
+    """What preparing writes."""
+    place = Path(pod.path())
+    app = place / "apps" / APP
+    app.mkdir(parents=True)
+    (app / "image.json").write_text(f'{{"id": "{IMAGE}", "name": "stub", "tree": "tree-{IMAGE}"}}')
+    (app / "rootfs").mkdir()
+    (app / "rootfs" / "link").symlink_to("/etc")
+    fault("prepare.after-render")
+    entry = {"name": APP, "image": {"id": IMAGE, "name": "stub"}, "app": {"exec": ["/stub"]}}
+    manifest_file.write_manifest(
+        pod, {"acVersion": "0.8.11", "acKind": "PodManifest", "apps": [entry], "annotations": []}
+    )
+
+
+def end_with_input(pod: Pod, code: str) -> None:
+    """Stands for the supervision of a pod: runs until nobody holds our standard input open."""
+    started = datetime.now(UTC).isoformat()
+    manifest_file.write_object(pod, "monitor.json", {"started": started})
+    print(pod.uuid, flush=True)
+    sys.stdin.read()
+    Path(f"/proc/self/fd/{pod.fd}/apps/{APP}/status").write_text(code)
+
+
+def main(directory: str, verb: str, *rest: str) -> int:
+    try:
+        if verb == "run-prepared":
+            with phases.open_pod(directory, rest[0]) as pod:
+                phases.to_run(pod)
+                end_with_input(pod, rest[1] if len(rest) > 1 else "0")
+            return 0
+        with phases.new_pod(directory) as pod:
+            fill(pod)
+            if verb == "prepare":
+                phases.to_prepared(pod)
+                print(pod.uuid, flush=True)
+            else:
+                phases.to_run(pod)
+                end_with_input(pod, rest[0] if rest else "0")
+    except RuntimeFailure as failure:
+        print(failure, file=sys.stderr)
+        return 254
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
