@@ -1,13 +1,12 @@
 """Configurations of networks: files ``*.conf`` and ``*.conflist`` of CNI, and the two built in.
 
 A file hides the one of its name in weaker directories, a network the one of its name there and
-the built-in one.  Networks come in the order of their files' names.
+the built-in one.  Networks come in the order of their files' names, the built-in ones last.
 """
 
 from __future__ import annotations
 
 import posix
-from dataclasses import dataclass
 
 from ociruntime.errors import NetworkError, reason
 from ociruntime.net.result import UNSAID, VERSIONS
@@ -27,14 +26,18 @@ DEFAULT = "default"
 RESTRICTED = "default-restricted"
 
 
-@dataclass(frozen=True, slots=True)
 class Configuration:
     """A network; ``file`` is "" for one that is built in."""
 
-    name: str
-    version: str
-    plugins: tuple[dict[str, Any], ...]
-    file: str
+    __slots__ = ("file", "name", "plugins", "version")
+
+    def __init__(
+        self, name: str, version: str, plugins: tuple[dict[str, Any], ...], file: str
+    ) -> None:
+        self.name = name
+        self.version = version
+        self.plugins = plugins
+        self.file = file
 
     @property
     def masquerades(self) -> bool:
@@ -49,8 +52,8 @@ def _built_in(name: str, subnet: str, routes: list[dict[str, str]]) -> Configura
 
 
 BUILT_IN = (
-    ("99-default.conf", _built_in(DEFAULT, "172.16.28.0/24", [{"dst": "0.0.0.0/0"}])),
-    ("99-default-restricted.conf", _built_in(RESTRICTED, "172.31.0.0/16", [])),
+    _built_in(DEFAULT, "172.16.28.0/24", [{"dst": "0.0.0.0/0"}]),
+    _built_in(RESTRICTED, "172.31.0.0/16", []),
 )
 
 
@@ -83,9 +86,8 @@ def load(net_directories: list[str]) -> list[Configuration]:
             )
         if other is None:
             chosen[configuration.name] = (level, name, configuration)
-    for name, configuration in BUILT_IN:
-        chosen.setdefault(configuration.name, (len(strength), name, configuration))
-    return [one for _, _, one in sorted(chosen.values(), key=lambda one: (one[1], one[0]))]
+    ordered = [one for _, _, one in sorted(chosen.values(), key=lambda one: (one[1], one[0]))]
+    return ordered + [one for one in BUILT_IN if one.name not in chosen]
 
 
 def _names(directory: str) -> list[str]:

@@ -15,8 +15,6 @@ The document (net-info.json)::
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from ociruntime.errors import NetworkError, RuntimeFailure
 from ociruntime.net import choice, cni, owners
 from ociruntime.net.configuration import load, plugin_directories
@@ -34,7 +32,6 @@ VERSION = 1
 PORTS = "portMappings"
 
 
-@dataclass(frozen=True, slots=True)
 class NetworkRequest:
     """What a pod wants.
 
@@ -42,13 +39,33 @@ class NetworkRequest:
     ``ports.forwarded``; ``config_directories``: as of ``configuration.net_directories``.
     """
 
-    uuid: str
-    namespace_path: str
-    networks: list[tuple[str, str]]
-    ports: list[dict[str, Any]]
-    state_directory: str
-    config_directories: list[str] = field(default_factory=list)
-    hostname: str = ""
+    __slots__ = (
+        "config_directories",
+        "hostname",
+        "namespace_path",
+        "networks",
+        "ports",
+        "state_directory",
+        "uuid",
+    )
+
+    def __init__(
+        self,
+        uuid: str,
+        namespace_path: str,
+        networks: list[tuple[str, str]],
+        ports: list[dict[str, Any]],
+        state_directory: str,
+        config_directories: list[str],
+        hostname: str = "",
+    ) -> None:
+        self.uuid = uuid
+        self.namespace_path = namespace_path
+        self.networks = networks
+        self.ports = ports
+        self.state_directory = state_directory
+        self.config_directories = config_directories
+        self.hostname = hostname
 
 
 def plan(request: NetworkRequest) -> dict[str, Any]:

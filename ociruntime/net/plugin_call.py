@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
 class PluginCall:
     """``namespace`` is a path, "" if it is gone; ``configuration`` is what goes to stdin."""
 
-    container: str
-    namespace: str
-    interface: str
-    arguments: str  # K=V;K2=V2
-    configuration: dict[str, Any]
-    directories: tuple[str, ...]  # where plugins are looked for
-    state_directory: str
-    firewall: str  # nft, iptables or ""
-    programs: bool = True  # whether addresses may come from an installed program
+    __slots__ = (
+        "arguments",
+        "configuration",
+        "container",
+        "directories",
+        "firewall",
+        "interface",
+        "namespace",
+        "programs",
+        "state_directory",
+    )
+
+    def __init__(
+        self,
+        container: str,
+        namespace: str,
+        interface: str,
+        arguments: str,
+        configuration: dict[str, Any],
+        directories: tuple[str, ...],
+        state_directory: str,
+        firewall: str,
+        programs: bool = True,
+    ) -> None:
+        self.container = container
+        self.namespace = namespace
+        self.interface = interface
+        self.arguments = arguments  # K=V;K2=V2
+        self.configuration = configuration
+        self.directories = directories  # where plugins are looked for
+        self.state_directory = state_directory
+        self.firewall = firewall  # nft, iptables or ""
+        self.programs = programs  # whether addresses may come from an installed program
 
     @property
     def network(self) -> str:

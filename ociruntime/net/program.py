@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import posix
 import select
-import signal
 import time
 
 from ociruntime.errors import NetworkError, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
     from collections.abc import Mapping
+else:
+    import _signal
 
 OUTPUT_MOST = 1 << 20  # bytes of a stream; more is no answer
 CHUNK = 1 << 16
@@ -88,7 +90,7 @@ def _spawn(argv: list[str], environment: Mapping[str, str], streams: tuple[int, 
             file_actions=actions,
             setsid=True,
             setsigmask=(),
-            setsigdef=(signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD),
+            setsigdef=(_signal.SIGPIPE, _signal.SIGINT, _signal.SIGTERM, _signal.SIGCHLD),
         )
     except OSError as error:
         raise NetworkError(f"run {argv[0]}: {reason(error)}") from None
@@ -145,7 +147,7 @@ def _pidfd(pid: int) -> int:
 def _end(pid: int) -> None:
     """Kill its session's group and reap it."""
     try:
-        posix.killpg(pid, signal.SIGKILL)
+        posix.killpg(pid, _signal.SIGKILL)
     except OSError:
         pass
     try:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True, slots=True)
 class Forward:
     """A port of the host that leads to one of the pod; ``host_ip`` "" means any of the host's."""
 
-    protocol: str  # tcp, udp, sctp
-    host_ip: str
-    host_port: int
-    pod_port: int
+    __slots__ = ("host_ip", "host_port", "pod_port", "protocol")
+
+    def __init__(self, protocol: str, host_ip: str, host_port: int, pod_port: int) -> None:
+        self.protocol = protocol  # tcp, udp, sctp
+        self.host_ip = host_ip
+        self.host_port = host_port
+        self.pod_port = pod_port
 
 
-@dataclass(frozen=True, slots=True)
 class Rules:
     """Either part may be empty; ``family`` is 4 or 6.
 
@@ -25,12 +24,23 @@ class Rules:
     routable.
     """
 
-    tag: str
-    family: int
-    address: str  # the pod's
-    masquerade: str = ""
-    forwards: tuple[Forward, ...] = field(default=())
-    link: str = ""
+    __slots__ = ("address", "family", "forwards", "link", "masquerade", "tag")
+
+    def __init__(
+        self,
+        tag: str,
+        family: int,
+        address: str,
+        masquerade: str = "",
+        forwards: tuple[Forward, ...] = (),
+        link: str = "",
+    ) -> None:
+        self.tag = tag
+        self.family = family
+        self.address = address  # the pod's
+        self.masquerade = masquerade
+        self.forwards = forwards
+        self.link = link
 
 
 def tag(uuid: str, interface: str, purpose: str) -> str:

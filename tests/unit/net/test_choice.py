@@ -11,7 +11,7 @@ from ociruntime.net.choice import check, parse, refuse_ports, select
 from ociruntime.net.configuration import BUILT_IN, Configuration
 
 OWN = [Configuration(name, "1.0.0", ({"type": "ptp"},), f"{name}.conf") for name in ("a", "b")]
-KNOWN = [*OWN, *(one for _, one in BUILT_IN)]
+KNOWN = [*OWN, *BUILT_IN]
 
 
 def test_words() -> None:

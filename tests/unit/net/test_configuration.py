@@ -33,8 +33,8 @@ def test_order_of_files(tmp_path: Path) -> None:
     write(tmp_path, "10-b.conflist", {"name": "b", "cniVersion": "1.1.0", "plugins": [PTP]})
     write(tmp_path, "99-z.conf", {"name": "z", **PTP})
     write(tmp_path, "notes.txt", "no configuration")
-    assert names(tmp_path) == ["b", "a", "default-restricted", "default", "z"]
-    assert names(tmp_path / "nowhere") == ["default-restricted", "default"]
+    assert names(tmp_path) == ["b", "a", "z", "default", "default-restricted"]
+    assert names(tmp_path / "nowhere") == ["default", "default-restricted"]
 
 
 def test_one_of_the_same_name_hides_the_built_in(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_stronger_directories(tmp_path: Path) -> None:
     write(weak, "30-b.conf", "hidden and never read")  # the same file
     found = {one.name: one for one in load([str(strong), str(weak)])}
     assert found["a"].plugins[0]["mtu"] == 1
-    assert names(strong, weak) == ["a", "b", "default-restricted", "default"]
+    assert names(strong, weak) == ["a", "b", "default", "default-restricted"]
 
 
 @pytest.mark.parametrize(

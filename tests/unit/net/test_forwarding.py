@@ -1,0 +1,204 @@
+"""Ports of the host that lead to pods; pods behind the host's address: with nft and iptables."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ociruntime.errors import NetworkError
+from ociruntime.net import firewall, networks
+from tests.support.netns import NetworkNamespace, seen_source
+from tests.support.network_host import NetworkHost, Pod
+
+TOOLS = {"nft": "nft", "iptables": "iptables-restore"}
+
+
+@pytest.fixture(params=sorted(TOOLS))
+def tool(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    name: str = request.param
+    if not shutil.which(TOOLS[name]):
+        pytest.skip(f"{TOOLS[name]} is not installed")
+    monkeypatch.setattr(networks, "find_tool", lambda: name)
+    return name
+
+
+@pytest.fixture
+def outside(namespaces: Callable[[], NetworkNamespace], host: NetworkHost) -> NetworkNamespace:
+    """Another machine, 192.0.2.2, beside the host, 192.0.2.1; it knows no way to pods."""
+    other = namespaces()
+    host.run("ip", "link", "add", "out0", "type", "veth", "peer", "eth0", "netns", str(other.pid))
+    host.run("ip", "addr", "add", "192.0.2.1/24", "dev", "out0")
+    host.run("ip", "link", "set", "out0", "up")
+    other.run("ip", "addr", "add", "192.0.2.2/24", "dev", "eth0")
+    other.run("ip", "link", "set", "eth0", "up")
+    return other
+
+
+def mapping(host_port: int, port: int, host_ip: str = "", protocol: str = "tcp") -> dict[str, Any]:
+    return {"hostPort": host_port, "containerPort": port, "protocol": protocol, "hostIP": host_ip}
+
+
+def assert_clean(host: NetworkHost) -> None:
+    host.run("ip", "link", "delete", "out0", status=None)
+    host.assert_clean()
+
+
+def test_masquerade(tool: str, host: NetworkHost, outside: NetworkNamespace) -> None:
+    pod, other = host.pod(), host.pod()
+    host.join(pod)
+    host.join(other)
+    assert pod.info["firewall"] == tool
+    assert seen_source(pod.namespace, outside, "192.0.2.2", 80) == "192.0.2.1"
+    assert seen_source(pod.namespace, other.namespace, "172.16.28.3", 80) == "172.16.28.2"
+    assert host.leave(pod) == []
+    assert host.leave(other) == []
+    assert_clean(host)
+
+
+def test_every_way_to_a_forwarded_port(
+    tool: str, host: NetworkHost, outside: NetworkNamespace
+) -> None:
+    pod, other = host.pod(), host.pod()
+    host.join(pod, ports=[mapping(8080, 80)])
+    host.join(other)
+    inside = pod.namespace
+    assert seen_source(outside, inside, "192.0.2.1", 8080, 80) == "192.0.2.2"
+    assert seen_source(host.namespace, inside, "127.0.0.1", 8080, 80) == "172.16.28.1"
+    assert seen_source(host.namespace, inside, "192.0.2.1", 8080, 80) == "192.0.2.1"
+    assert seen_source(other.namespace, inside, "172.16.28.1", 8080, 80) == "172.16.28.3"
+    assert seen_source(inside, inside, "172.16.28.1", 8080, 80) == "172.16.28.1"
+    assert seen_source(inside, inside, "172.16.28.2", 80) == "172.16.28.2"
+    assert host.leave(pod) == []
+    with pytest.raises(OSError, match=r"refused|timed out"):
+        host.namespace.connect("127.0.0.1", 8080)
+    assert host.leave(other) == []
+    assert host.leave(pod) == []
+    assert_clean(host)
+
+
+def test_one_address_of_the_host(tool: str, host: NetworkHost, outside: NetworkNamespace) -> None:
+    pod = host.pod()
+    host.join(pod, ports=[mapping(8080, 80, "127.0.0.1"), mapping(8081, 80, "192.0.2.1")])
+    inside = pod.namespace
+    assert seen_source(host.namespace, inside, "127.0.0.1", 8080, 80) == "172.16.28.1"
+    assert seen_source(outside, inside, "192.0.2.1", 8081, 80) == "192.0.2.2"
+    for client, address, port in (
+        (outside, "192.0.2.1", 8080),
+        (host.namespace, "127.0.0.1", 8081),
+    ):
+        with inside.listen(80), pytest.raises(ConnectionRefusedError):
+            client.connect(address, port)
+    assert host.leave(pod) == []
+    assert_clean(host)
+
+
+def test_udp(tool: str, host: NetworkHost) -> None:
+    pod = host.pod()
+    host.join(pod, ports=[mapping(5353, 53, protocol="udp")])
+    with pod.namespace.entered():
+        server = socket.socket(type=socket.SOCK_DGRAM)
+    with host.namespace.entered():
+        client = socket.socket(type=socket.SOCK_DGRAM)
+    with server, client:
+        server.bind(("", 53))
+        server.settimeout(3)
+        client.settimeout(3)
+        client.sendto(b"ask", ("127.0.0.1", 5353))
+        data, peer = server.recvfrom(10)
+        server.sendto(b"answer", peer)
+        assert (data, client.recv(10)) == (b"ask", b"answer")
+    assert host.leave(pod) == []
+    host.assert_clean()
+
+
+def test_the_hosts_loopback_is_closed_to_pods(tool: str, host: NetworkHost) -> None:
+    """Forwarding makes 127.0.0.0/8 routable on the pod's link; nothing else may come of that."""
+    pod = host.pod()
+    host.join(pod, ports=[mapping(8080, 80)])
+    (link,) = [name for name in host.links() if name.startswith("veth")]
+    assert host.run("cat", f"/proc/sys/net/ipv4/conf/{link}/route_localnet") == "1\n"
+    pod.run("sysctl", "-qw", "net.ipv4.conf.all.route_localnet=1")
+    pod.run("ip", "route", "add", "127.0.0.5/32", "via", "172.16.28.1")
+    pod.run("ip", "rule", "add", "to", "127.0.0.5", "lookup", "main", "pref", "0")
+    pod.run("ip", "rule", "del", "lookup", "local")
+    pod.run("ip", "rule", "add", "lookup", "local", "pref", "1")
+    with host.namespace.listen(7000, "127.0.0.5"):
+        host.namespace.connect("127.0.0.5", 7000).close()
+        with pytest.raises(OSError, match=r"timed out|unreachable"):
+            connect_quickly(pod, "127.0.0.5", 7000)
+    assert host.leave(pod) == []
+    host.assert_clean()
+
+
+def connect_quickly(pod: Pod, address: str, port: int) -> None:
+    with pod.namespace.entered():
+        client = socket.socket()
+    with client:
+        client.bind(("172.16.28.2", 0))
+        client.settimeout(0.5)
+        client.connect((address, port))
+
+
+def test_the_network_that_masquerades_gets_the_ports(tool: str, host: NetworkHost) -> None:
+    ipam = {"type": "host-local", "subnet": "10.9.0.0/24"}
+    host.configure("10-plain.conf", {"name": "plain", "type": "ptp", "ipam": ipam})
+    pod = host.pod()
+    info = host.join(pod, "plain", "default", ports=[mapping(8080, 80)])
+    assert [one["name"] for one in info["networks"]] == ["plain", "default"]
+    assert [len(one["plugins"]) for one in info["networks"]] == [1, 2]
+    assert seen_source(host.namespace, pod.namespace, "127.0.0.1", 8080, 80) == "172.16.28.1"
+    assert host.leave(pod) == []
+    host.assert_clean()
+
+
+def test_removal_leaves_others_alone(tool: str, host: NetworkHost) -> None:
+    host.run("iptables", "-t", "nat", "-A", "POSTROUTING", "-s", "10.0.0.0/8", "-j", "MASQUERADE")
+    before = host.run("iptables-save", "-t", "nat")
+    pods = [host.pod() for _ in range(3)]
+    for i, pod in enumerate(pods):
+        host.join(pod, ports=[mapping(8000 + i, 80)])
+    assert host.leave(pods[1]) == []
+    for i in (0, 2):
+        source = seen_source(host.namespace, pods[i].namespace, "127.0.0.1", 8000 + i, 80)
+        assert source == "172.16.28.1"
+        assert networks_check(host, pods[i]) == []
+    assert networks_check(host, pods[1]) != []
+    for pod in pods:
+        assert host.leave(pod) == []
+    after = host.run("iptables-save", "-t", "nat")
+    assert without_comments(after) == without_comments(before)
+
+
+def networks_check(host: NetworkHost, pod: Pod) -> list[str]:
+    with host.namespace.entered():
+        return networks.check(pod.info)
+
+
+def without_comments(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.startswith(("#", ":"))]
+
+
+def test_neither_tool(host: NetworkHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(networks, "find_tool", lambda: "")
+    with pytest.raises(NetworkError, match=r"neither nft nor iptables.*install nftables"):
+        host.join(host.pod())
+    host.assert_clean()
+    pod = host.pod()
+    host.join(pod, "default-restricted")
+    assert host.leave(pod) == []
+    host.assert_clean()
+
+
+def test_a_failing_tool_is_quoted(tool: str, host: NetworkHost) -> None:
+    with host.namespace.entered(), pytest.raises(NetworkError, match=f"{TOOLS[tool]}.* failed: "):
+        firewall.apply(tool, firewall_rules())
+
+
+def firewall_rules() -> Any:  # noqa: ANN401 - what no tool accepts
+    from ociruntime.net.rules import Rules
+
+    return Rules("ocipod-x", 4, "no address", "no network")
