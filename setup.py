@@ -29,8 +29,8 @@ LIBC_SOURCES = sorted(glob("csrc/libc/*.c"))
 EXECUTOR = "ociruntime/executor/_executor"
 INIT_SOURCES = sorted(glob("csrc/init/*.c"))
 INIT = "ociruntime/monitor/_init"
-# With it, `--debug` lists all that is wrong with a config.
-SCHEMA = "schemas/config.schema.json"
+# With one, `--debug` lists all that is wrong with a config; the other checks `--pod-manifest`.
+SCHEMAS = ["schemas/config.schema.json", "schemas/pod-manifest.schema.json"]
 # Program -> sources.
 LAUNCHERS = {
     "ociruntime": ["csrc/launcher/ociruntime.c", *sorted(glob("csrc/entry/*.c"))],
@@ -106,9 +106,9 @@ class BuildPackage(build_py):
     def run(self) -> None:
         """Build."""
         super().run()
-        schema = os.path.join(self.build_lib, "ociruntime", SCHEMA)
-        self.mkpath(os.path.dirname(schema))
-        self.copy_file(SCHEMA, schema)
+        self.mkpath(os.path.join(self.build_lib, "ociruntime", "schemas"))
+        for schema in SCHEMAS:
+            self.copy_file(schema, os.path.join(self.build_lib, "ociruntime", schema))
         compile_small(self.build_lib, RELEASE)
         package = os.path.join(self.build_lib, "ociruntime")
         command = [sys.executable, "tools/build_archive.py", package, "--installed"]

@@ -34,6 +34,7 @@ class Context:
     """Directories as absolute paths; ``insecure`` holds names of checks that are turned off."""
 
     __slots__ = (
+        "arguments",
         "debug",
         "directory",
         "insecure",
@@ -44,10 +45,20 @@ class Context:
         "user_config",
     )
 
+    def changed(self, texts: dict[str, str], flags: dict[str, bool]) -> Context:
+        """With global options that stand behind the command as well.  Raises UsageError."""
+        from ociruntime.cli.args import Arguments as Both
+
+        both = Both()
+        both.texts = {**self.arguments.texts, **texts}
+        both.flags = {**self.arguments.flags, **flags}
+        return Context(both)
+
     def __init__(self, arguments: Arguments) -> None:
         """Raises UsageError."""
         import os.path
 
+        self.arguments = arguments
         self.debug = arguments.flag("debug")
         self.log = Log(debug=self.debug)
         self.directory = os.path.realpath(arguments.text("dir", DIRECTORY))

@@ -10,10 +10,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ociruntime.cli.options import Command
+    from ociruntime.cli.options import Command, Option
 
 # Two commands share a line of 80 columns.
 _COLUMN = 39
+MOST_LINES = 18  # of options with their texts; more are only named
 
 
 def general_help() -> str:
@@ -56,7 +57,7 @@ def two_columns(entries: Iterable[str]) -> list[str]:
 
 def command_help(command: Command) -> str:
     """The answer to ``NAME --help``."""
-    _, _, _, _, summary, options, details = command
+    name, _, _, _, summary, options, details = command
     usage = " ".join(usage_words(command, "ocipod")).rstrip()
     lines = [f"usage: {usage}"]
     if summary:
@@ -64,9 +65,27 @@ def command_help(command: Command) -> str:
     if details:
         lines += ["", details]
     shown = option_lines(options)
-    if shown:
+    if len(shown) > MOST_LINES:
+        page = f"man ocipod-{name.replace(' ', '-')} explains them"
+        lines += ["", f"options ({page}):", *_heads(options)]
+    elif shown:
         lines += ["", "options:", *shown]
     return "\n".join([*lines, "", "ocipod --help shows the options that every command takes.", ""])
+
+
+def _heads(options: Iterable[Option]) -> list[str]:
+    """Names and values alone, as many on a line as there is room for."""
+    lines = [""]
+    for name, _, kind, value, text in options:
+        if not text:
+            continue
+        head = {"flag": f"--{name}", "optional": f"--{name}[={value}]"}.get(
+            kind, f"--{name} {value}"
+        )
+        if len(lines[-1]) + len(head) > 77:
+            lines.append("")
+        lines[-1] += f"  {head}"
+    return lines
 
 
 def _short(command: Command) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ociruntime.ocipod.options_apps import APP_COMMANDS
 from ociruntime.ocipod.options_images import IMAGE_COMMANDS
 from ociruntime.ocipod.options_pods import POD_COMMANDS
+from ociruntime.ocipod.options_run import RUN_COMMANDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ GLOBAL_OPTIONS: tuple[Option, ...] = (
 )
 
 GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
-    ("pods", POD_COMMANDS),
+    ("pods", (*RUN_COMMANDS, *POD_COMMANDS)),
     ("apps of a running pod", APP_COMMANDS),
     ("images", IMAGE_COMMANDS),
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 PREPARE_OPTIONS: tuple[Option, ...] = (
     ("port", "", "list", "NAME:[IP:]PORT", "forward a port of the host to one of an image"),
     ("volume", "", "list", "NAME,kind=host|empty,...", "a directory that apps can mount"),
-    ("mount", "", "list", "volume=NAME,target=DIR", "mount a volume in every app"),
+    ("mount", "", "list", "volume=NAME,target=DIR", ""),
     ("set-env", "", "list", "NAME=VALUE", "a variable for every app"),
     ("set-env-file", "", "list", "FILE", "variables for every app, one a line"),
     ("inherit-env", "", "flag", "", "pass on variables of the caller that images do not set"),
@@ -59,7 +59,7 @@ APP_OPTIONS: tuple[Option, ...] = (
     ("user", "", "text", "USER", "number, name, or path of a file whose owner is meant"),
     ("group", "", "text", "GROUP", "the same for the group"),
     ("supplementary-gids", "", "text", "GID,...", "further groups, as numbers"),
-    ("mount", "", "list", "volume=NAME,target=DIR", "mount a volume in this app"),
+    ("mount", "", "list", "volume=NAME,target=DIR", "mount a volume; before IMAGE in all apps"),
     ("readonly-rootfs", "", "flag", "", "let the app not change its files"),
     ("environment", "", "list", "NAME=VALUE", "a variable for this app"),
     ("memory", "", "text", "SIZE", "most memory"),

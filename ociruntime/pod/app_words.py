@@ -59,11 +59,12 @@ class AppWords:
 
 
 class PodWords:
-    """A whole command line."""
+    """A whole command line; ``globals`` are options of the program itself."""
 
-    __slots__ = ("apps", "options", "positional")
+    __slots__ = ("apps", "globals", "options", "positional")
 
     def __init__(self) -> None:
+        self.globals = Values()
         self.options = Values()
         self.apps: list[AppWords] = []
         self.positional: list[str] = []
@@ -73,9 +74,12 @@ def read_words(
     words: list[str],
     pod_options: Sequence[Option],
     app_options: Sequence[Option],
+    global_options: Sequence[Option] = (),
     leading: int = 0,
 ) -> PodWords:
     """``words`` without the command's name; the first ``leading`` arguments are no images.
+
+    Global options may stand wherever those of the pod may.
 
     Raises UsageError.
     """
@@ -89,7 +93,7 @@ def read_words(
         elif word == ARGUMENTS_END:
             raise UsageError(f'"{ARGUMENTS_END}" without arguments before it', _FORM)
         elif len(word) > 1 and word[0] == "-":
-            at = _read_option(words, at, said, pod_options, app_options)
+            at = _read_option(words, at, said, (pod_options, app_options, global_options))
         elif len(said.positional) < leading:
             said.positional.append(word)
         elif not word:
@@ -117,12 +121,11 @@ def _read_option(
     words: list[str],
     at: int,
     said: PodWords,
-    pod_options: Sequence[Option],
-    app_options: Sequence[Option],
+    tables: tuple[Sequence[Option], Sequence[Option], Sequence[Option]],
 ) -> int:
     """Reads the option before ``at``; returns where to go on."""
     name, equals, value = words[at - 1].lstrip("-").partition("=")
-    option, values = _owner(name, said, pod_options, app_options)
+    option, values = _owner(name, said, *tables)
     if option[2] == "flag":
         if equals and value not in _BOOLEANS:
             raise UsageError(f'--{name}: "{value}" is no truth value', "true or false")
@@ -140,7 +143,11 @@ def _read_option(
 
 
 def _owner(
-    name: str, said: PodWords, pod_options: Sequence[Option], app_options: Sequence[Option]
+    name: str,
+    said: PodWords,
+    pod_options: Sequence[Option],
+    app_options: Sequence[Option],
+    global_options: Sequence[Option],
 ) -> tuple[Option, Values]:
     """The option and whose it is.  Raises UsageError."""
     of_app = next((option for option in app_options if option[0] == name), None)
@@ -149,9 +156,13 @@ def _owner(
         return of_app, said.apps[-1].options
     if of_pod and (of_app is None or name in ALSO_OF_POD):
         return of_pod, said.options
+    for option in global_options:
+        if option[0] == name:
+            return option, said.globals
     if of_app:
         raise UsageError(f"--{name} before any image", "it belongs to the image before it")
-    names = [option[0] for option in (*pod_options, *app_options) if option[4]]
+    tables = (*pod_options, *app_options, *global_options)
+    names = [option[0] for option in tables if option[4]]
     near = [one for one in names if name and (one.startswith(name) or name.startswith(one))]
     hint = f"did you mean --{near[0]}?" if near else ""
     raise UsageError(f"unknown option --{name}", hint)

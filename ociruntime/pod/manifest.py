@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 VERSION = "0.8.11"
 MUTABLE = "ociruntime/mutable"
-STREAMS = ("stdin", "stdout", "stderr")
+STREAM_DEFAULTS = {"stdin": "null", "stdout": "log", "stderr": "log"}
 ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
 
 
@@ -106,16 +106,26 @@ def add_app(
 
     ``common``: mounts that every app gets.
     """
-    manifest, options = draft.manifest, words.options
+    entry = new_entry(draft.manifest, words, image)
+    settings: dict[str, Any] = image.config.get("config") or {}
+    entry["app"] = app = _app(entry["name"], words.options, settings)
+    app["exec"] = _program(words, settings, entry["name"])
+    own = _environment(words.options)
+    environment = merged(inherited, _image_environment(settings), variables, own)
+    app["environment"] = [{"name": key, "value": value} for key, value in environment.items()]
+    mounts = [volumes.mount(text) for text in words.options.list("mount")]
+    add_mounts(draft, entry, [*common, *mounts])
+    return entry
+
+
+def new_entry(manifest: dict[str, Any], words: AppWords, image: ImageFacts) -> dict[str, Any]:
+    """An app's entry, added to the manifest, that does not say yet what runs.
+
+    Raises UsageError if the name cannot be had.
+    """
     name = app_name(words, image)
     if any(app["name"] == name for app in manifest["apps"]):
         raise UsageError(f'the name "{name}" is given to two apps', "--name gives another")
-    settings: dict[str, Any] = image.config.get("config") or {}
-    app = _app(name, options, settings)
-    app["exec"] = _program(words, settings, name)
-    environment = merged(inherited, _image_environment(settings), variables, _environment(options))
-    app["environment"] = [{"name": key, "value": value} for key, value in environment.items()]
-    own = [volumes.mount(text) for text in options.list("mount")]
     entry: dict[str, Any] = {
         "name": name,
         "image": {
@@ -123,10 +133,10 @@ def add_app(
             "name": image.name or words.image,
             "labels": _labels(image.config),
         },
-        "app": app,
-        "readOnlyRootFS": options.flag("readonly-rootfs"),
-        "mounts": _mounts(draft, name, app["mountPoints"], common, own),
-        "annotations": _annotations(options),
+        "app": {},
+        "readOnlyRootFS": words.options.flag("readonly-rootfs"),
+        "mounts": [],
+        "annotations": _annotations(words.options),
     }
     manifest["apps"].append(entry)
     return entry
@@ -170,11 +180,8 @@ def _app(name: str, options: Values, settings: dict[str, Any]) -> dict[str, Any]
         "userAnnotations": _pairs(options, "user-annotation"),
         "userLabels": _pairs(options, "user-label"),
     }
-    streams = {stream: options.text(stream) for stream in STREAMS}
     app["streams"] = {
-        "stdin": streams["stdin"] or "null",
-        "stdout": streams["stdout"] or "log",
-        "stderr": streams["stderr"] or "log",
+        stream: options.text(stream) or usual for stream, usual in STREAM_DEFAULTS.items()
     }
     return app
 
@@ -191,26 +198,21 @@ def _program(words: AppWords, settings: dict[str, Any], name: str) -> list[str]:
     return program
 
 
-def _mounts(
-    draft: Draft,
-    name: str,
-    points: list[dict[str, Any]],
-    common: list[dict[str, Any]],
-    own: list[dict[str, Any]],
-) -> list[dict[str, Any]]:
-    """The mounts of the app ``name``: its own hide common ones at the same place.
+def add_mounts(draft: Draft, entry: dict[str, Any], wanted: list[dict[str, Any]]) -> None:
+    """The app's mounts: of two ``wanted`` at one place the later one counts.
 
-    A mount point of its image without either gets an empty volume, beginning with what the image
-    has there.
+    A mount point of its image without any gets an empty volume, beginning with what the image has
+    there.  Raises UsageError.
     """
+    name = entry["name"]
     known = {volume["name"]: volume for volume in draft.manifest["volumes"]}
     mounts: dict[str, dict[str, Any]] = {}
-    for mount in (*common, *own):
+    for mount in wanted:
         if mount["volume"] not in known:
             hint = f"--volume {mount['volume']},kind=..."
             raise UsageError(f'--mount: there is no volume "{mount["volume"]}"', hint)
         mounts[mount["path"]] = mount
-    for point in points:
+    for point in entry["app"].get("mountPoints", ()):
         if point["path"] in mounts:
             continue
         volume = point["name"]
@@ -224,7 +226,7 @@ def _mounts(
                     "image's files and ends with the pod"
                 )
         mounts[point["path"]] = {"volume": volume, "path": point["path"]}
-    return list(mounts.values())
+    entry["mounts"] = list(mounts.values())
 
 
 def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]]) -> None:
@@ -238,13 +240,24 @@ def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]]) -> None:
         if len(candidates) > 1:
             raise UsageError(f'--port: the port "{port["name"]}" is that of several apps')
         try:
-            inside = candidates[0] if candidates else port_of_name(port["name"])
+            inside = candidates[0] if candidates else _unexposed(manifest, port["name"])
         except ValueError:
             known = ", ".join(sorted(by_name)) or "none"
             message = f'--port: no app has a port "{port["name"]}"'
             raise UsageError(message, f"ports of the images: {known}; or as in 80-tcp") from None
         manifest["ports"].append({**port, "podPort": inside["port"]})
     check_ports(manifest)
+
+
+def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
+    """A port that no image tells of, by its name; noted with the first app.
+
+    All apps have the same network.  Raises ValueError.
+    """
+    port = port_of_name(name)
+    if manifest["apps"]:
+        manifest["apps"][0]["app"].setdefault("ports", []).append(port)
+    return port
 
 
 def check_ports(manifest: dict[str, Any]) -> None:
@@ -305,7 +318,7 @@ def make_interactive(manifest: dict[str, Any]) -> None:
     if len(manifest["apps"]) != 1:
         number = len(manifest["apps"])
         raise UsageError(f"--interactive is for a pod of one app, and this one has {number}")
-    manifest["apps"][0]["app"]["streams"] = dict.fromkeys(STREAMS, "tty") | {"stdin": "interactive"}
+    manifest["apps"][0]["app"]["streams"] = STREAM_DEFAULTS | {"stdin": "interactive"}
 
 
 def check_network(manifest: dict[str, Any], networks: list[str]) -> None:

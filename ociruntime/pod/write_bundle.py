@@ -34,6 +34,7 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     place.flavour = flavour(settings.get("flavor", "oci"))
     tree = f"{settings['directory']}/cas/tree/{image['tree']}/rootfs"
     mount_rootfs(home, tree, settings, namespaces.get("user"))
+    add_mtab(place.rootfs)
     _fill(place, pod_path, manifest, entry, settings)
     place.namespaces = namespaces
     place.environment = read_json(f"{home}/env")
@@ -87,11 +88,52 @@ def _fill(
         for kind, test in (("b", stat.S_ISBLK), ("c", stat.S_ISCHR)):
             if volume["kind"] == "host" and test(status.st_mode):
                 place.devices[name] = (kind, os.major(status.st_rdev), os.minor(status.st_rdev))
-    for file in ("resolv.conf", "hosts", "hostname"):
-        if place.flavour.confined and os.path.exists(f"{pod_path}/{file}"):
-            place.binds.append((f"{pod_path}/{file}", f"/etc/{file}"))
+    if place.flavour.confined:
+        place.binds = _etc_files(pod_path, place.rootfs, settings)
     path = os.path.join(os.path.dirname(__file__), "seccomp.json")
     place.seccomp = read_json(path)
+
+
+def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tuple[str, str]]:
+    """The pod's resolv.conf and hosts; an image's own hosts stays if the pod has nothing to add."""
+    from ociruntime.pod.users import open_inside
+
+    hosts = settings.get("hosts") or {}
+    found = []
+    if os.path.exists(f"{pod_path}/resolv.conf"):
+        found.append((f"{pod_path}/resolv.conf", "/etc/resolv.conf"))
+    if not os.path.exists(f"{pod_path}/hosts"):
+        return found
+    root = os.open(rootfs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if not hosts.get("entries") and hosts.get("mode") != "host":
+            os.close(open_inside(root, "etc/hosts", os.O_PATH))
+            return found
+    except OSError:
+        pass  # the image has none
+    finally:
+        os.close(root)
+    return [*found, (f"{pod_path}/hosts", "/etc/hosts")]
+
+
+def add_mtab(rootfs: str) -> None:
+    """Makes ``/etc/mtab`` lead to the mounts of whoever asks, if the image has none.
+
+    What an image has of its own stays, and one without ``/etc`` needs none.
+    """
+    from ociruntime.pod.users import open_inside
+
+    root = os.open(rootfs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        etc = open_inside(root, "etc", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.symlink("../proc/self/mounts", "mtab", dir_fd=etc)
+        finally:
+            os.close(etc)
+    except OSError:
+        pass
+    finally:
+        os.close(root)
 
 
 def read_json(path: str) -> dict[str, Any]:

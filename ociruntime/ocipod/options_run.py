@@ -1,0 +1,52 @@
+"""Commands that make pods of images, as data, in the form of ``cli/options.py``."""
+
+from __future__ import annotations
+
+from ociruntime.pod.app_options import (
+    APP_OPTIONS,
+    PREPARE_OPTIONS,
+    PREPARED_OPTIONS,
+    RUN_OPTIONS,
+    SAVED_OPTIONS,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.options import Command
+
+ANY = 1 << 30
+_DETAILS = (
+    "Options from --name on belong to the IMAGE before them. What follows -- are its\n"
+    "arguments, instead of the image's own; --- ends them, and another image may come."
+)
+_SYNOPSIS = "[OPTION]... IMAGE [APP-OPTION]... [-- ARG... [--- IMAGE ...]]"
+
+RUN_COMMANDS: tuple[Command, ...] = (
+    (
+        "run",
+        _SYNOPSIS,
+        0,
+        ANY,
+        "run apps from images as one pod, and end as it ends",
+        (*PREPARE_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS, *APP_OPTIONS),
+        _DETAILS,
+    ),
+    (
+        "prepare",
+        _SYNOPSIS,
+        0,
+        ANY,
+        "make a pod that can be run later, and print its UUID",
+        (*PREPARE_OPTIONS, *PREPARED_OPTIONS, *APP_OPTIONS),
+        _DETAILS,
+    ),
+    (
+        "run-prepared",
+        "UUID",
+        1,
+        1,
+        "run a prepared pod, and end as it ends",
+        RUN_OPTIONS,
+        "",
+    ),
+)

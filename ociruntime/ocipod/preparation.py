@@ -1,0 +1,99 @@
+"""What ``prepare`` and ``run`` have in common: from their words to a pod in ``prepare``."""
+
+from __future__ import annotations
+
+from ociruntime.errors import HostError, UsageError
+from ociruntime.log import plain
+from ociruntime.ocipod.options import GLOBAL_OPTIONS
+from ociruntime.pod.app_options import APP_OPTIONS
+from ociruntime.pod.app_words import PodWords, Values, read_words
+from ociruntime.pod.runtime_config import Host, run_settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.ocipod.context import Context
+    from ociruntime.pod.app_options import Option
+    from ociruntime.pod.pod import Pod
+
+
+def read(
+    context: Context, words: list[str], options: tuple[Option, ...]
+) -> tuple[Context, PodWords]:
+    """What was said, and the context with the global options among it.  Raises UsageError."""
+    said = read_words(words, options, APP_OPTIONS, GLOBAL_OPTIONS)
+    return context.changed(said.globals.texts, said.globals.flags), said
+
+
+def host_of(context: Context) -> Host:
+    """What a pod remembers of the global options."""
+    host = Host(context.directory)
+    host.runtime = context.runtime
+    host.insecure = context.insecure
+    host.local_config = context.local_config
+    host.user_config = context.user_config
+    host.system_config = context.system_config
+    host.debug = context.debug
+    return host
+
+
+def prepared(context: Context, words: PodWords, *, runs: bool) -> Pod:
+    """The pod, its lock held; with ``runs`` its networks are checked as well.
+
+    Raises RuntimeFailure.
+    """
+    import os
+
+    from ociruntime.ocipod.progress import Bar
+    from ociruntime.pod.prepare import Request, check, prepare
+
+    options = words.options
+    request = Request(host_of(context), words, lambda text: warn(context, text))
+    kind = check(request).name
+    if runs:
+        settings = run_settings(options, "", kind)
+        check_networks(context, settings["net"])
+        request.networks = [name for name, _ in settings["net"]]
+        request.run_settings = lambda uuid: run_settings(options, uuid, kind)
+    if options.flag("inherit-env"):
+        request.inherited = dict(os.environ)
+    check_root()
+    with Bar() as bar:
+        request.progress = bar
+        return prepare(request)
+
+
+def check_networks(context: Context, networks: list[tuple[str, str]]) -> None:
+    """That there are such networks, before anything is made.  Raises NetworkError."""
+    from ociruntime.net import choice
+    from ociruntime.net.configuration import net_directories
+
+    places = net_directories(context.user_config, context.local_config, context.system_config)
+    choice.check(networks, places)
+
+
+def check_root() -> None:
+    """Raises UsageError if we are not root."""
+    import posix
+
+    if posix.geteuid():
+        raise UsageError("pods are root's", "sudo ocipod ...")
+
+
+def save_uuid(values: Values, pod: Pod) -> None:
+    """Does what --uuid-file-save says.  Raises HostError."""
+    path = values.text("uuid-file-save")
+    if not path:
+        return
+    try:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(pod.uuid)
+    except OSError as error:
+        raise HostError(f"write the UUID to {path}", error) from error
+
+
+def warn(context: Context, text: str) -> None:
+    """One line on standard error, at once: what follows may take long."""
+    import posix
+
+    del context
+    posix.write(2, f"ocipod: {plain(text)}\n".encode())

@@ -1,0 +1,25 @@
+"""``ocipod run``: a pod is prepared, and this process becomes its monitor."""
+
+from __future__ import annotations
+
+from ociruntime.cli.output import write
+from ociruntime.ocipod.preparation import prepared, read, save_uuid
+from ociruntime.pod.app_options import PREPARE_OPTIONS, RUN_OPTIONS, SAVED_OPTIONS
+from ociruntime.pod.launch import become_monitor, start_monitor
+from ociruntime.pod.phases import to_run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.ocipod.context import Context
+
+
+def run(context: Context, words: list[str]) -> int:
+    """Ends with the exit code of the pod, or with --detach when it is ready."""
+    context, said = read(context, words, (*PREPARE_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS))
+    pod = prepared(context, said, runs=True)
+    save_uuid(said.options, pod)
+    to_run(pod)
+    if not said.options.flag("detach"):
+        become_monitor(pod, debug=context.debug)
+    start_monitor(pod, debug=context.debug)
+    return write(f"{pod.uuid}\n")

@@ -1,0 +1,64 @@
+"""``ocipod run-prepared``."""
+
+from __future__ import annotations
+
+from ociruntime.cli.output import write
+from ociruntime.errors import PodError, UsageError
+from ociruntime.ocipod.preparation import check_networks, check_root
+from ociruntime.pod.app_words import Values
+from ociruntime.pod.launch import become_monitor, start_monitor
+from ociruntime.pod.manifest import check_network, make_interactive
+from ociruntime.pod.manifest_file import (
+    read_manifest,
+    read_runtime_config,
+    write_manifest,
+    write_runtime_config,
+)
+from ociruntime.pod.phases import open_pod, to_run
+from ociruntime.pod.runtime_config import run_settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.args import Arguments
+    from ociruntime.ocipod.context import Context
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """As ``run``, with a pod that ``prepare`` has made."""
+    values = Values()
+    values.texts = arguments.texts
+    values.lists = arguments.lists
+    values.flags = arguments.flags
+    check_root()
+    pod = open_pod(context.directory, arguments.positional[0])
+    if pod.state != "prepared":
+        message = f"pod {pod.uuid} is {pod.state}, not prepared"
+        raise PodError(message, "already run" if pod.phase == "run" else "")
+    manifest, config = read_manifest(pod), read_runtime_config(pod)
+    settings = run_settings(values, pod.uuid, config["flavor"])
+    check_network(manifest, [name for name, _ in settings["net"]])
+    check_networks(context, settings["net"])
+    if settings["interactive"]:
+        make_interactive(manifest)
+    if settings["interactive"] and values.flag("detach"):
+        raise UsageError("--interactive and --detach exclude each other")
+    to_run(pod)
+    if settings["interactive"]:
+        write_manifest(pod, manifest)
+    write_runtime_config(pod, config | settings | _of_caller(context))
+    if not values.flag("detach"):
+        become_monitor(pod, debug=context.debug)
+    start_monitor(pod, debug=context.debug)
+    return write(f"{pod.uuid}\n")
+
+
+def _of_caller(context: Context) -> dict[str, object]:
+    """What the command line now says counts, not what it said at ``prepare``."""
+    return {
+        "runtime": context.runtime,
+        "insecure": sorted(context.insecure),
+        "debug": context.debug,
+        "local_config": context.local_config,
+        "user_config": context.user_config,
+        "system_config": context.system_config,
+    }

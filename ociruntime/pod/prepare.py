@@ -1,0 +1,318 @@
+"""From a request to a pod in the phase ``prepare``: images, trees, and the pod's files.
+
+What fails before the pod's directory is made changes nothing but the image store; what fails later
+removes the pod again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from ociruntime.errors import HostError, PodError, UsageError
+from ociruntime.fault import fault
+from ociruntime.host.files import write_new
+from ociruntime.pod import environment, manifest
+from ociruntime.pod.app_options import SAID_BY_MANIFEST
+from ociruntime.pod.copy_files import copy_metadata, copy_tree
+from ociruntime.pod.flavours import Flavour, flavour
+from ociruntime.pod.runtime_config import Host, prepared_settings
+from ociruntime.pod.users import account, open_inside
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ociruntime.image.image import Image
+    from ociruntime.image.progress import Progress
+    from ociruntime.image.store import Store
+    from ociruntime.pod.app_words import PodWords, Values
+    from ociruntime.pod.pod import Pod
+
+
+class Request:
+    """What is to become a pod.
+
+    ``networks`` are the names of --net, or None if they are not told yet.  ``warn`` gets lines for
+    the user, ``progress`` what is being transferred.
+    """
+
+    __slots__ = ("host", "inherited", "networks", "progress", "run_settings", "warn", "words")
+
+    def __init__(self, host: Host, words: PodWords, warn: Callable[[str], None]) -> None:
+        self.host = host
+        self.words = words
+        self.warn = warn
+        self.progress: Progress | None = None
+        self.networks: list[str] | None = None
+        self.inherited: dict[str, str] = {}
+        self.run_settings: Callable[[str], dict[str, Any]] = lambda _uuid: {}
+
+
+def prepare(request: Request) -> Pod:
+    """A pod in the phase ``prepare``, whose lock is held.  Raises RuntimeFailure."""
+    from ociruntime.image.store import Store
+
+    kind = check(request)
+    with Store(request.host.directory) as store:
+        draft, images = _draft(request, store)
+        _check_draft(draft, request, kind)
+        for warning in draft.warnings:
+            request.warn(warning)
+        return _make(request, store, draft, images, kind)
+
+
+def check(request: Request) -> Flavour:
+    """What can be refused by the options alone.  Raises UsageError, PodError."""
+    options = request.words.options
+    file = options.text("pod-manifest")
+    if file:
+        for name in SAID_BY_MANIFEST:
+            if options.has(name):
+                raise UsageError(f"--pod-manifest and --{name} exclude each other")
+        if request.words.apps:
+            raise UsageError("--pod-manifest and images exclude each other")
+    elif not request.words.apps:
+        raise UsageError(
+            "no image is given", "IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE"
+        )
+    kind = flavour(options.text("flavor") or options.text("stage1-name") or "oci")
+    if len(request.words.apps) > kind.apps:
+        raise UsageError(f"a pod of flavour {kind.name} has one app")
+    if kind.name == "fly" and options.flag("private-users"):
+        raise UsageError("--private-users: a pod of flavour fly has the host's users")
+    if options.flag("interactive") and len(request.words.apps) > 1:
+        number = len(request.words.apps)
+        raise UsageError(f"--interactive is for a pod of one app, and this one has {number}")
+    if request.networks is not None and options.list("port"):
+        for alone in ("none", "host"):
+            if alone in request.networks or kind.name == "fly":
+                raise UsageError(f"--net={alone}: ports cannot be forwarded", "leave out --port")
+    return kind
+
+
+def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Image]]:
+    """The manifest, and the image of each app by the app's name."""
+    words = request.words
+    options = words.options
+    if options.text("pod-manifest"):
+        from ociruntime.pod.manifest_input import read_input
+
+        draft = read_input(options.text("pod-manifest"), store)
+        if options.flag("interactive"):
+            manifest.make_interactive(draft.manifest)
+        found = [store.find(entry["image"]["id"]) for entry in draft.manifest["apps"]]
+    else:
+        variables = environment.pod_variables(options.list("set-env-file"), options.list("set-env"))
+        found = [
+            fetch_image(request, store, app.image, app.options.text("signature"))
+            for app in words.apps
+        ]
+        draft = manifest.build(words, list(found), variables, request.inherited)
+    names = [entry["name"] for entry in draft.manifest["apps"]]
+    return draft, dict(zip(names, found, strict=True))
+
+
+def fetch_image(request: Request, store: Store, reference: str, signature: str = "") -> Image:
+    """The image in the store, by the pull policy.  Raises ImageError."""
+    from ociruntime.image.fetch import fetch
+    from ociruntime.image.settings import Settings
+
+    options, host = request.words.options, request.host
+    policy = options.text("pull-policy") or "new"
+    if options.flag("store-only"):
+        policy = "never"
+    elif options.flag("no-store"):
+        policy = "update"
+    data = None
+    if signature:
+        try:
+            with open(signature, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            raise HostError(f"read the signature {signature}", error) from error
+    settings = Settings(host.system_config, host.local_config, host.user_config)
+    image: Image = fetch(
+        store,
+        reference,
+        policy,
+        host.insecure,
+        request.progress,
+        settings=settings,
+        signature=data,
+    )
+    return image
+
+
+def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None:
+    if request.networks is not None:
+        manifest.check_network(draft.manifest, request.networks)
+    for entry in draft.manifest["apps"]:
+        from ociruntime.pod import isolators
+
+        isolators.check(entry["app"].get("isolators", []), entry["name"])
+    if len(draft.manifest["apps"]) > kind.apps:
+        raise UsageError(f"a pod of flavour {kind.name} has one app")
+    for volume in draft.manifest["volumes"]:
+        if volume["kind"] == "host" and not os.path.exists(volume["source"]):
+            name, source = volume["name"], volume["source"]
+            raise UsageError(f'the volume "{name}": there is no {source} on this host')
+
+
+def _make(
+    request: Request,
+    store: Store,
+    draft: manifest.Draft,
+    images: dict[str, Image],
+    kind: Flavour,
+) -> Pod:
+    from ociruntime.pod.lock import prepare_lock
+    from ociruntime.pod.manifest_file import write_manifest, write_runtime_config
+    from ociruntime.pod.phases import new_pod
+
+    options, host = request.words.options, request.host
+    with prepare_lock(host.directory, exclusive=False):
+        pod = new_pod(host.directory)
+        try:
+            private, overlay = options.flag("private-users"), not options.flag("no-overlay")
+            settings = prepared_settings(host, kind.name, private, overlay)
+            trees = {name: render(store, host.directory, image) for name, image in images.items()}
+            fault("prepare.after-render")
+            for directory in ("apps", "logs", "volumes"):
+                os.mkdir(f"{pod.path()}/{directory}", 0o750)
+            for entry in draft.manifest["apps"]:
+                name = entry["name"]
+                add_files(pod.path(), entry, images[name], trees[name], settings, request.warn)
+            make_volumes(
+                pod.path(), draft, {name: tree[1] for name, tree in trees.items()}, settings
+            )
+            write_manifest(pod, draft.manifest)
+            write_runtime_config(pod, settings | request.run_settings(pod.uuid))
+        except BaseException as error:
+            discard(pod)
+            if isinstance(error, OSError):
+                raise HostError(f"prepare pod {pod.uuid}", error) from error
+            raise
+    return pod
+
+
+def discard(pod: Pod) -> None:
+    """Removes a pod that could not be prepared, and gives up its lock."""
+    import shutil
+
+    # What stays in spite of that is an aborted prepare, which gc removes.
+    shutil.rmtree(pod.path(), ignore_errors=True)
+    pod.close()
+
+
+def render(store: Store, directory: str, image: Image) -> tuple[str, str]:
+    """The id of the image's tree, and its root.  Raises ImageError, HostError."""
+    from ociruntime.image.tree_store import TreeStore
+
+    del store
+    trees = TreeStore(directory)
+    tree = trees.render(image)
+    return tree, trees.rootfs(tree)
+
+
+def add_files(
+    path: str,
+    entry: dict[str, Any],
+    image: Image,
+    tree: tuple[str, str],
+    settings: dict[str, Any],
+    warn: Callable[[str], None],
+) -> None:
+    """Makes ``apps/NAME`` of the pod at ``path``, with all that its container will need.
+
+    With an overlay that the host refuses, ``settings["overlay"]`` becomes false and the image's
+    files are copied.  Raises HostError, PodError.
+    """
+    from ociruntime.pod.overlay import refusal
+
+    home = f"{path}/apps/{entry['name']}"
+    users = settings["private_users"]
+    shift = users["shift"] if users else 0
+    app = entry["app"]
+    who = account(tree[1], app["user"], app["group"], app.get("supplementaryGIDs", []))
+    given = {one["name"]: one["value"] for one in app["environment"]}
+    variables = environment.completed(given, entry["name"], who.name, who.home, who.shell)
+    for directory in (home, f"{home}/bundle", f"{home}/bundle/rootfs"):
+        os.mkdir(directory, 0o750)
+    if settings["overlay"]:
+        for name in ("upper", "work"):
+            os.mkdir(f"{home}/{name}", 0o700)
+        copy_metadata(tree[1], f"{home}/upper", os.stat(tree[1]), shift)
+        why = refusal(tree[1], home, (users["shift"], users["count"]) if users else None)
+        if why:
+            warn(f"the files of images are copied, because there is no overlay: {why}")
+            settings["overlay"] = False
+            os.rmdir(f"{home}/upper")
+            _remove(f"{home}/work")
+    if not settings["overlay"]:
+        copy_tree(tree[1], f"{home}/bundle/rootfs", shift)
+    _write_json(
+        f"{home}/image.json",
+        {"id": image.id, "name": image.name, "tree": tree[0], "config": image.config},
+    )
+    _write_json(f"{home}/env", variables)
+
+
+def make_volumes(
+    path: str, draft: manifest.Draft, roots: dict[str, str], settings: dict[str, Any]
+) -> None:
+    """The pod's empty volumes that are not there yet; ``roots``: the tree of each app.
+
+    Raises HostError, OSError.
+    """
+    users = settings["private_users"]
+    shift = users["shift"] if users else 0
+    origins = {volume: (app, place) for volume, app, place in draft.implicit}
+    for volume in draft.manifest["volumes"]:
+        target = f"{path}/volumes/{volume['name']}"
+        if volume["kind"] != "empty" or os.path.isdir(target):
+            continue
+        os.mkdir(target, 0o700)
+        if volume["name"] in origins and _copied(origins[volume["name"]], roots, target, shift):
+            continue
+        os.chown(target, volume.get("uid", 0) + shift, volume.get("gid", 0) + shift)
+        os.chmod(target, int(volume.get("mode", "0755"), 8))
+
+
+def _copied(origin: tuple[str, str], roots: dict[str, str], target: str, shift: int) -> bool:
+    """Fills a volume with what the image has at its place; False if that is no directory."""
+    app, place = origin
+    root = os.open(roots[app], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fd = open_inside(root, place, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return False
+    finally:
+        os.close(root)
+    try:
+        copy_tree(f"/proc/self/fd/{fd}/.", target, shift)
+    finally:
+        os.close(fd)
+    return True
+
+
+def _write_json(path: str, document: dict[str, Any]) -> None:
+    write_new(path, json.dumps(document).encode() + b"\n", 0o640)
+
+
+def _remove(path: str) -> None:
+    import shutil
+
+    shutil.rmtree(path)
+
+
+def interactive_values(values: Values, prepared: dict[str, Any]) -> bool:
+    """Whether a prepared pod is now to get the caller's terminal.  Raises UsageError."""
+    if not values.flag("interactive"):
+        return False
+    manifest.make_interactive(prepared)
+    return True
+
+
+__all__ = ("Host", "PodError", "Request", "prepare")

@@ -1,0 +1,113 @@
+"""What a pod is run with, besides its manifest: the private file ``runtime-config``.
+
+    {"flavor", "runtime", "mutable", "on_failure", "net": [[name, arguments]], "dns", "hosts",
+     "hostname", "ipc", "interactive", "insecure": [...], "overlay", "private_users", "debug",
+     "directory", "local_config", "user_config", "system_config"}
+
+``dns`` and ``hosts`` are as of ``net/resolver.py``, ``private_users`` is null or
+``{"shift", "count"}``.  A pod that waits in prepared has what concerns its files; the rest comes
+when it is run.
+"""
+
+from __future__ import annotations
+
+from ociruntime.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.pod.app_words import Values
+
+COUNT = 65536  # ids of a pod with users of its own
+_HIGHEST_SHIFT = 1 << 15  # in counts: the ids stay below 2^31
+
+
+class Host:
+    """The settings of this installation that a pod remembers: directories are absolute paths."""
+
+    __slots__ = (
+        *("debug", "directory", "insecure", "local_config", "runtime", "system_config"),
+        "user_config",
+    )
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.runtime = "ociruntime"
+        self.insecure: frozenset[str] = frozenset()
+        self.local_config = ""
+        self.user_config = ""
+        self.system_config = ""
+        self.debug = False
+
+
+def prepared_settings(
+    host: Host, flavour: str, private_users: bool, overlay: bool
+) -> dict[str, Any]:
+    """What is decided when the pod is prepared."""
+    return {
+        "flavor": flavour,
+        "runtime": host.runtime,
+        "mutable": False,
+        "on_failure": "halt",
+        "insecure": sorted(host.insecure),
+        "overlay": overlay,
+        "private_users": {"shift": _new_shift(), "count": COUNT} if private_users else None,
+        "debug": host.debug,
+        "directory": host.directory,
+        "local_config": host.local_config,
+        "user_config": host.user_config,
+        "system_config": host.system_config,
+    }
+
+
+def run_settings(values: Values, uuid: str, flavour: str) -> dict[str, Any]:
+    """What the options of ``run``, ``run-prepared`` and ``app sandbox`` say.  Raises UsageError.
+
+    ``uuid`` may be empty while only the options are to be checked.
+    """
+    from ociruntime.net import choice, resolver
+
+    # "true" is an option whose value was left out.
+    words = [word for word in values.text("net").split(",") if word not in ("", "true")]
+    networks = choice.parse(words)
+    dns = resolver.parse_dns(
+        values.list("dns"),
+        values.list("dns-search"),
+        values.list("dns-opt"),
+        values.text("dns-domain"),
+    )
+    hosts = resolver.parse_hosts_entries(values.list("hosts-entry"))
+    hostname = values.text("hostname") or f"ocipod-{uuid}"
+    if not _is_host_name(hostname):
+        hint = "letters, digits, dashes and dots, 64 at most"
+        raise UsageError(f'--hostname: "{hostname}" is no name of a host', hint)
+    if values.flag("mds-register") and networks == [("none", "")]:
+        raise UsageError("--mds-register needs a network", "another --net than none")
+    if flavour == "fly":  # there is nothing but the host's
+        networks, ipc = [("host", "")], "parent"
+    else:
+        ipc = "parent" if values.text("ipc") == "parent" else "private"
+    return {
+        "net": [list(network) for network in networks],
+        "dns": dns,
+        "hosts": hosts,
+        "hostname": hostname,
+        "ipc": ipc,
+        "interactive": values.flag("interactive"),
+    }
+
+
+def _new_shift() -> int:
+    """The first of ids that hardly any other pod has, beyond those of the host."""
+    import os
+
+    number = int.from_bytes(os.urandom(4), "little") % (_HIGHEST_SHIFT - 2)
+    return (number + 2) * COUNT
+
+
+def _is_host_name(text: str) -> bool:
+    return len(text) < 65 and all(
+        part and part.isascii() and part.replace("-", "").isalnum() and part.strip("-") == part
+        for part in text.rstrip("-").split(".")
+    )
