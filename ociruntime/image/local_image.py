@@ -2,22 +2,63 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Set
+from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ociruntime.errors import ImageError
+from ociruntime.errors import HostError, ImageError
+from ociruntime.image.archives import (
+    ArchiveFiles,
+    DirectoryFiles,
+    compression_of_file,
+    member_name,
+    members,
+    open_file,
+    plain,
+)
+from ociruntime.image.document import Document
+from ociruntime.image.document import take_in as take_in_documents
+from ociruntime.image.incoming import Incoming
+from ociruntime.image.layout import Layout, is_layout
 from ociruntime.image.progress import Progress
 from ociruntime.image.reference import Reference
 from ociruntime.image.settings import Settings
+from ociruntime.image.signatures import Judge
 
 if TYPE_CHECKING:
-    from ociruntime.image.image import Image
+    from ociruntime.image.image import Descriptor, Image
     from ociruntime.image.store import Store
+
+_LOOKED_AT = 1000  # members of a compressed archive, which has no table of them
 
 
 def recognized(reference: Reference) -> Reference:
-    """``reference`` of kind path with the kind that is found there.  Raises ImageError."""
-    return reference
+    """``reference`` of kind path with the kind that is there.  Raises HostError, ImageError."""
+    path = reference.path
+    if os.path.isdir(path):
+        kind = "oci" if is_layout(DirectoryFiles(path).has) else "dir"
+        return replace(reference, kind=kind)
+    with open_file(path) as file:
+        limit = _LOOKED_AT if compression_of_file(file) else 1 << 20
+        names: set[str] = set()
+        for count, (member, _) in enumerate(members(plain(file, path))):
+            names.add(member_name(member.name))
+            if count >= limit:
+                break
+    return replace(reference, kind=kind_of_archive(names))
+
+
+def kind_of_archive(names: Set[str]) -> str:
+    """What an archive with such members is."""
+    if is_layout(names.__contains__):
+        return "oci-archive"
+    if "manifest.json" in names:
+        return "docker-archive"
+    if "manifest" in names and {name.partition("/")[0] for name in names} == {"manifest", "rootfs"}:
+        return "aci"
+    return "tar"
 
 
 def take_in(
@@ -29,5 +70,47 @@ def take_in(
     signature: bytes | None,
 ) -> Image:
     """The image in the store, under the name of ``reference``.  Raises HostError, ImageError."""
-    del store, insecure, progress, settings, signature
-    raise ImageError(f'"{reference.text}": not there yet')
+    judge = Judge(reference, settings, insecure, signature)
+    if not os.path.lexists(reference.path):
+        raise HostError(f"open {reference.path}", FileNotFoundError(2, os.strerror(2)))
+    if reference.kind in ("oci", "oci-archive"):
+        return _from_layout(store, reference, judge, progress)
+    with Incoming(store) as incoming:
+        manifest = _made(incoming, reference, store.tmp, progress)
+        if _named(store, reference.name) != manifest.digest:
+            judge([manifest])
+        return incoming.commit(manifest.digest, reference.name)
+
+
+def _made(incoming: Incoming, reference: Reference, tmp: str, progress: Progress) -> Document:
+    """The manifest of an image that has none of its own, and all that belongs to it, added."""
+    if reference.kind == "docker-archive":
+        from ociruntime.image.docker_archive import add_image
+
+        with closing(ArchiveFiles(reference.path, tmp)) as files:
+            return add_image(incoming, files, reference.tag, progress)
+    raise ImageError(f"{reference.kind}: not there yet")
+
+
+def _from_layout(store: Store, reference: Reference, judge: Judge, progress: Progress) -> Image:
+    path = reference.path
+    files = DirectoryFiles(path) if reference.kind == "oci" else ArchiveFiles(path, store.tmp)
+    with closing(files):
+        layout = Layout(files)
+        way = layout.image(reference.tag)
+        if _named(store, reference.name) != way[-1].digest:
+            judge(way)
+
+        def add(incoming: Incoming, blob: Descriptor, kind: str) -> None:
+            with closing(layout.open_blob(blob.digest)) as stream:
+                incoming.add_blob(stream, blob.digest, blob.size, progress, kind)
+
+        return take_in_documents(store, way, add, "copying", reference.name)
+
+
+def _named(store: Store, name: str) -> str:
+    """The id of the image of that name, "" if there is none."""
+    try:
+        return store.record(name).id
+    except ImageError:
+        return ""

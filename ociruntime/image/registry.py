@@ -6,13 +6,13 @@ Registry("localhost:5000", "team/web", http, credential)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
 from ociruntime.errors import ImageError, RegistryError
 from ociruntime.image import media_types
 from ociruntime.image.digest import check_content, digest_of, is_digest
+from ociruntime.image.document import Document
 from ociruntime.image.http_client import HttpClient, read_body, refusal
 from ociruntime.image.manifest import LARGEST_DOCUMENT, load_document
 from ociruntime.image.reference import DEFAULT_REGISTRY
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 _ADDRESSES = {DEFAULT_REGISTRY: "registry-1.docker.io"}
 _ACCEPT = ", ".join(media_types.INDEXES + media_types.MANIFESTS)
 _LONGEST_TOKEN = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A document as a registry served it; ``digest`` is that of ``data``."""
-
-    data: bytes
-    digest: str
-    media_type: str
 
 
 class Registry:
@@ -61,7 +52,7 @@ class Registry:
         digest = response.headers.get("Docker-Content-Digest", "")
         return digest if is_digest(digest) else ""
 
-    def manifest(self, tag: str) -> Served:
+    def manifest(self, tag: str) -> Document:
         """The document behind a tag or digest.  Raises ImageError if it is another one."""
         response = self._request("GET", f"/manifests/{tag}", {"Accept": _ACCEPT})
         if response.status_code != 200:
@@ -70,7 +61,7 @@ class Registry:
         digest = tag if is_digest(tag) else response.headers.get("Docker-Content-Digest", "")
         if is_digest(digest):
             check_content(data, digest, f"the manifest {tag} from {self}")
-        return Served(data, digest_of(data), response.headers.get("Content-Type", ""))
+        return Document(data, digest_of(data), response.headers.get("Content-Type", ""))
 
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
         """A response to read a blob from, and the offset at which it begins.

@@ -19,7 +19,7 @@ from ociruntime.image.reference import Reference, parse
 from ociruntime.image.trusted_keys import keys_for
 
 if TYPE_CHECKING:
-    from ociruntime.image.registry import Served
+    from ociruntime.image.document import Document
     from ociruntime.image.settings import Settings
     from ociruntime.image.sources import Sources
 
@@ -51,7 +51,7 @@ class Judge:
             raise ImageError(f'image "{reference.name}" is rejected', self.rule.where)
         self.unneeded = "image" in insecure
 
-    def __call__(self, documents: list[Served]) -> None:
+    def __call__(self, documents: list[Document]) -> None:
         if self.unneeded:
             return
         if self.signature is not None:
@@ -71,7 +71,7 @@ class Judge:
         name = self.reference.name
         raise ImageError(f'image "{name}" is not signed: {"; ".join(faults)}', self.rule.where)
 
-    def _judge_given(self, signature: bytes, documents: list[Served]) -> None:
+    def _judge_given(self, signature: bytes, documents: list[Document]) -> None:
         name = self.reference.name
         keys = keys_for(name, self.settings)
         if not keys:
@@ -93,7 +93,7 @@ class Judge:
         assert last
         raise last
 
-    def _cosign_fault(self, documents: list[Served]) -> str:
+    def _cosign_fault(self, documents: list[Document]) -> str:
         """Why no signature of cosign holds; "" if one does."""
         keys = cosign.load_keys(self.rule.cosign)
         if self.sources is None:
@@ -119,7 +119,7 @@ class Judge:
                 faults.append(f"{tag}: {fault}")
         return "; ".join(faults) or "no signature of cosign"
 
-    def _payload_fault(self, payload: bytes, documents: list[Served]) -> str:
+    def _payload_fault(self, payload: bytes, documents: list[Document]) -> str:
         """What a signed document says of another image than this one; "" if it is this one."""
         said = load_document(payload, "what was signed").get("critical")
         try:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from ociruntime.errors import ImageError, RegistryError
+from ociruntime.image.document import Document
 from ociruntime.image.http_client import HttpClient
 from ociruntime.image.reference import Reference
-from ociruntime.image.registry import Registry, Served
+from ociruntime.image.registry import Registry
 from ociruntime.image.registry_auth import credential
 from ociruntime.image.settings import Settings
 
@@ -40,7 +41,7 @@ class Sources:
         """Registry.head_manifest of the first that has it."""
         return self._ask(lambda registry: registry.head_manifest(tag))
 
-    def manifest(self, tag: str) -> Served:
+    def manifest(self, tag: str) -> Document:
         """Registry.manifest of the first that has it."""
         return self._ask(lambda registry: registry.manifest(tag))
 

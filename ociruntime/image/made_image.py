@@ -1,0 +1,70 @@
+"""Images that are put together here, of layers and a configuration that come from elsewhere."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ociruntime.image import media_types
+from ociruntime.image.digest import digest_of
+from ociruntime.image.document import Document
+from ociruntime.image.platforms import host
+
+if TYPE_CHECKING:
+    from ociruntime.image.image import Json
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLayer:
+    """``digest`` and ``size`` (bytes) as it is stored, ``diff_id`` of the plain tar."""
+
+    digest: str
+    size: int
+    diff_id: str
+    compression: str = ""
+
+
+def minimal_config(layers: list[StoredLayer], app: Json | None = None) -> Json:
+    """The configuration of an image for this machine.
+
+    Without times, so that the same files make the same image.
+    """
+    return {
+        "architecture": host()[0][0],
+        "os": "linux",
+        "config": app or {},
+        "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
+    }
+
+
+def manifest_of(
+    config: bytes, layers: list[StoredLayer], annotations: dict[str, str] | None = None
+) -> Document:
+    """The manifest that joins them."""
+    document: Json = {
+        "schemaVersion": 2,
+        "mediaType": media_types.OCI_MANIFEST,
+        "config": _descriptor(media_types.OCI_CONFIG, digest_of(config), len(config)),
+        "layers": [
+            _descriptor(
+                media_types.OCI_LAYER + (f"+{layer.compression}" if layer.compression else ""),
+                layer.digest,
+                layer.size,
+            )
+            for layer in layers
+        ],
+    }
+    if annotations:
+        document["annotations"] = annotations
+    data = to_bytes(document)
+    return Document(data, digest_of(data), media_types.OCI_MANIFEST)
+
+
+def to_bytes(document: Json) -> bytes:
+    """The same for the same content."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _descriptor(media_type: str, digest: str, size: int) -> Json:
+    return {"mediaType": media_type, "digest": digest, "size": size}
