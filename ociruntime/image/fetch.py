@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Set
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,8 @@ def fetch(
 ) -> Image:
     """The image that ``text`` names (reference.py), put into the store if need be.
 
-    ``policy``: ``new`` takes the store's if it has one, ``update`` asks where the image comes from
-    and transfers what has changed, ``never`` knows the store alone.  ``insecure`` holds checks
+    ``policy``: ``new`` asks a registry for what is not in the store, ``update`` for what has
+    changed, ``never`` knows the store alone; the first two look at files.  ``insecure`` holds checks
     that are left out: "image" (signatures), "tls" (certificates), "http" (encryption).
     ``signature``: a detached or a signed OpenPGP message about the image; looked at when the image
     is not in the store under this name.
@@ -54,7 +55,7 @@ def fetch(
     rule = load_policy(settings).rule(reference.name)
     if rule.kind == REJECT:
         raise ImageError(f'image "{reference.name}" is rejected', rule.where)
-    if policy != "update":
+    if not _is_asked(reference, policy):
         try:
             return store.find(reference.name)
         except ImageError:
@@ -65,6 +66,17 @@ def fetch(
 
         return take_in(store, reference, insecure, progress or silent, settings, signature)
     return _from_registry(store, reference, insecure, progress or silent, settings, signature)
+
+
+def _is_asked(reference: Reference, policy: str) -> bool:
+    """Whether the source is asked although the store may have the image.
+
+    A file that is there is always looked at: it is at hand, and who has built an image anew wants
+    that one to run.
+    """
+    return policy == "update" or (
+        policy == "new" and reference.is_local and os.path.lexists(reference.path)
+    )
 
 
 def _from_registry(

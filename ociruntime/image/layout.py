@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+
 from ociruntime.errors import ImageError
 from ociruntime.image.archives import Files, Reading, read_small
 from ociruntime.image.digest import check_content
