@@ -32,8 +32,9 @@ def fetch(
     """The image that ``text`` names (reference.py), put into the store if need be.
 
     ``policy``: ``new`` asks a registry for what is not in the store, ``update`` for what has
-    changed, ``never`` knows the store alone; the first two look at files.  ``insecure`` holds checks
-    that are left out: "image" (signatures), "tls" (certificates), "http" (encryption).
+    changed, ``never`` knows the store alone; the first two look at files.
+    ``insecure`` holds checks that are left out: "image" (signatures), "tls" (certificates),
+    "http" (encryption).
     ``signature``: a detached or a signed OpenPGP message about the image; looked at when the image
     is not in the store under this name.
     Raises HostError, ImageError, RegistryError; then the store is as before.
