@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 
 from ociruntime.errors import ImageError
 from ociruntime.image.digest import is_digest
 
-_NAME = re.compile(r"[A-Za-z0-9][\w./:@+-]{0,511}", re.ASCII)
+_LONGEST = 4200  # characters: one may be the path of a file
 
 
 def check_name(name: str) -> str:
     """``name`` itself if an image can have it.  Raises ImageError."""
-    if not _NAME.fullmatch(name) or is_digest(name):
-        hint = "letters, digits and . / : @ + - _, a letter or digit first"
-        raise ImageError(f'no name for an image: "{name}"', hint)
+    printable = name.isprintable() and name == name.strip()
+    if not 0 < len(name) <= _LONGEST or not printable or name[0] == "-" or is_digest(name):
+        shown = name[:80].encode("unicode_escape").decode()
+        raise ImageError(f'no name for an image: "{shown}"', "not empty, not a digest, one line")
     return name
 
 

@@ -156,14 +156,15 @@ def check_values(header: Header) -> None:
 
 def _check_sum(block: bytes) -> None:
     """The sum of all bytes, with blanks for the sum itself; some old programs had signed bytes."""
-    expected = number(block[148:156])
     rest = block[:148] + block[156:]
     found = sum(rest) + 8 * 0x20
-    if expected == found:
-        return
-    if expected == found - 256 * sum(byte > 127 for byte in rest):
-        return
-    raise ImageError("the layer is no tar archive, or damaged: the checksum of a header is wrong")
+    try:
+        expected = number(block[148:156])
+    except ImageError:
+        expected = -1
+    if expected not in (found, found - 256 * sum(byte > 127 for byte in rest)):
+        message = "the layer is no tar archive, or damaged: the checksum of a header is wrong"
+        raise ImageError(message)
 
 
 def _text(field: bytes) -> bytes:

@@ -84,10 +84,10 @@ def _of_content(header: Header, read_block: ReadBlock) -> list[Piece]:
     while len(lines) < wanted:
         if header.stored < BLOCK:
             raise ImageError("the list of a sparse file's pieces ends too early")
-        header.stored -= BLOCK
-        *whole, rest = (rest + read_block()).split(b"\n")
         if len(rest) > 20:
             raise ImageError("the list of a sparse file's pieces is damaged")
+        header.stored -= BLOCK
+        *whole, rest = (rest + read_block()).split(b"\n")
         lines += whole
         if lines and wanted == 1:
             count = _number(lines[0])

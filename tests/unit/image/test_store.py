@@ -87,7 +87,7 @@ def test_a_name_moves_to_the_newer_image(store: Store) -> None:
     assert store.find("other").name == "other"
 
 
-@pytest.mark.parametrize("name", ["a b", "-x", "sha256:" + "0" * 64, "a\nb", "x" * 600])
+@pytest.mark.parametrize("name", [" a", "-x", "sha256:" + "0" * 64, "a\nb", "x" * 5000])
 def test_bad_names(store: Store, name: str) -> None:
     with pytest.raises(ImageError, match="no name for an image"):
         put(store, small("one"), name)
