@@ -7,8 +7,7 @@ runtime=$1
 id=demo-$$
 bundle=$(mktemp -d "${TMPDIR:-/var/tmp}/ociruntime-demo.XXXXXX")
 root=/run/ociruntime
-as_root=
-[ "$(id -u)" -eq 0 ] || as_root=sudo
+. "$(dirname "$0")/demo_shown.sh"
 
 clean_up() {
     status=$?
@@ -19,23 +18,6 @@ clean_up() {
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
-
-# prompt COMMAND...: as a person would type it.
-prompt() {
-    printf '\n$'
-    for word in "$@"; do
-        case $word in
-        *[!A-Za-z0-9_./:=-]*) printf " '%s'" "$word" ;;
-        *) printf ' %s' "$word" ;;
-        esac
-    done
-    printf '\n'
-}
-
-show() {
-    prompt "$@"
-    "$@"
-}
 
 # ociruntime ARGS: shown by its name, run by its path.
 ociruntime() {
@@ -59,15 +41,6 @@ wait_until_stopped() {
         [ "$tries" -gt 0 ] || return 1
         sleep 0.1
     done
-}
-
-# nothing WHERE COMMAND...: the command must print nothing.
-nothing() {
-    where=$1
-    shift
-    found=$("$@" 2>/dev/null) || :
-    printf '%-24s %s\n' "$where" "${found:-nothing}"
-    [ -z "$found" ]
 }
 
 printf '# A bundle: a root file system, and what "ociruntime spec" writes, without a terminal.\n'

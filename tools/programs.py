@@ -105,7 +105,7 @@ class Program:
     def runs_another(self, command: Command) -> bool:
         """Whether the first argument ends the options: what follows are another program's words."""
         name, synopsis, _, most, *_ = command
-        another = "COMMAND" in synopsis or "ARGUMENT" in synopsis
+        another = re.search(r"\b(COMMAND|PROGRAM|ARG(UMENT)?)\b", synopsis) is not None
         return another and most == runtime_options.ANY and name not in self.raw
 
     def arguments(self, command: Command) -> tuple[list[str], str]:

@@ -25,7 +25,41 @@ ARGUMENTS = {
 }
 
 # Name of a command -> its summary in the list of all commands, where two share a line.
-SHORT: dict[str, str] = {}
+SHORT: dict[str, str] = {
+    "run": "run apps as a pod",
+    "prepare": "make a pod to run later",
+    "run-prepared": "run such a pod",
+    "list": "list pods and apps",
+    "status": "how a pod is, or ended",
+    "logs": "what apps have written",
+    "cat-manifest": "print a pod's manifest",
+    "enter": "run a program in an app",
+    "attach": "join an app's streams",
+    "stop": "end running pods",
+    "rm": "remove ended pods",
+    "gc": "remove all that ended",
+    "export": "make an app an image",
+    "config": "print the settings",
+    "version": "print versions",
+    "trust": "accept a key",
+    "app sandbox": "run a pod without apps",
+    "app add": "add an app to it",
+    "app start": "start an app",
+    "app stop": "stop an app",
+    "app rm": "remove an app",
+    "app list": "list a pod's apps",
+    "app status": "how an app is, or ended",
+    "app exec": "run a program in an app",
+    "fetch": "put into the store",
+    "image list": "list the store",
+    "image rm": "remove images",
+    "image gc": "remove unused ones",
+    "image export": "write to a file",
+    "image extract": "unpack the layers",
+    "image render": "unpack the files",
+    "image verify": "check the content",
+    "image cat-manifest": "print a manifest",
+}
 
 # Images are completed from the store, pods from all that there are.
 LISTED = {
@@ -116,9 +150,56 @@ MORE: dict[tuple[str, str], str] = {
 # Command -> (what for, command line).
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "": (
-        ("A pod with one app", "ocipod run docker://busybox --exec /bin/echo -- hello"),
+        ("A pod with one app", "ocipod run busybox --exec /bin/echo -- hello"),
         ("What there is", "ocipod list"),
         ("Remove what has ended", "ocipod gc --grace-period=0s"),
+    ),
+    "run": (
+        (
+            "One app, with other words for its image's program",
+            "ocipod run busybox --exec /bin/echo -- hello",
+        ),
+        (
+            "Two apps that share a network, in the background",
+            "ocipod run --detach web.oci --port=80-tcp:8080 --- oci:db --memory=512M",
+        ),
+        (
+            "A directory of the host, that the app can only read",
+            "ocipod run --volume=pages,kind=host,source=/srv/pages,readOnly=true \\\n"
+            "    nginx --mount=volume=pages,target=/usr/share/nginx/html",
+        ),
+        (
+            "A shell in an image made of a directory, without a network",
+            "ocipod run --net=none --interactive dir:./rootfs --exec /bin/sh",
+        ),
+    ),
+    "prepare": (
+        (
+            "Now what takes long, the rest when it is wanted",
+            "uuid=$(ocipod prepare --quiet busybox --exec /bin/true)",
+        ),
+    ),
+    "run-prepared": (("A pod that is prepared", 'ocipod run-prepared "$uuid"'),),
+    "list": (
+        ("All pods", "ocipod list"),
+        (
+            "The UUIDs of those that run",
+            "ocipod list --format=json |\n    jq -r '.[] | select(.state == \"running\") | .id'",
+        ),
+    ),
+    "status": (
+        ("Until it has ended, at most a minute", "ocipod status --wait=1m 6d52"),
+        ("Until its apps run", "ocipod status --wait-ready 6d52"),
+    ),
+    "rm": (("One that has ended", "ocipod rm 6d52"),),
+    "gc": (
+        ("By a timer", "ocipod gc"),
+        ("All that has ended, now", "ocipod gc --grace-period=0s"),
+    ),
+    "cat-manifest": (("The apps' images", "ocipod cat-manifest 6d52 | jq '.apps[].image'"),),
+    "fetch": (
+        ("From a registry", "ocipod fetch quay.io/prometheus/busybox:latest"),
+        ("From an image layout", "ocipod --insecure-options=image fetch oci:./busybox:latest"),
     ),
 }
 
