@@ -32,8 +32,8 @@ FISH = {"directory": "(__fish_complete_directories)", "file": "(__fish_complete_
 
 
 def shown(options: tuple[Option, ...]) -> list[Option]:
-    """Those that the help shows."""
-    return [option for option in options if option[4]]
+    """Those that the help shows, each name once."""
+    return list({option[0]: option for option in options if option[4]}.values())
 
 
 def completed(program: Program, command: str, option: Option) -> str:

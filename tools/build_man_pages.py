@@ -44,7 +44,7 @@ def main_page(program: Program) -> str:
 
 def command_page(program: Program, command: Command) -> str:
     """ociruntime-COMMAND(1), ocipod-COMMAND(1)."""
-    name, arguments, _, _, summary, table, details = command
+    name, arguments, _, _, summary, _, details = command
     manual = program.manual
     lines = heading(program, program.page(name), summary.replace("`", ""))
     lines += [*synopsis(*program.usage(command)), ".SH DESCRIPTION"]
@@ -52,9 +52,10 @@ def command_page(program: Program, command: Command) -> str:
     for argument, text in manual.ARGUMENTS.items():
         if re.search(rf"(?<![A-Z]){argument}(?![A-Z])", arguments):
             lines += [".PP", roff(text)]
-    shown = options(program, name, table)
-    if shown:
-        lines += [".SH OPTIONS", *shown]
+    for title, table in program.option_sections(command):
+        shown = options(program, name, table)
+        if shown:
+            lines += [f'.SH "{title}"', *shown]
     lines += [".PP", f"{reference(program.name)} has the options of every command."]
     lines += definitions("EXIT STATUS", manual.OWN_EXIT_STATUS.get(name, manual.EXIT_STATUS[:2]))
     lines += examples(program, name)

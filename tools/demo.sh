@@ -7,6 +7,9 @@ runtime=$1
 id=demo-$$
 bundle=$(mktemp -d "${TMPDIR:-/var/tmp}/ociruntime-demo.XXXXXX")
 root=/run/ociruntime
+as_root=
+[ "$(id -u)" -eq 0 ] || as_root=sudo
+# shellcheck source=/dev/null  # checked by itself
 . "$(dirname "$0")/demo_shown.sh"
 
 clean_up() {

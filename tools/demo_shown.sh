@@ -1,9 +1,6 @@
 # What both demonstrations print: each command as a person would type it, then its output.
 # shellcheck shell=sh
 
-as_root=
-[ "$(id -u)" -eq 0 ] || as_root=sudo
-
 # prompt COMMAND...: as a person would type it.
 prompt() {
     printf '\n$'

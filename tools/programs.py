@@ -17,6 +17,7 @@ from ociruntime.cli.help import usage_words  # noqa: E402
 from ociruntime.ocipod import manual as pod_manual  # noqa: E402
 from ociruntime.ocipod import options as pod_options  # noqa: E402
 from ociruntime.ocipod.help import shown_groups  # noqa: E402
+from ociruntime.pod.app_options import APP_OPTIONS  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class Program:
 
     ``groups`` are titles with the names of the commands that the help shows.  ``root`` is the
     option that says where it keeps what it lists.  Of the commands in ``raw``, options and
-    images follow one another, up to what stands between ``--`` and ``---``.
+    images follow one another, up to what stands between ``--`` and ``---``; ``app_options``
+    belong to the image before them.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Program:
     groups: tuple[tuple[str, tuple[str, ...]], ...]
     manual: Manual
     raw: tuple[str, ...] = ()
+    app_options: tuple[Option, ...] = ()
 
     @property
     def commands(self) -> tuple[Command, ...]:
@@ -101,6 +104,15 @@ class Program:
     def usage(self, command: Command) -> tuple[str, str]:
         """``ocipod image list``, and what may follow."""
         return usage_words(command, self.name)
+
+    def option_sections(self, command: Command) -> list[tuple[str, tuple[Option, ...]]]:
+        """The command's options below the titles of its manual page."""
+        name, table = command[0], command[5]
+        if name not in self.raw:
+            return [("OPTIONS", table)]
+        of_app = tuple(option for option in table if option in self.app_options)
+        others = tuple(option for option in table if option not in of_app)
+        return [("OPTIONS", others), ("OPTIONS OF AN APP", of_app)]
 
     def runs_another(self, command: Command) -> bool:
         """Whether the first argument ends the options: what follows are another program's words."""
@@ -148,5 +160,6 @@ PROGRAMS = (
         ),
         pod_manual,
         pod_options.RAW,
+        APP_OPTIONS,
     ),
 )

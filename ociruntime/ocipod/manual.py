@@ -161,12 +161,13 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         (
             "Two apps that share a network, in the background",
-            "ocipod run --detach web.oci --port=80-tcp:8080 --- oci:db --memory=512M",
+            "ocipod run --detach nginx --port=80-tcp:8080 redis --memory=512M",
         ),
         (
             "A directory of the host, that the app can only read",
-            "ocipod run --volume=pages,kind=host,source=/srv/pages,readOnly=true \\\n"
-            "    nginx --mount=volume=pages,target=/usr/share/nginx/html",
+            """\
+ocipod run --volume=pages,kind=host,source=/srv/pages,readOnly=true \\
+    nginx --mount=volume=pages,target=/usr/share/nginx/html""",
         ),
         (
             "A shell in an image made of a directory, without a network",

@@ -30,8 +30,8 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         ),
         (
             "IMAGE is a registry's name (busybox:1.36, localhost:5000/web, docker://NAME), an\n"
-            "id, or a file: oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME],\n"
-            "dir:DIR, tar:FILE, aci:FILE, or a path such as ./image.tar."
+            "id, or a file: oci:DIR[:TAG], oci-archive:FILE[:TAG], dir:DIR, tar:FILE,\n"
+            "docker-archive:FILE[:NAME], aci:FILE, or a path such as ./image.tar."
         ),
     ),
 )

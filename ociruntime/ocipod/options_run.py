@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 ANY = 1 << 30
 _DETAILS = (
     "Options from --name on belong to the IMAGE before them. What follows -- are its\n"
-    "arguments, instead of the image's own; --- ends them, and another image may come."
+    "arguments, in place of the image's own; --- ends them, and another may come."
 )
-_SYNOPSIS = "[OPTION]... IMAGE [APP-OPTION]... [-- ARG... [--- IMAGE ...]]"
+_SYNOPSIS = "[OPTION]... IMAGE [APP-OPTION]... [-- ARG... [--- IMAGE]]"
 
 RUN_COMMANDS: tuple[Command, ...] = (
     (

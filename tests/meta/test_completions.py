@@ -191,7 +191,7 @@ def test_options_of_every_command(complete: Complete, program: Program) -> None:
 @EVERY_COMMAND
 def test_every_option(complete: Complete, program: Program, command: Command) -> None:
     shown = {f"--{option[0]}" for option in command[5] if option[4]}
-    hidden = {f"--{option[0]}" for option in command[5] if not option[4]}
+    hidden = {f"--{option[0]}" for option in command[5] if not option[4]} - shown
     offered = {w.rstrip("=") for w in complete(program.name, *words_of(command), "--")}
     assert shown <= offered
     assert not offered & hidden
