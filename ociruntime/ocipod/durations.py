@@ -40,7 +40,7 @@ def _seconds(text: str, option: str) -> float:
         digits = len(rest) - len(rest.lstrip("0123456789."))
         number, rest = rest[:digits], rest[digits:]
         unit = next((unit for unit in _UNITS if rest.startswith(unit[0])), None)
-        if unit is None or not number.strip(".").isdigit() or number.count(".") > 1 or digits > 15:
+        if unit is None or not number.replace(".", "", 1).isdigit() or digits > 15:
             raise _wrong(text, option)
         total += float(number) * unit[1]
         rest = rest[len(unit[0]) :]

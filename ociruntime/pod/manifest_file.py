@@ -9,6 +9,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import HostError, PodError
+from ociruntime.monitor import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,23 +51,15 @@ def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
 def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
     """The JSON object in the pod's file ``name``; None if there is no such file.
 
-    Raises PodError if it cannot be read or is no object.
+    Raises PodError if it is no object, HostError if it cannot be read.
     """
-    import json
-
     try:
         text = pod.read(name)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise HostError(f"read {name} of pod {pod.uuid}", error) from None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise PodError(f"{name} of pod {pod.uuid} is damaged: no JSON object")
-    return value
+    return records.parse(text, f"{name} of pod {pod.uuid}")
 
 
 def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
@@ -74,9 +67,7 @@ def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
 
     Raises HostError.
     """
-    import json
-
-    data = memoryview(json.dumps(value).encode() + b"\n")
+    data = memoryview(records.text_of(value) + b"\n")
     # The pid lets several writers go side by side; a dead one's is written over.
     temporary = f".{name}.{posix.getpid()}"
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW

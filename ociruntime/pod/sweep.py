@@ -10,11 +10,13 @@ import posix
 
 from ociruntime.errors import HostError, PodError, reason
 from ociruntime.host.files import read_file
-from ociruntime.pod.leftover_cgroups import cgroup_paths, remove_cgroups
+from ociruntime.monitor import pod_cgroup
+from ociruntime.pod.leftover_cgroups import remove_cgroups
 from ociruntime.pod.lock import open_directory
 from ociruntime.pod.manifest_file import MANIFEST, RUNTIME_CONFIG, read_object
 from ociruntime.pod.pod import phase_path, sync_directory
 from ociruntime.pod.removal import remove_tree
+from ociruntime.pod.runtime_calls import STATE_ROOT, find_runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
     from ociruntime.pod.pod import Pod
 
-RUN_DIRECTORY = "/run/ocipod"
 NET_INFO = "net-info.json"
 _MOUNTINFO = "/proc/self/mountinfo"
 _DELETE_SECONDS = 30
@@ -38,8 +39,7 @@ def clean_up(pod: Pod) -> list[str]:
     remove the directory (mounts below it, processes) raises PodError.
     """
     problems = _delete_containers(pod)
-    mountinfo = _mountinfo()
-    left = remove_cgroups(cgroup_paths(pod.uuid, mountinfo))
+    left = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
     if left:
         raise PodError(f"the cgroup {left[0]} cannot be removed: processes do not end")
     _unmount_below(pod.path())
@@ -73,18 +73,21 @@ def _named(error: OSError, pod: Pod) -> str:
 
 def _delete_containers(pod: Pod) -> list[str]:
     """By the runtime that made them, each that its directory of states shows."""
-    root = f"{RUN_DIRECTORY}/{pod.uuid}"
+    root = f"{STATE_ROOT}/{pod.uuid}"
     try:
         containers = [name for name in posix.listdir(root) if not name.startswith(".")]
     except OSError:
         return []
     problems = []
-    runtime = _runtime(pod)
-    for container in sorted(containers):
-        if problem := _delete_container(runtime, root, container):
-            problems.append(f"delete container {container}: {problem}")
     try:
-        fd = open_directory(RUN_DIRECTORY)
+        runtime = find_runtime(_runtime(pod))
+        for container in sorted(containers):
+            if problem := _delete_container(runtime, root, container):
+                problems.append(f"delete container {container}: {problem}")
+    except PodError as failure:
+        problems.append(str(failure))
+    try:
+        fd = open_directory(STATE_ROOT)
         try:
             remove_tree(fd, pod.uuid)
         finally:
@@ -122,6 +125,13 @@ def _delete_container(runtime: str, root: str, container: str) -> str:
     if done.returncode == 0:
         return ""
     return " ".join(done.stderr.decode(errors="replace").split()) or f"status {done.returncode}"
+
+
+def _hierarchies() -> list[str]:
+    try:
+        return pod_cgroup.hierarchies()
+    except OSError as error:
+        raise HostError(f"read {_MOUNTINFO}", error) from None
 
 
 def _mountinfo() -> str:

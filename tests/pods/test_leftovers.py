@@ -1,0 +1,149 @@
+"""What a pod whose supervision was killed may leave on the host, and what gc makes of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ociruntime.errors import PodError
+from ociruntime.pod import garbage, leftover_cgroups, phases, sweep
+from tests.pods import stubs
+from tests.support import cgroupfs, isolation, leaks, processes
+from tests.support.ocipod import RUNTIME, STATE_ROOT, Ocipod
+from tests.support.plugin import MakeBundle
+
+NOW = ("gc", "--grace-period=0s")
+
+
+def mounts_at(path: Path) -> list[str]:
+    return [one for one in leaks.mount_table().values() if one.startswith(str(path))]
+
+
+def test_mounts(ocipod: Ocipod, work: Path) -> None:
+    uuid = stubs.exited(ocipod)
+    precious = work / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("kept")
+    rootfs = ocipod.path(uuid) / "apps" / "stub" / "rootfs"
+    isolation.mount("none", str(rootfs), "tmpfs")
+    (rootfs / "inside here").mkdir()
+    isolation.mount(str(precious), str(rootfs / "inside here"), "", flags=4096)
+    isolation.mount("none", str(ocipod.path(uuid) / "apps"), "tmpfs")
+    done = ocipod(*NOW).ok()
+    assert "ocipod:" not in done.err
+    assert mounts_at(ocipod.directory) == []
+    assert ocipod.pods() == []
+    assert (precious / "file").read_text() == "kept"
+
+
+def test_what_it_cannot_unmount_it_does_not_empty(
+    ocipod: Ocipod, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uuid = stubs.exited(ocipod)
+    precious = work / "precious"
+    precious.mkdir()
+    (precious / "file").touch()
+    rootfs = ocipod.path(uuid) / "apps" / "stub" / "rootfs"
+    isolation.mount(str(precious), str(rootfs), "", flags=4096)
+    real = sweep.mounts_below
+    # The first look sees nothing to unmount; the second one is the check.
+    looks = iter([lambda *_: [], real])
+
+    def look(path: str, mountinfo: str) -> list[str]:
+        return next(looks)(path, mountinfo)
+
+    monkeypatch.setattr(sweep, "mounts_below", look)
+    with (
+        phases.open_pod(str(ocipod.directory), uuid) as pod,
+        pytest.raises(PodError, match="cannot be unmounted"),
+    ):
+        list(garbage.discard(pod))
+    assert (precious / "file").exists()
+    assert ocipod.state(uuid) == "exited garbage"
+    ocipod("rm", uuid).ok()
+    assert (precious / "file").exists()
+
+
+def test_processes_in_its_cgroups(ocipod: Ocipod) -> None:
+    uuid = stubs.exited(ocipod)
+    places = [top / f"ocipod-{uuid}" / "stub" for top in set(cgroupfs.hierarchies().values())]
+    made = [place for place in places if _make(place)]
+    left = subprocess.Popen(
+        ["sh", "-c", "read go; sleep 100 & sleep 100"],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+    ocipod.started.append(left)
+    for place in made:
+        (place / "cgroup.procs").write_text(str(left.pid))
+    assert left.stdin is not None
+    left.stdin.write(b"go\n")
+    left.stdin.flush()
+    everywhere = [place / "cgroup.procs" for place in made]
+    assert processes.until(lambda: all(len(p.read_text().split()) == 3 for p in everywhere))
+    done = ocipod(*NOW).ok()
+    assert "ocipod:" not in done.err
+    assert not any(place.parent.exists() for place in places)
+    assert left.wait(10) == -9
+    assert ocipod.pods() == []
+
+
+def _make(place: Path) -> bool:
+    """False where a cgroup of v1 takes no process before it is set up (cpuset)."""
+    place.mkdir(parents=True)
+    return not (place / "cpuset.cpus").exists()
+
+
+def test_processes_that_do_not_end(
+    ocipod: Ocipod, monkeypatch: pytest.MonkeyPatch, work: Path
+) -> None:
+    place = work / "cgroup"
+    (place / "app").mkdir(parents=True)
+    (place / "app" / "busy").touch()
+    monkeypatch.setattr(leftover_cgroups, "_PATIENCE", 0.05)
+    left = leftover_cgroups.remove_cgroups([str(place)])
+    assert set(left) == {str(place), str(place / "app")}
+
+
+def test_containers_of_the_runtime(ocipod: Ocipod, bundle: MakeBundle) -> None:
+    uuid, process = stubs.running(ocipod)
+    root = STATE_ROOT / uuid
+    made = bundle("sleep", "100")
+    made.linux["cgroupsPath"] = f"/ocipod-{uuid}/stub"
+    made.save()
+    words = ["--root", str(root), "run", "--detach", "--bundle", str(made.path), f"{uuid}-stub"]
+    subprocess.run([str(RUNTIME), *words], check=True, stdin=subprocess.DEVNULL, timeout=30)
+    state = json.loads((root / f"{uuid}-stub" / "state.json").read_text())
+    pid = state["pid"] if "pid" in state else state["init_process_pid"]
+    assert processes.alive(pid)
+    config = {"runtime": str(RUNTIME)}
+    (ocipod.path(uuid) / "runtime-config").write_text(json.dumps(config))
+    stubs.finish(ocipod, process).ok()
+    done = ocipod(*NOW).ok()
+    assert "ocipod:" not in done.err
+    assert not root.exists()
+    assert processes.until(lambda: not processes.alive(pid))
+    assert ocipod.pods() == []
+
+
+def test_a_runtime_that_is_not_there_any_more(ocipod: Ocipod) -> None:
+    uuid = stubs.exited(ocipod)
+    (STATE_ROOT / uuid / f"{uuid}-stub").mkdir(parents=True)
+    config = {"runtime": "/nonexistent/runtime"}
+    (ocipod.path(uuid) / "runtime-config").write_text(json.dumps(config))
+    done = ocipod("rm", uuid).ok()
+    assert "delete container" in done.err
+    assert not (STATE_ROOT / uuid).exists()
+    assert ocipod.pods() == []
+
+
+def test_damaged_files_do_not_keep_it(ocipod: Ocipod) -> None:
+    uuid = stubs.exited(ocipod)
+    for name in ("pod", "runtime-config", "net-info.json"):
+        (ocipod.path(uuid) / name).write_text("{")
+    done = ocipod(*NOW).ok()
+    assert f"net-info.json of pod {uuid}" in done.err
+    assert ocipod.pods() == []

@@ -1,0 +1,63 @@
+"""Locks of key files and directories."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from ociruntime.errors import PodError
+from ociruntime.pod import lock
+from ociruntime.pod.lock import KeyLock, prepare_lock
+
+
+def test_shared_ones_go_together(tmp_path: Path) -> None:
+    with prepare_lock(str(tmp_path), False), prepare_lock(str(tmp_path), False):
+        fd = os.open(tmp_path / "locks" / "prepareLock", os.O_RDONLY)
+        assert not lock.try_lock(fd, exclusive=True)
+    assert lock.try_lock(fd, exclusive=True)
+    os.close(fd)
+
+
+def test_a_key_file_that_is_unlinked_while_somebody_waits(tmp_path: Path) -> None:
+    entered = threading.Event()
+
+    def wait() -> None:
+        with KeyLock(str(tmp_path), "key", exclusive=True):
+            entered.set()
+
+    with KeyLock(str(tmp_path), "key", exclusive=True):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        assert not entered.wait(0.1)
+        (tmp_path / "key").unlink()
+    thread.join(5)
+    assert entered.is_set()
+    assert (tmp_path / "key").exists(), "it holds the lock of a file that others find"
+
+
+def test_it_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "_is_at", lambda fd, path: False)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(PodError, match="again and again"):
+        KeyLock(str(tmp_path), "key", exclusive=True).__enter__()
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_looking_leaves_no_lock(tmp_path: Path) -> None:
+    mine, other = (lock.open_directory(str(tmp_path)) for _ in range(2))
+    assert not lock.is_locked(mine)
+    assert lock.try_lock(other, exclusive=True)
+    assert lock.is_locked(mine)
+    waiting = threading.Thread(target=lock.wait_for_release, args=(mine,))
+    waiting.start()
+    waiting.join(0.1)
+    assert waiting.is_alive()
+    lock.unlock(other)
+    waiting.join(5)
+    assert not waiting.is_alive()
+    assert lock.try_lock(other, exclusive=True)
+    os.close(mine)
+    os.close(other)
