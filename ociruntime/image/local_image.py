@@ -22,6 +22,7 @@ from ociruntime.image.document import Document
 from ociruntime.image.document import take_in as take_in_documents
 from ociruntime.image.incoming import Incoming
 from ociruntime.image.layout import Layout, is_layout
+from ociruntime.image.policy import ACCEPT, REJECT, load_policy
 from ociruntime.image.progress import Progress
 from ociruntime.image.reference import Reference
 from ociruntime.image.settings import Settings
@@ -75,21 +76,45 @@ def take_in(
         raise HostError(f"open {reference.path}", FileNotFoundError(2, os.strerror(2)))
     if reference.kind in ("oci", "oci-archive"):
         return _from_layout(store, reference, judge, progress)
+    names = [reference.name]
     with Incoming(store) as incoming:
-        manifest = _made(incoming, reference, store.tmp, progress)
+        if reference.kind == "aci":
+            from ociruntime.image.aci import add_aci
+
+            manifest, before = add_aci(incoming, store, reference.path, progress)
+            names += _own_name(before.reference, settings, insecure)
+        else:
+            manifest = _made(incoming, reference, store.tmp, progress)
         if _named(store, reference.name) != manifest.digest:
             judge([manifest])
-        return incoming.commit(manifest.digest, reference.name)
+        image = incoming.commit(manifest.digest, names[0])
+    for name in names[1:]:
+        store.set_name(image.id, name)
+    return image
 
 
 def _made(incoming: Incoming, reference: Reference, tmp: str, progress: Progress) -> Document:
     """The manifest of an image that has none of its own, and all that belongs to it, added."""
+    path = reference.path
     if reference.kind == "docker-archive":
         from ociruntime.image.docker_archive import add_image
 
-        with closing(ArchiveFiles(reference.path, tmp)) as files:
+        with closing(ArchiveFiles(path, tmp)) as files:
             return add_image(incoming, files, reference.tag, progress)
-    raise ImageError(f"{reference.kind}: not there yet")
+    from ociruntime.image.plain_tree import add_directory, add_tarball
+
+    add = add_directory if reference.kind == "dir" else add_tarball
+    return add(incoming, path, progress)
+
+
+def _own_name(reference: Reference, settings: Settings, insecure: Set[str]) -> list[str]:
+    """The name in an App Container Image, by which others depend on it.
+
+    Only if an image of that name needs no signature: a file says of itself what it likes.
+    """
+    kind = load_policy(settings).rule(reference.name).kind
+    allowed = kind == ACCEPT or ("image" in insecure and kind != REJECT)
+    return [reference.name] if allowed else []
 
 
 def _from_layout(store: Store, reference: Reference, judge: Judge, progress: Progress) -> Image:

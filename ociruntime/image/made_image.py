@@ -13,6 +13,7 @@ from ociruntime.image.platforms import host
 
 if TYPE_CHECKING:
     from ociruntime.image.image import Json
+    from ociruntime.image.incoming import Incoming
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,20 @@ def minimal_config(layers: list[StoredLayer], app: Json | None = None) -> Json:
         "config": app or {},
         "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
     }
+
+
+def add_documents(
+    incoming: Incoming,
+    config: Json,
+    layers: list[StoredLayer],
+    annotations: dict[str, str] | None = None,
+) -> Document:
+    """Adds configuration and manifest and returns the latter.  Raises HostError."""
+    data = to_bytes(config)
+    incoming.add_bytes(data)
+    manifest = manifest_of(data, layers, annotations)
+    incoming.add_bytes(manifest.data, manifest.digest)
+    return manifest
 
 
 def manifest_of(

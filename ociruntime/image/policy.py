@@ -74,6 +74,13 @@ def read_policy(document: Json, path: str) -> Policy:
     return Policy(_rule(document.get("default", ACCEPT), path, f"{path}: default"), rules)
 
 
+def shown(rule: Rule) -> object:
+    """The rule as a policy.json has it, files by their full path."""
+    if rule.kind != SIGNED_BY:
+        return rule.kind
+    return {SIGNED_BY: {"openpgp": rule.openpgp, "cosign": list(rule.cosign)}}
+
+
 def check_prefix(prefix: str, where: str) -> None:
     """Raises ImageError for what no image's full name can begin with."""
     kind, colon, _ = prefix.partition(":")

@@ -27,25 +27,41 @@ def place_of(prefix: str) -> str:
 
 def keys_for(name: str, settings: Settings) -> list[Key]:
     """The keys that may sign an image of that name.  Raises HostError, ImageError."""
-    files: dict[str, str] = {}
-    for directory in settings.directories:  # the strongest first
-        top = f"{directory}/trustedkeys"
-        escaped = _names(f"{top}/prefix.d")
-        places = [place_of(one.replace(",", "/")) for one in escaped if _covers(one, name)]
-        for place in (ROOT, *places):
-            for fingerprint in _names(f"{top}/{place}"):
-                files.setdefault(f"{place}/{fingerprint}", f"{top}/{place}/{fingerprint}")
     found: dict[str, Key] = {}
-    for path in files.values():
-        data = _read(path)
+    for place, path in _files(settings).items():
+        prefix = prefix_of(os.path.dirname(place))
+        data = _read(path) if not prefix or covers(prefix, name) else b""
         if data:
-            for key in read_keys(data, path):
-                found[key.fingerprint] = key
+            found |= {key.fingerprint: key for key in read_keys(data, path)}
     return list(found.values())
 
 
-def _covers(escaped: str, name: str) -> bool:
-    return covers(escaped.replace(",", "/"), name)
+def overview(settings: Settings) -> dict[str, list[str]]:
+    """Prefix ("" stands for all images) -> the names of its files that are not masked.
+
+    Raises HostError.
+    """
+    found: dict[str, list[str]] = {}
+    for place, path in sorted(_files(settings).items()):
+        if _read(path):
+            found.setdefault(prefix_of(os.path.dirname(place)), []).append(os.path.basename(path))
+    return found
+
+
+def prefix_of(place: str) -> str:
+    """The other way round than ``place_of``."""
+    return "" if place == ROOT else place.removeprefix("prefix.d/").replace(",", "/")
+
+
+def _files(settings: Settings) -> dict[str, str]:
+    """Name below ``trustedkeys`` -> the strongest file of that name."""
+    files: dict[str, str] = {}
+    for directory in settings.directories:
+        top = f"{directory}/trustedkeys"
+        for place in (ROOT, *(f"prefix.d/{escaped}" for escaped in _names(f"{top}/prefix.d"))):
+            for fingerprint in _names(f"{top}/{place}"):
+                files.setdefault(f"{place}/{fingerprint}", f"{top}/{place}/{fingerprint}")
+    return files
 
 
 def add_key(directory: str, prefix: str, key: Key) -> str:

@@ -34,4 +34,30 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
             "docker-archive:FILE[:NAME], aci:FILE, or a path such as ./image.tar."
         ),
     ),
+    (
+        "trust",
+        "FILE...",
+        1,
+        ANY,
+        "trust OpenPGP keys to sign images",
+        (
+            ("prefix", "", "text", "PREFIX", "for images such as PREFIX/web or PREFIX:1"),
+            ("root", "", "flag", "", "for all images"),
+            ("skip-fingerprint-review", "", "flag", "", "do not ask"),
+        ),
+        (
+            "Each key of the files is shown; after a yes to all of them they are added to\n"
+            "trustedkeys in the administrator's settings.  PREFIX is written in full, such as\n"
+            "docker.io/library."
+        ),
+    ),
+    (
+        "config",
+        "",
+        0,
+        0,
+        "print the settings about images, merged, as JSON",
+        (("pretty-print", "", "flag", "", "indented (the default)"),),
+        "",
+    ),
 )

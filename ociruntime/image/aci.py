@@ -1,0 +1,136 @@
+"""App Container Images (appc, as rkt ran them): a tar of ``manifest`` and ``rootfs/``.
+
+Such an image becomes an OCI image: its root file system is one layer, above those of the images
+that it depends on, which have to be in the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from ociruntime.errors import ImageError
+from ociruntime.image.aci_manifest import AciManifest, config_of, read_aci_manifest
+from ociruntime.image.archives import Reading, member_name, members, open_file, plain
+from ociruntime.image.layer_tar import LayerTar, Member
+from ociruntime.image.made_image import StoredLayer, add_documents, minimal_config
+from ociruntime.image.manifest import LARGEST_DOCUMENT, load_document
+from ociruntime.image.progress import Progress
+
+if TYPE_CHECKING:
+    from ociruntime.image.document import Document
+    from ociruntime.image.incoming import Incoming
+    from ociruntime.image.store import Store
+    from ociruntime.image.streams import Readable
+
+ID = "appc.io/id"  # annotation of the manifest: sha512 of the plain archive, as appc has it
+ROOTFS = "rootfs"
+
+
+class Hashing:
+    """A stream whose bytes are hashed as they are read."""
+
+    def __init__(self, stream: Readable) -> None:
+        self.stream = stream
+        self.hash = hashlib.sha512()
+
+    def read(self, size: int, /) -> bytes:
+        data = self.stream.read(size)
+        self.hash.update(data)
+        return data
+
+
+def add_aci(
+    incoming: Incoming, store: Store, path: str, progress: Progress
+) -> tuple[Document, AciManifest]:
+    """The manifest of the OCI image, added with the rest; and what it was before.
+
+    Raises HostError, ImageError.
+    """
+    manifest = read_manifest(path)
+    lower = _lower(incoming, store, manifest, path)
+    if lower and manifest.whitelist:
+        raise ImageError(f"{path}: a pathWhitelist with dependencies cannot be kept to")
+    about, app = config_of(manifest, path)
+    with open_file(path) as file, closing(plain(file, path)) as stream:
+        hashing = Hashing(stream)
+        layer_tar = LayerTar(root_members(Reading(hashing, path), manifest.whitelist))
+        digest = incoming.add_blob(layer_tar, progress=progress, kind=f"converting {path}")
+    layers = [*lower, StoredLayer(digest, layer_tar.count, digest)]
+    id = f"sha512-{hashing.hash.hexdigest()}"
+    config = minimal_config(layers, app) | about
+    return add_documents(incoming, config, layers, {ID: id}), manifest
+
+
+def read_manifest(path: str) -> AciManifest:
+    """The manifest in an archive, wherever in it.  Raises HostError, ImageError."""
+    with open_file(path) as file, closing(plain(file, path)) as stream:
+        for member, open_member in members(stream):
+            if member_name(member.name) == "manifest":
+                if not member.isreg() or member.size > LARGEST_DOCUMENT:
+                    break
+                data = b""
+                content = open_member()
+                while more := content.read(LARGEST_DOCUMENT):
+                    data += more
+                return read_aci_manifest(load_document(data, f"{path}: manifest"), path)
+    raise ImageError(f"{path} has no manifest", "an ACI is a tar of manifest and rootfs")
+
+
+def root_members(stream: Reading, whitelist: frozenset[str]) -> Iterator[Member]:
+    """What is below ``rootfs``; with a whitelist directories and what is on it.
+
+    The stream is read to its end.  Raises ImageError.
+    """
+    for member, open_member in members(stream):
+        name = member_name(member.name)
+        top, _, below = name.partition("/")
+        if name in ("", "manifest"):
+            continue
+        if top != ROOTFS or ".." in below.split("/"):
+            raise ImageError(f'{stream.what}: "{member.name}" is neither manifest nor in rootfs')
+        if whitelist and not member.isdir() and below not in whitelist:
+            continue
+        member.name = below or "."
+        if member.islnk():
+            member.linkname = _inside(member.linkname, whitelist, stream.what)
+        # Names and sizes are written anew; those of before would overrule them.
+        member.pax_headers = {
+            key: value
+            for key, value in member.pax_headers.items()
+            if key.startswith("SCHILY.xattr.")
+        }
+        if member.isreg():
+            member.type = tarfile.REGTYPE
+            yield member, open_member()
+        else:
+            yield member, None
+
+
+def _inside(target: str, whitelist: frozenset[str], what: str) -> str:
+    top, _, below = member_name(target).partition("/")
+    if top != ROOTFS or not below or (whitelist and below not in whitelist):
+        raise ImageError(f'{what}: a link leads to "{target}", which is not in the image')
+    return below
+
+
+def _lower(incoming: Incoming, store: Store, manifest: AciManifest, what: str) -> list[StoredLayer]:
+    """The layers of the dependencies, those of the last one above."""
+    layers: list[StoredLayer] = []
+    for reference, id in manifest.dependencies:
+        try:
+            image = store.find(reference.name)
+        except ImageError as error:
+            hint = "fetch that one first"
+            raise ImageError(f"{what} depends on another: {error.message}", hint) from None
+        annotations = image.manifest.get("annotations") or {}
+        if id and annotations.get(ID) != id:
+            raise ImageError(f'{what} depends on another "{reference.name}"', id)
+        for layer in image.layers:
+            if not incoming.has(layer.digest):
+                raise ImageError(f"the store has lost layer {layer.digest} of {reference.name}")
+            layers.append(StoredLayer(layer.digest, layer.size, layer.diff_id, layer.compression))
+    return layers
