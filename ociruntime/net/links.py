@@ -30,7 +30,7 @@ from ociruntime.host.rtnetlink import (
 )
 from ociruntime.net.addresses import Address, Network
 
-RTM_DELLINK, RTM_DELADDR = 17, 21
+RTM_DELLINK, RTM_DELROUTE = 17, 25
 
 IFLA_MTU, IFLA_MASTER, IFLA_LINKINFO, IFLA_IFALIAS = 4, 10, 18, 20
 IFLA_INFO_KIND, IFLA_INFO_DATA, IFLA_INFO_SLAVE_KIND, IFLA_INFO_SLAVE_DATA = 1, 2, 4, 5
@@ -41,20 +41,18 @@ IFF_PROMISC = 0x100
 ADDRESS = "=BBBBI"  # struct ifaddrmsg: family, prefix length, flags, scope, index
 IFA_ADDRESS, IFA_LOCAL, IFA_BROADCAST, IFA_FLAGS = 1, 2, 4, 8
 IFA_F_NODAD = 0x02
-IFA_F_NOPREFIXROUTE = 0x200
 
 ROUTE = "=BBBBBBBBI"  # struct rtmsg: family, two lengths, tos, table, protocol, scope, type, flags
 RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PREFSRC = 1, 4, 5, 7
 RT_TABLE_MAIN = 254
 RTPROT_BOOT = 3
 RTN_UNICAST = 1
-SCOPE_UNIVERSE, SCOPE_LINK, SCOPE_HOST = 0, 253, 254
+SCOPE_UNIVERSE, SCOPE_LINK, SCOPE_HOST, SCOPE_NOWHERE = 0, 253, 254, 255
 
 AF_INET = 2
 EEXIST = 17
 ENODEV = 19
-ENOENT = 2
-EADDRNOTAVAIL = 99
+ESRCH = 3
 LOOPBACK_INDEX = 1
 LONGEST_NAME = 15
 
@@ -104,12 +102,16 @@ def make_bridge(links: Rtnetlink, name: str, mtu: int, alias: str) -> bool:
     wanted = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     made = True
     try:
-        _make(links, name, b"bridge", b"", wanted + attribute(IFLA_IFALIAS, alias.encode()))
+        _make(links, name, b"bridge", b"", wanted)
     except OSError as error:
         if error.errno != EEXIST:
             raise
         made = False
-    links.set_up(find(links, name).index)
+    index = find(links, name).index
+    if made:
+        noted = attribute(IFLA_IFALIAS, alias.encode())
+        links.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + noted)
+    links.set_up(index)
     return made
 
 
@@ -164,12 +166,10 @@ def bridge_facts(links: Rtnetlink, name: str) -> tuple[str, str, int]:
     return kind, alias, ports
 
 
-def give_address(links: Rtnetlink, index: int, network: Network, prefix_route: bool = True) -> None:
+def give_address(links: Rtnetlink, index: int, network: Network) -> None:
     """Add an address to a device; it may be there already.  Raises OSError."""
     packed = network.address.packed
-    flags = 0 if prefix_route else IFA_F_NOPREFIXROUTE
-    if network.family != AF_INET:
-        flags |= IFA_F_NODAD
+    flags = 0 if network.family == AF_INET else IFA_F_NODAD
     body = pack(ADDRESS, network.family, network.prefix, 0, SCOPE_UNIVERSE, index)
     body += attribute(IFA_LOCAL, packed) + attribute(IFA_ADDRESS, packed)
     if network.family == AF_INET and network.prefix < 31:
@@ -212,6 +212,17 @@ def add_route(
     if source is not None:
         body += attribute(RTA_PREFSRC, source.packed)
     _once(links, RTM_NEWROUTE, body)
+
+
+def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
+    """The route that comes with an address by itself; it may be gone.  Raises OSError."""
+    body = pack(ROUTE, network.family, network.prefix, 0, 0, RT_TABLE_MAIN, 0, SCOPE_NOWHERE, 0, 0)
+    body += attribute(RTA_DST, network.first.packed) + attribute(RTA_OIF, pack("=I", index))
+    try:
+        links.request(RTM_DELROUTE, body)
+    except OSError as error:
+        if error.errno != ESRCH:
+            raise
 
 
 def way_to(links: Rtnetlink, address: Address) -> int:

@@ -80,7 +80,9 @@ def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> di
     for target, gateway in addresses.routes:
         routes.append({"dst": str(target), **({"gw": str(gateway)} if gateway else {})})
     dns = call.configuration.get("dns") or addresses.dns
-    made = {"interfaces": devices, "ips": ips, "routes": routes, "dns": dns}
+    made = {"interfaces": devices, "ips": ips, "dns": dns}
+    if routes:
+        made["routes"] = routes
     return in_version(made, call.configuration["cniVersion"])
 
 

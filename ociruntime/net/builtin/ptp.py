@@ -20,6 +20,7 @@ from ociruntime.net.links import (
     give_address,
     links_inside,
     open_namespace,
+    remove_subnet_route,
 )
 from ociruntime.net.sysctl import FORWARDING, set_sysctl
 
@@ -64,11 +65,16 @@ def add(call: PluginCall) -> dict[str, Any]:
 def _configure_inside(links: Rtnetlink, index: int, addresses: Addresses) -> None:
     links.set_up(index)
     for one in addresses.assigned:
-        give_address(links, index, one.network, prefix_route=False)
-        if one.gateway is not None:
-            add_route(links, Network(one.gateway, one.gateway.bits), index, scope=SCOPE_LINK)
-            add_route(links, one.network.subnet, index, one.gateway, one.network.address)
+        give_address(links, index, one.network)
+    # While the subnet is still next door: other gateways than the host may be there.
     pair.add_routes(links, index, addresses)
+    for one in addresses.assigned:
+        remove_subnet_route(links, one.network, index)
+        if one.gateway is not None:
+            own = one.network.address
+            host = Network(one.gateway, one.gateway.bits)
+            add_route(links, host, index, source=own, scope=SCOPE_LINK)
+            add_route(links, one.network.subnet, index, one.gateway, own)
 
 
 def _configure_here(links: Rtnetlink, index: int, addresses: Addresses) -> None:

@@ -121,7 +121,7 @@ def test_the_hosts_loopback_is_closed_to_pods(tool: str, host: NetworkHost) -> N
     host.join(pod, ports=[mapping(8080, 80)])
     (link,) = [name for name in host.links() if name.startswith("veth")]
     assert host.run("cat", f"/proc/sys/net/ipv4/conf/{link}/route_localnet") == "1\n"
-    pod.run("sysctl", "-qw", "net.ipv4.conf.all.route_localnet=1")
+    pod.run("sh", "-c", "echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet")
     pod.run("ip", "route", "add", "127.0.0.5/32", "via", "172.16.28.1")
     pod.run("ip", "rule", "add", "to", "127.0.0.5", "lookup", "main", "pref", "0")
     pod.run("ip", "rule", "del", "lookup", "local")
