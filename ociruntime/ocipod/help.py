@@ -18,18 +18,13 @@ MOST_LINES = 18  # of options with their texts; more are only named
 
 
 def general_help() -> str:
-    """The answer to ``--help`` without a command."""
-    lines = [
-        "usage: ocipod [OPTION]... COMMAND [ARGUMENT]...",
-        "",
-        "Runs pods: apps from images that share a network, without a daemon.",
-        "",
-    ]
+    """The answer to ``--help`` without a command: one screen."""
+    lines = ["usage: ocipod [OPTION]... COMMAND [ARGUMENT]...  (COMMAND --help says more)"]
     for title, commands in shown_groups():
         width = max(len(command[0]) for command in commands)
         entries = [f"{command[0]:{width}} {_short(command)}" for command in commands]
         lines += [f"{title}:", *two_columns(entries)]
-    return "\n".join([*lines, "options:", *option_lines(GLOBAL_OPTIONS), ""])
+    return "\n".join([*lines, "options (man ocipod explains them):", *_heads(GLOBAL_OPTIONS), ""])
 
 
 def shown_groups() -> list[tuple[str, list[Command]]]:
