@@ -27,7 +27,7 @@ HUNG_UP_PAUSE = 0.1  # seconds until a terminal that nobody has open is looked a
 class AppStreams:
     """Made for each start.  ``given`` are the descriptors of the app, -1 for the null device.
 
-    ``sinks`` get what comes out.  ``on_room`` is called when input may be put in again.
+    ``sinks`` get what comes out; ``on_room`` are called when input may be put in again.
     """
 
     __slots__ = (
@@ -48,7 +48,7 @@ class AppStreams:
         self._given_closed = False
         self._terminal = -1
         self.sinks: list[Sink] = []
-        self.on_room: Callable[[], None] = _nothing
+        self.on_room: list[Callable[[], None]] = []
         self.given = [-1, -1, -1]
         if terminal:
             return
@@ -102,6 +102,10 @@ class AppStreams:
     def has_input(self) -> bool:
         return self._input >= 0
 
+    def has_output(self, name: str) -> bool:
+        """Whether anything can come from ``stdout`` or ``stderr``."""
+        return name in self._readers.values()
+
     def resize(self, rows: int, columns: int) -> None:
         """Give the terminal another size."""
         if self._terminal >= 0:
@@ -144,7 +148,8 @@ class AppStreams:
                 posix.close(self._input)
                 self._input = -1
         if len(self._pending) < INPUT_HELD:
-            self.on_room()
+            for call in list(self.on_room):
+                call()
 
     def _watch_terminal(self) -> None:
         if self._terminal in self._readers:
@@ -195,7 +200,3 @@ class AppStreams:
             posix.close(fd)
         self._readers.clear()
         self._input = self._terminal = -1
-
-
-def _nothing() -> None:
-    pass

@@ -10,6 +10,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.cli.args import Arguments, parse
+from ociruntime.cli.options import ANY
 from ociruntime.cli.output import write
 from ociruntime.cli.suggest import closest
 from ociruntime.errors import InternalError, RuntimeFailure, UsageError
@@ -59,7 +60,9 @@ def _run(argv: list[str], arguments: Arguments) -> int:
     rest = argv[at + used :]
     name = command[0]
     if name not in RAW:
-        parse(rest, (command[5], GLOBAL_OPTIONS), arguments)
+        # Of those that take a program's words, the first argument ends the options.
+        end = parse(rest, (command[5], GLOBAL_OPTIONS), arguments, mixed=command[3] != ANY)
+        arguments.positional += rest[end:]
     if arguments.flag("help") or (name in RAW and rest[:1] in (["--help"], ["-h"])):
         from ociruntime.ocipod.help import command_help
 

@@ -2,8 +2,51 @@
 
 from __future__ import annotations
 
+from ociruntime.cli.options import ANY
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Command
+    from ociruntime.cli.options import Command, Option
 
-APP_COMMANDS: tuple[Command, ...] = ()
+_APP: Option = ("app", "a", "text", "NAME", "which app")
+_TIME: Option = ("time", "t", "number", "SECONDS", "between the stop signal and KILL (10)")
+_FORMAT: Option = ("format", "", "choice", "text|json|json-pretty", "how the answer is written")
+
+APP_COMMANDS: tuple[Command, ...] = (
+    ("app start", "UUID", 1, 1, "start an app, also one that has ended", (_APP,), ""),
+    ("app stop", "UUID", 1, 1, "end an app", (_APP, _TIME), ""),
+    (
+        "app rm",
+        "UUID",
+        1,
+        1,
+        "end an app and remove it with its files",
+        (_APP, _TIME),
+        "Also from a pod that has ended.",
+    ),
+    (
+        "app list",
+        "UUID",
+        1,
+        1,
+        "list apps and their states",
+        (("no-legend", "", "flag", "", "without a first line of titles"), _FORMAT),
+        "",
+    ),
+    ("app status", "UUID", 1, 1, "print all about an app", (_APP, _FORMAT), ""),
+    (
+        "app exec",
+        "UUID COMMAND [ARGUMENT]...",
+        2,
+        ANY,
+        "run a command in a running app",
+        (
+            _APP,
+            ("tty", "t", "flag", "", "with a terminal"),
+            ("user", "u", "text", "UID[:GID]", "as this user"),
+            ("env", "e", "list", "NAME=VALUE", "another variable"),
+            ("cwd", "", "text", "DIR", "in this directory"),
+        ),
+        "The exit status is that of the command.",
+    ),
+)

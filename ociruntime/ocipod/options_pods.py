@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from ociruntime.cli.options import ANY
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.options import Command, Option
 
 _UUID_FILE: Option = ("uuid-file", "", "text", "FILE", "read the UUID from FILE")
 _FORMAT: Option = ("format", "", "choice", "json|json-pretty", "print JSON instead")
+_APP: Option = ("app", "a", "text", "NAME", "which app; needed if the pod has several")
 
-ANY = 1 << 30
+MANY = 1 << 20
 
 POD_COMMANDS: tuple[Command, ...] = (
     (
@@ -60,7 +63,7 @@ POD_COMMANDS: tuple[Command, ...] = (
         "rm",
         "[UUID]...",
         0,
-        ANY,
+        MANY,
         "remove pods that do not run, without a grace period",
         (_UUID_FILE,),
         (
@@ -96,6 +99,57 @@ POD_COMMANDS: tuple[Command, ...] = (
             _UUID_FILE,
         ),
         "",
+    ),
+    (
+        "stop",
+        "UUID...",
+        0,
+        MANY,
+        "end running pods",
+        (
+            ("force", "", "flag", "", "kill everything at once"),
+            ("time", "t", "number", "SECONDS", "between the apps' stop signal and KILL (10)"),
+            ("wait", "w", "flag", "", "return when they have ended"),
+            _UUID_FILE,
+        ),
+        "",
+    ),
+    (
+        "logs",
+        "UUID",
+        1,
+        1,
+        "print what the apps of a pod have written",
+        (
+            ("app", "a", "text", "NAME", "of this app alone"),
+            ("follow", "f", "flag", "", "go on until the pod ends"),
+            ("tail", "n", "number", "N", "begin N lines before the end"),
+            ("timestamps", "t", "flag", "", "with the time in front of each line"),
+            ("stream", "", "choice", "stdout|stderr", "which of the two"),
+        ),
+        "Of several apps the lines are in the order of their times, with the app's name in front.",
+    ),
+    (
+        "attach",
+        "UUID",
+        1,
+        1,
+        "use the streams or the terminal of a running app",
+        (
+            _APP,
+            ("mode", "", "text", "STREAM,...", "auto, list, or of stdin, stdout, stderr"),
+            ("detach-keys", "", "text", "KEYS", "that leave a terminal (ctrl-p,ctrl-q)"),
+        ),
+        "Several may be attached at once; who reads too slowly misses output.",
+    ),
+    (
+        "enter",
+        "UUID [COMMAND [ARGUMENT]...]",
+        1,
+        ANY,
+        "run a command in an app, a shell if none is given",
+        (_APP,),
+        "The exit status is that of the command.",
     ),
     (
         "version",

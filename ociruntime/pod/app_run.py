@@ -75,6 +75,7 @@ class AppRun:
         self._kill_timer: Timer | None = None
         self._log: AppLog | None = None
         self.streams: AppStreams | None = None
+        self.watchers: list[Callable[[int], None]] = []  # are told the exit code
         self.on_output: Callable[[AppRun, str, bytes], None] = _no_output
         self.on_end: Callable[[AppRun], None] = _no_end
         self.record: dict[str, Any] = {
@@ -249,6 +250,8 @@ class AppRun:
         if self.streams is not None:
             if self._failure is None:
                 self.streams.drain()
+            for watcher in list(self.watchers):
+                watcher(self.record["exit_code"])
             self.streams.close()
             self.streams = None
         if self._log is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ociruntime.errors import HostError
 from ociruntime.host.files import read_file
 from ociruntime.monitor import records
 
@@ -25,8 +26,8 @@ def is_host_network(config: dict[str, Any]) -> bool:
     return config.get("flavor") == "fly" or networks_of(config) == [("host", "")]
 
 
-def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> dict[str, Any]:
-    """Join the networks and write resolv.conf and hosts; ``{"info": net-info}``.
+def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> None:
+    """Join the networks and write resolv.conf and hosts.
 
     ``namespace`` is the path of the pod's network namespace.  What is needed to leave is on the
     disk before anything is made.  Raises RuntimeFailure.
@@ -55,7 +56,6 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> di
         info = networks.carry_out(info)
         records.replace(f"{path}/{INFO}", info)
     _write_resolver_files(path, config, info)
-    return {"info": info}
 
 
 def _write_resolver_files(path: str, config: dict[str, Any], info: dict[str, Any]) -> None:
@@ -80,10 +80,12 @@ def _of_the_host(name: str) -> str | None:
         return None
 
 
-def take_down(info: dict[str, Any]) -> dict[str, Any]:
-    """Leave the networks; ``{"problems": [text]}``.  Raises nothing."""
-    if not info:
-        return {"problems": []}
+def take_down(path: str) -> dict[str, Any]:
+    """Leave the networks, by what was written when they were joined; ``{"problems": [text]}``."""
+    try:
+        info = records.read(f"{path}/{INFO}")
+    except HostError:
+        return {"problems": []}  # none were joined
     from ociruntime.net.networks import tear_down
 
     return {"problems": tear_down(info)}

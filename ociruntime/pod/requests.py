@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.errors import PodError, RuntimeFailure
+from ociruntime.pod.attachment import Attachment, endpoints
 from ociruntime.pod.surroundings import apps_of, read_manifest
 
 TYPE_CHECKING = False
@@ -31,6 +32,8 @@ class Requests:
             "stop": self._stop,
             "rm": self._remove,
             "halt": self._halt,
+            "endpoints": self._endpoints,
+            "attach": self._attach,
         }
 
     def handle(self, connection: Connection, request: Request) -> None:
@@ -103,6 +106,12 @@ class Requests:
     def _halt(self, connection: Connection, request: Request) -> None:
         connection.answer({})
         self._pod.halt("pod stop", 0 if request.get("force") else _seconds(request))
+
+    def _endpoints(self, connection: Connection, request: Request) -> None:
+        connection.answer({"endpoints": endpoints(self._app(request))})
+
+    def _attach(self, connection: Connection, request: Request) -> None:
+        Attachment(connection, self._app(request), request)
 
 
 def _answer(connection: Connection, error: RuntimeFailure | None) -> None:

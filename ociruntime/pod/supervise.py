@@ -73,27 +73,27 @@ class Supervisor:
         self.control: ControlSocket | None = None
         self.tell: Callable[[str], None] | None = None
         self._winding_down = False
-        self._network: dict[str, Any] = {}
         self._starting = 0
+        self._network_running = False  # whether the networks are just going up
 
     def run(self) -> int:
         """The pod's exit code.  Raises what kept it from starting, after clearing away."""
         become_subreaper()
-        try:
-            self._begin()
-        except RuntimeFailure as error:
-            self._fail(error)
+        self._try(self._begin)
         while not self.loop.stopped:
-            try:
-                self.loop.run()
-            except RuntimeFailure as error:
-                self._fail(error)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the pod is taken down
-                self._fail(InternalError(f"internal error: {type(error).__name__}: {error}"))
+            self._try(self.loop.run)
         self.loop.close()
         if self.failure is not None:
             raise self.failure
         return self.code
+
+    def _try(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except RuntimeFailure as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the pod is taken down
+            self._fail(InternalError(f"internal error: {type(error).__name__}: {error}"))
 
     def _begin(self) -> None:
         kinds = _kinds(self.config)
@@ -110,6 +110,9 @@ class Supervisor:
         records.replace("monitor.json", self._identity())
         for entry in apps_of(read_manifest()):
             self.add_app(entry)
+        remove_file("ctl")
+        self.control = ControlSocket(self.loop, "ctl", Requests(self).handle)
+        self._network_running = True
         worker.start(
             self.loop,
             self.around.private,
@@ -138,12 +141,11 @@ class Supervisor:
         return app
 
     def _network_up(self, outcome: Outcome) -> None:
-        self._network = outcome.value.get("info") or {}
+        self._network_running = False
         outcome.check("bringing the network up")
         if self.halting:
             self._go_on()
             return
-        self.control = ControlSocket(self.loop, "ctl", Requests(self).handle)
         if self.mutable:
             self._become_ready()
             return
@@ -193,9 +195,9 @@ class Supervisor:
 
     def _go_on(self) -> None:
         """Look whether the pod's end has come."""
-        if any(app.is_active for app in self.apps.values()):
+        if self._network_running or any(app.is_active for app in self.apps.values()):
             return
-        if self.halting or (not self.mutable and self._starting <= 0 and self.control is not None):
+        if self.halting or (not self.mutable and self._starting <= 0):
             self._wind_down()
 
     def halt(self, by: str, seconds: float = GRACE) -> None:
@@ -208,7 +210,7 @@ class Supervisor:
             app.stop(by, seconds, _nothing)
             if seconds <= 0:
                 app.kill()
-        if first and self.control is not None:
+        if first:
             self._go_on()
 
     def _fail(self, error: RuntimeFailure) -> None:
@@ -223,8 +225,7 @@ class Supervisor:
         self.halting = self.halting or "halt"
         for app in self.apps.values():
             app.kill()
-        if not any(app.is_active for app in self.apps.values()):
-            self._wind_down()
+        self._go_on()
 
     def _lost(self) -> None:
         """Process 1 has ended, and all processes of the pod with it."""
@@ -244,8 +245,9 @@ class Supervisor:
         self._winding_down = True
         if self.control is not None:
             self.control.close()
-        info = self._network
-        worker.start(self.loop, self.around.private, lambda: take_down(info), self._network_down)
+        worker.start(
+            self.loop, self.around.private, lambda: take_down(self.path), self._network_down
+        )
 
     def _network_down(self, outcome: Outcome) -> None:
         for problem in outcome.value.get("problems") or [outcome.error]:

@@ -1,0 +1,38 @@
+"""``ocipod stop``: asks pods to end, or ends them."""
+
+from __future__ import annotations
+
+from ociruntime.cli.output import write
+from ociruntime.errors import RuntimeFailure, UsageError
+from ociruntime.log import plain
+from ociruntime.ocipod.uuids import given_uuids
+from ociruntime.pod.phases import open_pod
+from ociruntime.pod.stopping import stop_pod
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.args import Arguments
+    from ociruntime.ocipod.context import Context
+
+FAILED = 254
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Each pod is tried; the exit status tells whether all went well.  Raises UsageError."""
+    seconds = arguments.number("time", 10)
+    if seconds < 0:
+        raise UsageError("--time takes a number of seconds, 0 or more")
+    status = 0
+    for uuid in given_uuids(arguments):
+        try:
+            with open_pod(context.directory, uuid) as pod:
+                if stop_pod(pod, seconds, arguments.flag("force"), arguments.flag("wait")):
+                    write(f'"{pod.uuid}"\n')
+                else:
+                    write(f'pod "{pod.uuid}" is already stopped\n')
+        except RuntimeFailure as failure:
+            import posix
+
+            posix.write(2, f"ocipod: {plain(str(failure))}\n".encode())
+            status = FAILED
+    return status

@@ -1,0 +1,184 @@
+"""The user's side of ``attach``: our streams or terminal and those of an app in between."""
+
+from __future__ import annotations
+
+import posix
+import select
+
+from ociruntime.errors import HostError, UsageError
+from ociruntime.pod.control import ask_over, connect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    import socket as _socket
+
+    from ociruntime.host.terminal import Terminal
+    from ociruntime.pod.pod import Pod
+else:
+    import _signal
+    import _socket
+
+CHUNK = 32768
+LARGEST = 1 << 17
+DETACH_KEYS = "ctrl-p,ctrl-q"
+STREAMS = ("stdin", "stdout", "stderr")
+TERMINAL = {"tty": STREAMS, "tty-in": ("stdin",), "tty-out": ("stdout",)}
+
+
+def parse_mode(text: str) -> list[str]:
+    """``auto`` is [], all there is; else streams.  Raises UsageError."""
+    if text in ("", "auto"):
+        return []
+    words = text.split(",")
+    if all(word in TERMINAL for word in words):
+        return [name for name in STREAMS if any(name in TERMINAL[word] for word in words)]
+    if all(word in STREAMS for word in words):
+        return [name for name in STREAMS if name in words]
+    raise UsageError(
+        f'--mode: "{text}"',
+        "auto, list, stdin,stdout,stderr in any combination, tty, or tty-in,tty-out",
+    )
+
+
+def parse_keys(text: str) -> bytes:
+    """``ctrl-p,ctrl-q`` -> the bytes that a terminal sends for them.  Raises UsageError."""
+    keys = b""
+    for word in text.split(",") if text else ():
+        letter = word.removeprefix("ctrl-")
+        if len(letter) != 1 or not letter.isascii():
+            raise UsageError(f'--detach-keys: "{word}" is no key', "a character, or ctrl- and one")
+        code = ord(letter)
+        if letter != word:
+            if not (letter.isalpha() or letter in "@[\\]^_"):
+                raise UsageError(f'--detach-keys: "{word}" is no key', "ctrl- and a letter")
+            code = ord(letter.upper()) ^ 0x40
+        keys += bytes([code])
+    return keys
+
+
+class KeyWatch:
+    """Finds the keys in what is typed; what may be their beginning is kept back for now."""
+
+    __slots__ = ("_keys", "_seen", "found")
+
+    def __init__(self, keys: bytes) -> None:
+        self._keys = keys
+        self._seen = 0
+        self.found = False
+
+    def pass_on(self, data: bytes) -> bytes:
+        """What goes to the app; ``found`` when the keys were in it."""
+        if not self._keys:
+            return data
+        out = b""
+        for byte in data:
+            one = bytes([byte])
+            if self._keys[self._seen : self._seen + 1] != one:
+                out += self._keys[: self._seen]
+                self._seen = 0
+            if self._keys[self._seen : self._seen + 1] == one:
+                self._seen += 1
+                if self._seen == len(self._keys):
+                    self.found = True
+                    return out
+            else:
+                out += one
+        return out
+
+
+def attach(pod: Pod, app: str, streams: list[str], keys: bytes) -> int:
+    """Until the app ends, or the keys are typed: the app's exit code, or 0.
+
+    Raises PodError, HostError.
+    """
+    sock = connect(pod)
+    terminal: Terminal | None = None
+    try:
+        answer = ask_over(sock, {"op": "attach", "app": app, "streams": streams})
+        wanted = answer["streams"]
+        if answer["tty"] and posix.isatty(0) and "stdin" in wanted:
+            from ociruntime.host.terminal import Terminal
+
+            terminal = Terminal(0, owned=False)
+            terminal.make_raw()
+        client = _Client(sock, terminal, KeyWatch(keys if answer["tty"] else b""))
+        return client.run("stdin" in wanted)
+    except OSError as error:
+        raise HostError(f'attach to app "{app}"', error) from None
+    finally:
+        if terminal is not None:
+            terminal.restore()
+        sock.close()
+
+
+class _Client:
+    def __init__(self, sock: _socket.socket, terminal: Terminal | None, watch: KeyWatch) -> None:
+        self._socket = sock
+        self._terminal = terminal
+        self._watch = watch
+
+    def run(self, with_input: bool) -> int:
+        poll = select.poll()
+        poll.register(self._socket.fileno(), select.POLLIN)
+        if with_input:
+            poll.register(0, select.POLLIN)
+        if self._terminal is not None:
+            # An interrupted poll(2) is gone on with; the size is sent by the handler.
+            _signal.signal(_signal.SIGWINCH, lambda *_: self._send_size())
+            self._send_size()
+        while True:
+            for fd, _ in poll.poll():
+                if fd == 0:
+                    if not self._send_input():
+                        poll.unregister(0)
+                    if self._watch.found:
+                        return 0
+                    continue
+                code = self._receive()
+                if code is not None:
+                    return code
+
+    def _send_input(self) -> bool:
+        data = posix.read(0, CHUNK)
+        if not data:
+            self._send(b"c")
+            return False
+        data = self._watch.pass_on(data)
+        if data:
+            self._send(b"i" + data)
+        return True
+
+    def _send_size(self) -> None:
+        import fcntl
+        from struct import unpack
+
+        tiocgwinsz = 0x5413
+        try:
+            rows, columns, _, _ = unpack("HHHH", fcntl.ioctl(0, tiocgwinsz, bytes(8)))
+        except OSError:
+            return
+        if rows and columns:
+            self._send(b"r%d %d" % (rows, columns))
+
+    def _send(self, message: bytes) -> None:
+        try:
+            self._socket.send(message, _socket.MSG_NOSIGNAL)
+        except BrokenPipeError:
+            pass  # the app's end is about to be read
+
+    def _receive(self) -> int | None:
+        """The exit code, when it comes."""
+        try:
+            message = self._socket.recv(LARGEST)
+        except ConnectionResetError:
+            message = b""
+        if not message:
+            return 0
+        if message[:1] == b"x":
+            return int(message[1:])
+        data = memoryview(message)[1:]
+        fd = 2 if message[:1] == b"e" else 1
+        while data:
+            data = data[posix.write(fd, data) :]
+        return None

@@ -1,0 +1,85 @@
+"""The monitor's side of ``attach``: a client of the control socket reads and writes an app."""
+
+from __future__ import annotations
+
+from ociruntime.errors import PodError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.monitor.app_streams import AppStreams
+    from ociruntime.monitor.control_socket import Connection
+    from ociruntime.pod.app_run import AppRun
+
+KINDS = {"stdout": b"o", "stderr": b"e"}
+ALL = ("stdin", "stdout", "stderr")
+
+
+def endpoints(app: AppRun) -> list[str]:
+    """What may be attached: ``tty``, or of the three streams those that the app has."""
+    streams = app.streams
+    if streams is None:
+        return []
+    if app.terminal:
+        return ["tty"]
+    shown = [name for name in ("stdout", "stderr") if streams.has_output(name)]
+    return ["stdin", *shown] if streams.has_input else shown
+
+
+class Attachment:
+    """From its making until the client goes or the app ends."""
+
+    __slots__ = ("_app", "_connection", "_streams", "_wanted")
+
+    def __init__(self, connection: Connection, app: AppRun, request: dict[str, Any]) -> None:
+        """Answers the request, in which ``streams`` lists what is wanted.  Raises PodError."""
+        streams = app.streams
+        if streams is None or app.record["state"] not in ("running", "stopping"):
+            raise PodError(f'app "{app.name}" is not running: it is {app.record["state"]}')
+        self._app = app
+        self._connection = connection
+        self._streams: AppStreams = streams
+        offered = list(ALL) if app.terminal else endpoints(app)
+        self._wanted = [str(name) for name in request.get("streams") or offered]
+        for name in self._wanted:
+            if name not in offered:
+                hint = f"it has {', '.join(endpoints(app)) or 'none'}"
+                raise PodError(f'app "{app.name}" has no {name} to attach to', hint)
+        streams.sinks.append(self._output)
+        streams.on_room.append(self._has_room)
+        app.watchers.append(self._ended)
+        connection.on_frame = self._frame
+        connection.on_close = self._closed
+        connection.answer({"tty": app.terminal, "streams": self._wanted})
+
+    def _output(self, stream: str, data: bytes) -> None:
+        if stream in self._wanted:
+            self._connection.send(KINDS[stream] + data)
+
+    def _frame(self, message: bytes) -> None:
+        kind, rest = message[:1], message[1:]
+        if kind == b"r":
+            self._resize(rest)
+        elif "stdin" not in self._wanted:
+            return
+        elif kind == b"i":
+            self._connection.pause(not self._streams.put(rest))
+        elif kind == b"c":
+            self._streams.end_input()
+
+    def _resize(self, size: bytes) -> None:
+        words = size.split()
+        if len(words) == 2 and all(word.isdigit() and len(word) < 5 for word in words):
+            self._streams.resize(int(words[0]), int(words[1]))
+
+    def _has_room(self) -> None:
+        self._connection.pause(False)
+
+    def _ended(self, code: int) -> None:
+        self._connection.send(b"x%d" % code)
+
+    def _closed(self) -> None:
+        self._streams.sinks.remove(self._output)
+        self._streams.on_room.remove(self._has_room)
+        self._app.watchers.remove(self._ended)
