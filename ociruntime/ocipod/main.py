@@ -10,13 +10,12 @@ from __future__ import annotations
 import posix
 
 from ociruntime.cli.args import Arguments, parse
-from ociruntime.cli.options import ANY
 from ociruntime.cli.output import write
 from ociruntime.cli.suggest import closest
 from ociruntime.errors import InternalError, RuntimeFailure, UsageError
 from ociruntime.log import plain
 from ociruntime.ocipod.context import Context
-from ociruntime.ocipod.options import COMMANDS, GLOBAL_OPTIONS, RAW
+from ociruntime.ocipod.options import COMMANDS, GLOBAL_OPTIONS, INSIDE, RAW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,8 +59,7 @@ def _run(argv: list[str], arguments: Arguments) -> int:
     rest = argv[at + used :]
     name = command[0]
     if name not in RAW:
-        # Of those that take a program's words, the first argument ends the options.
-        end = parse(rest, (command[5], GLOBAL_OPTIONS), arguments, mixed=command[3] != ANY)
+        end = parse(rest, (command[5], GLOBAL_OPTIONS), arguments, mixed=name not in INSIDE)
         arguments.positional += rest[end:]
     if arguments.flag("help") or (name in RAW and rest[:1] in (["--help"], ["-h"])):
         from ociruntime.ocipod.help import command_help

@@ -12,8 +12,6 @@ _UUID_FILE: Option = ("uuid-file", "", "text", "FILE", "read the UUID from FILE"
 _FORMAT: Option = ("format", "", "choice", "json|json-pretty", "print JSON instead")
 _APP: Option = ("app", "a", "text", "NAME", "which app; needed if the pod has several")
 
-MANY = 1 << 20
-
 POD_COMMANDS: tuple[Command, ...] = (
     (
         "monitor",
@@ -63,7 +61,7 @@ POD_COMMANDS: tuple[Command, ...] = (
         "rm",
         "[UUID]...",
         0,
-        MANY,
+        ANY,
         "remove pods that do not run, without a grace period",
         (_UUID_FILE,),
         (
@@ -104,7 +102,7 @@ POD_COMMANDS: tuple[Command, ...] = (
         "stop",
         "UUID...",
         0,
-        MANY,
+        ANY,
         "end running pods",
         (
             ("force", "", "flag", "", "kill everything at once"),

@@ -7,6 +7,7 @@ from ociruntime.log import plain
 from ociruntime.ocipod.options import GLOBAL_OPTIONS
 from ociruntime.pod.app_options import APP_OPTIONS
 from ociruntime.pod.app_words import PodWords, Values, read_words
+from ociruntime.pod.runtime_calls import find_runtime
 from ociruntime.pod.runtime_config import Host, run_settings
 
 TYPE_CHECKING = False
@@ -25,9 +26,9 @@ def read(
 
 
 def host_of(context: Context) -> Host:
-    """What a pod remembers of the global options."""
+    """What a pod remembers of the global options.  Raises PodError: there is no such runtime."""
     host = Host(context.directory)
-    host.runtime = context.runtime
+    host.runtime = find_runtime(context.runtime)
     host.insecure = context.insecure
     host.local_config = context.local_config
     host.user_config = context.user_config

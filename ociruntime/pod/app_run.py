@@ -38,19 +38,27 @@ class AppRun:
     """
 
     __slots__ = (
-        *("_cancelled", "_failure", "_kill_timer", "_log", "_queue", "_start_done", "_starting"),
-        *(
-            "_status",
-            "_stop_done",
-            "_stop_signal",
-            "around",
-            "busy",
-            "kinds",
-            "name",
-            "on_end",
-            "on_output",
-        ),
-        *("pid", "record", "streams", "terminal"),
+        "_cancelled",
+        "_failure",
+        "_kill_timer",
+        "_log",
+        "_queue",
+        "_start_done",
+        "_starting",
+        "_status",
+        "_stop_done",
+        "_stop_signal",
+        "around",
+        "busy",
+        "kinds",
+        "name",
+        "on_end",
+        "on_output",
+        "pid",
+        "record",
+        "streams",
+        "terminal",
+        "watchers",
     )
 
     def __init__(self, around: Surroundings, entry: App) -> None:

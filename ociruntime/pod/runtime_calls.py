@@ -31,7 +31,8 @@ def find_runtime(name: str) -> str:
     if "/" in name:
         return name
     path = posix.environ.get(b"PATH", b"/usr/local/sbin:/usr/sbin:/usr/local/bin:/usr/bin:/bin")
-    for directory in (f"{sys.prefix}/bin", *path.decode().split(":")):
+    own = sys.argv[0].partition("/lib/python")[0]
+    for directory in (f"{own}/bin", *path.decode().split(":")):
         candidate = f"{directory}/{name}"
         if posix.access(candidate, posix.X_OK):
             return candidate
