@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.pod.app_options import (
+    ALSO_OF_POD,
     APP_OPTIONS,
     PREPARE_OPTIONS,
     PREPARED_OPTIONS,
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from ociruntime.cli.options import Command
 
 ANY = 1 << 30
+# Those that a pod and an app can have are told once.
+_POD_OPTIONS = tuple(option for option in PREPARE_OPTIONS if option[0] not in ALSO_OF_POD)
 _DETAILS = (
     "Options from --name on belong to the IMAGE before them. What follows -- are its\n"
     "arguments, in place of the image's own; --- ends them, and another may come."
@@ -28,7 +31,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
         0,
         ANY,
         "run apps from images as one pod, and end as it ends",
-        (*PREPARE_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS, *APP_OPTIONS),
+        (*_POD_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS, *APP_OPTIONS),
         _DETAILS,
     ),
     (
@@ -37,7 +40,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
         0,
         ANY,
         "make a pod that can be run later, and print its UUID",
-        (*PREPARE_OPTIONS, *PREPARED_OPTIONS, *APP_OPTIONS),
+        (*_POD_OPTIONS, *PREPARED_OPTIONS, *APP_OPTIONS),
         _DETAILS,
     ),
     (
