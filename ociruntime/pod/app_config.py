@@ -137,11 +137,10 @@ def app_config(manifest: Json, app_name: str, image_config: Json, place: AppPlac
     linux = config["linux"]
     if place.hostname and "uts" in place.namespaces:
         config["hostname"] = place.hostname
-    if place.private_users and "user" not in place.namespaces:
+    if place.private_users:
         first, count = place.private_users
         maps = [{"containerID": 0, "hostID": first, "size": count}]
         linux["uidMappings"] = linux["gidMappings"] = maps
-        linux["namespaces"].append({"type": "user"})
     if not confined:
         linux["rootfsPropagation"] = "rslave"
         return config

@@ -38,6 +38,8 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     _fill(place, pod_path, manifest, entry, settings)
     place.namespaces = namespaces
     place.environment = read_json(f"{home}/env")
+    if place.private_users:
+        _make_reachable(place, app_name)
     config = app_config(manifest, app_name, image.get("config") or {}, place)
     text = json.dumps(config, indent=1) + "\n"
     replace_file(f"{home}/bundle/config.json", text.encode(), 0o600)
@@ -92,6 +94,18 @@ def _fill(
         place.binds = _etc_files(pod_path, place.rootfs, settings)
     path = os.path.join(os.path.dirname(__file__), "seccomp.json")
     place.seccomp = read_json(path)
+
+
+def _make_reachable(place: AppPlace, app_name: str) -> None:
+    """Paths that the pod's own root can go to.  Raises HostError."""
+    from ociruntime.pod.reachable import reachable
+
+    place.rootfs = reachable(f"app-{app_name}", place.rootfs)
+    for name, source in place.volumes.items():
+        place.volumes[name] = reachable(f"volume-{name}", source)
+    place.binds = [
+        (reachable(os.path.basename(source), source), target) for source, target in place.binds
+    ]
 
 
 def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tuple[str, str]]:
