@@ -59,7 +59,7 @@ def check(document: object, path: str) -> None:
     except ImportError as error:
         hint = "pip install ociruntime[check]"
         raise PodError("a manifest can only be checked with jsonschema", hint) from error
-    package = os.path.dirname(os.path.dirname(__file__))
+    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     places = (f"{package}/schemas/{SCHEMA}", f"{os.path.dirname(package)}/schemas/{SCHEMA}")
     schema = next((place for place in places if os.path.exists(place)), None)
     if schema is None:

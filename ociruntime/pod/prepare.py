@@ -12,7 +12,7 @@ import os
 from ociruntime.errors import HostError, PodError, UsageError
 from ociruntime.fault import fault
 from ociruntime.host.files import write_new
-from ociruntime.pod import environment, manifest
+from ociruntime.pod import environment, isolators, manifest, seccomp
 from ociruntime.pod.app_options import SAID_BY_MANIFEST
 from ociruntime.pod.copy_files import copy_metadata, copy_tree
 from ociruntime.pod.flavours import Flavour, flavour
@@ -149,9 +149,8 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
     if request.networks is not None:
         manifest.check_network(draft.manifest, request.networks)
     for entry in draft.manifest["apps"]:
-        from ociruntime.pod import isolators
-
         isolators.check(entry["app"].get("isolators", []), entry["name"])
+        seccomp.check(entry["app"].get("isolators", []))
     if len(draft.manifest["apps"]) > kind.apps:
         raise UsageError(f"a pod of flavour {kind.name} has one app")
     for volume in draft.manifest["volumes"]:

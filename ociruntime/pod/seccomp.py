@@ -26,6 +26,7 @@ ARCHITECTURES = {
 ALL, EMPTY = "@appc.io/all", "@appc.io/empty"
 DEFAULT_ALLOWED = ("@docker/default-whitelist", "@rkt/default-whitelist")
 DEFAULT_DENIED = ("@docker/default-blacklist", "@rkt/default-blacklist")
+SETS = (ALL, EMPTY, *DEFAULT_ALLOWED, *DEFAULT_DENIED)
 # What a runtime itself calls after the filter is in force, and every program to begin and to end.
 NEEDED = ("execve", "exit", "exit_group", "rt_sigreturn")
 
@@ -41,6 +42,7 @@ def profile(
     for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
         value = value_of(isolators, name)
         if value is not None:
+            check(isolators)
             return _of_set(value, name == RETAIN_SECCOMP, default, machine)
     allowed = [*default["allowed"]]
     for name, calls in default["capabilities"].items():
@@ -59,6 +61,15 @@ def profile(
     }
 
 
+def check(isolators: list[dict[str, Any]]) -> None:
+    """Raises PodError for a set that nobody knows."""
+    for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
+        for word in (value_of(isolators, name) or {"set": ()})["set"]:
+            if word.startswith("@") and word not in SETS:
+                message = f'the set "{word}" of system calls is unknown'
+                raise PodError(message, ", ".join(SETS))
+
+
 def _of_set(value: Any, retain: bool, default: Profile, machine: str) -> Profile | None:  # noqa: ANN401
     names: set[str] = set()
     conditional = False
@@ -70,9 +81,6 @@ def _of_set(value: Any, retain: bool, default: Profile, machine: str) -> Profile
             conditional = True
         elif name in DEFAULT_DENIED:
             names.update(default["denied"])
-        elif name.startswith("@") and name != EMPTY:
-            known = ", ".join((ALL, EMPTY, *DEFAULT_ALLOWED, *DEFAULT_DENIED))
-            raise PodError(f'the set "{name}" of system calls is unknown', known)
         elif name != EMPTY:
             names.add(name)
     refuse, number = _refusal(value)

@@ -1,0 +1,194 @@
+"""From a command line to a pod that has run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.ocipod import Ocipod
+from tests.support.pod_images import busybox, lines, shell
+
+RUNC = shutil.which("runc")
+
+
+def test_all_succeed(ocipod: Ocipod, work: Path) -> None:
+    image = busybox(work)
+    done = ocipod(
+        *("run", "--net=none", image, "--name=a", *shell("echo one")),
+        *("---", image, "--name=b", *shell("sleep 0.3", "echo two >&2")),
+    ).ok()
+    assert lines(done, "a") == ["one"]
+    assert "two" in done.err
+    (uuid,) = ocipod.pods()
+    assert ocipod.phase(uuid) == "run"
+    codes = {app: (ocipod.path(uuid) / "apps" / app / "status").read_text() for app in "ab"}
+    assert codes == {"a": "0\n", "b": "0\n"}
+
+
+def test_the_first_failure_is_the_pods(ocipod: Ocipod, work: Path) -> None:
+    image = busybox(work)
+    done = ocipod(
+        *("run", "--net=none", image, "--name=a", *shell("sleep 0.2", "exit 5")),
+        *("---", image, "--name=b", *shell("trap 'exit 0' TERM", "sleep 60 & wait")),
+        *("---", image, "--name=c", *shell("exec sleep 60")),
+    )
+    assert done.status == 5, done
+    apps = ocipod.path(ocipod.pods()[0]) / "apps"
+    states = {app: json.loads((apps / app / "state.json").read_text()) for app in "abc"}
+    assert {app: state["exit_code"] for app, state in states.items()} == {"a": 5, "b": 0, "c": 143}
+    assert states["b"]["stopped_by"] == states["c"]["stopped_by"] == "halt"
+
+
+def test_prepared_first(ocipod: Ocipod, work: Path) -> None:
+    uuid = ocipod(
+        "prepare", "--quiet", busybox(work), *shell("echo $HOSTNAME; hostname")
+    ).out.strip()
+    assert ocipod.phase(uuid) == "prepared"
+    subprocess.run(["flock", "-n", "-s", ocipod.path(uuid), "true"], check=True)
+    done = ocipod("run-prepared", "--net=none", "--hostname=box", uuid[:8]).ok()
+    assert lines(done)[-1] == "box"
+    assert ocipod.phase(uuid) == "run"
+    ocipod("run-prepared", uuid).failed("exited")
+
+
+def test_detached(ocipod: Ocipod, work: Path) -> None:
+    file = work / "uuid"
+    words = ("run", "--detach", "--net=none", f"--uuid-file-save={file}", busybox(work))
+    uuid = ocipod(*words, *shell("sleep 0.5", "exit 3")).ok().out.strip()
+    assert file.read_text() == uuid
+    assert (ocipod.path(uuid) / "ready").is_symlink()
+    subprocess.run(["flock", "-s", ocipod.path(uuid), "true"], check=True, timeout=20)
+    assert json.loads((ocipod.path(uuid) / "exit").read_text())["code"] == 3
+
+
+def test_interactive(ocipod: Ocipod, work: Path) -> None:
+    given = work / "given"
+    given.write_text("hello\n")
+    with given.open("rb") as file:
+        words = ("run", "--interactive", "--net=none", busybox(work), "--exec=/bin/cat")
+        assert ocipod(*words, stdin=file).ok().out == "hello\n"
+
+
+def test_no_program(ocipod: Ocipod, work: Path) -> None:
+    done = ocipod("run", "--net=none", busybox(work), "--exec=/bin/nothing")
+    assert done.status == 127
+    assert "/bin/nothing" in done.err
+
+
+@pytest.mark.parametrize("point", ["newpod.after-mkdir", "prepare.after-render"])
+def test_killed_while_preparing(ocipod: Ocipod, work: Path, point: str) -> None:
+    ocipod("prepare", busybox(work), fault=f"{point}:kill")
+    phase = "embryo" if point.startswith("newpod") else "prepare"
+    (uuid,) = ocipod.pods(phase)
+    if phase == "prepare":
+        ocipod("gc").ok()
+    else:
+        ocipod("gc").ok()
+        assert ocipod.pods("embryo") == [uuid]
+        ocipod("gc", "--grace-period=0s").ok()
+    assert ocipod.pods() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run",), "no image is given"),
+        (("run", "IMAGE", "IMAGE"), "given to two apps"),
+        (("run", "--net=none", "--port=80-tcp:80", "IMAGE"), "ports cannot be forwarded"),
+        (("run", "--net=nowhere", "IMAGE"), 'no network "nowhere"'),
+        (("run", "--net=none", "oci:/nowhere:latest"), "/nowhere"),
+        (("run", "--interactive", "IMAGE", "--", "a", "---", "IMAGE"), "pod of one app"),
+        (("run", "--flavor=kvm", "IMAGE"), "flavour kvm of pods is not available"),
+        (("run", "--flavor=big", "IMAGE"), 'no flavour "big"'),
+        (("run", "--flavor=fly", "IMAGE", "--name=a", "---x", "IMAGE"), "unknown option"),
+        (("run", "--pod-manifest=/nowhere"), "no such file"),
+        (("run", "--pod-manifest=/x", "IMAGE"), "exclude each other"),
+        (("prepare", "--pod-manifest=/x", "--set-env=A=1"), "exclude each other"),
+        (("prepare", "IMAGE", "--user=nobody-here"), 'no user "nobody-here"'),
+        (("prepare", "--volume=v,kind=host,source=/no/where", "IMAGE"), "/no/where"),
+        (("prepare", "IMAGE", "--mount=volume=v,target=/v"), 'no volume "v"'),
+        (("prepare", "IMAGE", "--caps-retain=CAP_KILL", "--caps-remove=CAP_KILL"), "exclude"),
+        (("prepare", "IMAGE", "--seccomp=mode=retain,@x/y"), "is unknown"),
+        (("prepare", "--net=none", "IMAGE"), "unknown option --net"),
+    ],
+)
+def test_refusals_leave_nothing(
+    ocipod: Ocipod, work: Path, words: tuple[str, ...], message: str
+) -> None:
+    image = busybox(work)
+    done = ocipod(*(image if word == "IMAGE" else word for word in words))
+    assert (done.status, done.out) == (254, ""), done
+    assert message in done.err
+    assert done.err.count("\n") == 1
+    assert ocipod.pods() == []
+
+
+def test_a_manifest_instead_of_images(ocipod: Ocipod, work: Path) -> None:
+    image = busybox(work)
+    first = ocipod("prepare", image, *shell("echo from the manifest")).out.strip()
+    manifest = json.loads((ocipod.path(first) / "pod").read_text())
+    file = work / "pod.json"
+    file.write_text(json.dumps(manifest))
+    assert lines(ocipod("run", "--net=none", f"--pod-manifest={file}").ok()) == [
+        "from the manifest"
+    ]
+    manifest["apps"][0]["app"]["ports"] = [{"name": "x", "protocol": "tcp", "port": 0}]
+    file.write_text(json.dumps(manifest))
+    ocipod("run", "--net=none", f"--pod-manifest={file}").failed("apps[0].app.ports[0].port")
+
+
+def test_copied_files(ocipod: Ocipod, work: Path) -> None:
+    """Without an overlay the app has the same files, and changes only its own."""
+    check = "stat -c '%a %u %g' /data; cat /link/seed; echo x > /data/x"
+    for _ in range(2):
+        done = ocipod("run", "--net=none", "--no-overlay", busybox(work), *shell(check)).ok()
+        assert lines(done) == ["750 33 34", "from the image"]
+
+
+def test_fly(ocipod: Ocipod, work: Path) -> None:
+    check = shell("for kind in pid net mnt; do readlink /proc/self/ns/$kind; done", "exit 6")
+    done = ocipod("run", "--flavor=fly", busybox(work), *check)
+    assert done.status == 6
+    ours = [Path(f"/proc/self/ns/{name}").readlink().name for name in ("pid", "net", "mnt")]
+    assert lines(done)[:2] == ours[:2]
+    assert lines(done)[2] != ours[2]
+
+
+@pytest.mark.parametrize("words", [(), ("--no-overlay",)], ids=["overlay", "copies"])
+def test_private_users(ocipod: Ocipod, work: Path, words: tuple[str, ...]) -> None:
+    check = shell(
+        "cat /proc/self/uid_map",
+        "stat -c '%u %g %a' / /data /v",
+        "touch /new /v/new",
+        "stat -c %u /new /v/new",
+    )
+    volume = ("--volume=v,kind=empty,uid=7,mode=0700", "--mount=volume=v,target=/v")
+    options = ("run", "--private-users", "--net=none", *words, *volume)
+    found = lines(ocipod(*options, busybox(work), *check).ok())
+    _, first, count = (int(word) for word in found[0].split())
+    assert (first % 65536, count) == (0, 65536)
+    assert first > 0
+    assert found[1:] == ["0 0 755", "33 34 750", "7 0 700", "0", "0"]
+    pod = ocipod.path(ocipod.pods()[0])
+    upper = pod / "apps/busybox" / ("bundle/rootfs/new" if words else "upper/new")
+    assert upper.stat().st_uid == first
+    assert (pod / "volumes/v/new").stat().st_uid == first
+
+
+@pytest.mark.skipif(RUNC is None, reason="runc is not installed")
+@pytest.mark.parametrize("words", [(), ("--private-users",)], ids=["plain", "private users"])
+def test_another_runtime(ocipod: Ocipod, work: Path, words: tuple[str, ...]) -> None:
+    ocipod.runtime = Path(str(RUNC))
+    done = ocipod("run", "--net=none", *words, busybox(work), *shell("id -u", "exit 4"))
+    assert (done.status, lines(done)) == (4, ["0"])
+
+
+@pytest.mark.parametrize("command", ["run", "prepare", "run-prepared"])
+def test_help_fits_a_screen(ocipod: Ocipod, command: str) -> None:
+    text = ocipod(command, "--help").ok().out
+    assert len(text.splitlines()) <= 24
+    assert max(len(line) for line in text.splitlines()) <= 80

@@ -1,0 +1,39 @@
+"""An image for tests of pods, and what their apps have printed."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from tests.support.images import make_layout, member
+from tests.support.ocipod import PodResult
+
+PASSWD = "root:x:0:0:root:/root:/bin/sh\nweb:x:33:34:web:/srv:/bin/ash\n"
+GROUP = "root:x:0:\nwww:x:34:\nextra:x:90:web\n"
+
+
+def busybox(work: Path, name: str = "busybox", **config: Any) -> str:  # noqa: ANN401
+    """A reference of busybox with a user ``web``, ``/data`` (mode 0750, its) and a link to it."""
+    if not (work / name).exists():
+        files: dict[str, Any] = {
+            "data/": member(tarfile.DIRTYPE, mode=0o750, uid=33, gid=34),
+            "data/seed": "from the image",
+            "link": member(tarfile.SYMTYPE, linkname="/data"),
+            "etc/passwd": PASSWD,
+            "etc/group": GROUP,
+        }
+        make_layout(work / name, files=files, config=config)
+    return f"oci:{work / name}:latest"
+
+
+def lines(result: PodResult, app: str = "busybox") -> list[str]:
+    """What the app has written in the foreground, without the marks before its lines."""
+    found = re.findall(rf"^{app}\[\d+\]: (.*)$", result.out, re.MULTILINE)
+    return [str(line) for line in found]
+
+
+def shell(*words: str) -> tuple[str, ...]:
+    """``--exec /bin/sh -- -c WORDS``."""
+    return ("--exec=/bin/sh", "--", "-c", "; ".join(words))
