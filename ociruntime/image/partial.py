@@ -14,7 +14,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ociruntime.errors import HostError, RegistryError
+from ociruntime.errors import HostError, ImageError, RegistryError
 
 if TYPE_CHECKING:
     from requests import Response
@@ -30,7 +30,8 @@ class Download:
     """A blob as a stream of bytes: first what an earlier attempt has left, then the registry's.
 
     A context manager: two downloads of one blob wait for each other.  The file stays until
-    ``discard``.  Raises HostError, RegistryError when the blob does not come.
+    ``discard``.  Raises HostError, RegistryError when the blob does not come, ImageError when
+    another one is offered.
     """
 
     def __init__(self, directory: str, sources: Sources, blob: Descriptor) -> None:
@@ -62,7 +63,11 @@ class Download:
         at: TracebackType | None,
     ) -> None:
         self._disconnect()
-        os.close(self._file)
+        try:
+            if not os.fstat(self._file).st_size:
+                self.discard()
+        finally:
+            os.close(self._file)
 
     def discard(self) -> None:
         """The blob is in the store, or what came is not the blob."""
@@ -111,7 +116,7 @@ class Download:
             self._disconnect()
             total = begin + int(length)
             words = f"blob {self.blob.digest}: size mismatch: {self.blob.size} bytes are wanted"
-            raise RegistryError(f"{words}, {total} are offered by {response.url.partition('?')[0]}")
+            raise ImageError(f"{words}, {total} are offered by {response.url.partition('?')[0]}")
         while begin < self._at:  # it does not know ranges: what is here already comes again
             data, reason = _read(response, min(_CHUNK, self._at - begin))
             if not data:

@@ -50,6 +50,10 @@ class Registry:
         self.ranges = True
         self.digest_headers = True
         self.cut: dict[str, float] = {}  # digest -> share of the blob; each is used once
+        self.broken: set[str] = set()  # digests whose answers beyond what was cut end at once
+        self.slow: set[str] = set()  # digests that do not go on behind a cut
+        self.slow_reached = threading.Event()
+        self.released = threading.Event()  # the end of the test
         self.failures: list[tuple[int, dict[str, str]]] = []  # answers to the next requests
         self.redirect = ""  # blobs are elsewhere: http://HOST:PORT
         self.log: list[Asked] = []
@@ -67,6 +71,7 @@ class Registry:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
+        self.released.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -215,7 +220,14 @@ class _Handler(BaseHTTPRequestHandler):
         with registry.lock:
             share = registry.cut.pop(digest, None)
         end = len(data) if share is None else max(begin, int(len(data) * share))
-        return self._send(status, data[begin:], headers, end - begin)
+        if share is None and digest in registry.broken:
+            end = begin
+        self._send(status, data[begin:], headers, end - begin)
+        if share is not None and digest in registry.slow:
+            self.wfile.flush()
+            registry.slow_reached.set()
+            registry.released.wait(30)
+        return None
 
     def _refuse(
         self, status: int, code: str, message: str, headers: dict[str, str] | None = None

@@ -1,0 +1,37 @@
+"""The fixtures of the tests of images."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.ocipod import Ocipod
+from tests.support.registry import Registry
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "ocipod" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.root)
+            if os.geteuid() != 0:
+                item.add_marker(pytest.mark.skip(reason="needs root"))
+
+
+@pytest.fixture
+def ocipod(work: Path, monkeypatch: pytest.MonkeyPatch) -> Ocipod:
+    """``ocipod`` with directories of its own, ``data`` and ``config``, in ``work``."""
+    monkeypatch.setenv("HOME", str(work))
+    for name in ("REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DOCKER_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    (work / "config").mkdir()
+    options = [f"--local-config={work}/config", f"--system-config={work}/system"]
+    return Ocipod(work / "data", None, "--insecure-options=none", *options)
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    with Registry() as one:
+        yield one

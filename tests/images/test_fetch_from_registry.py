@@ -1,0 +1,214 @@
+"""Images out of a registry, from the command line: what is asked, what is kept, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support import images
+from tests.support.ocipod import Ocipod
+from tests.support.registry import Registry
+
+
+@pytest.fixture(scope="module")
+def built() -> images.BuiltImage:
+    """Three layers, the second gzip and too random to shrink, the third zstd."""
+    layers = [
+        images.busybox_layer(),
+        images.pack({"random": os.urandom(400_000)}),
+        images.pack({"hello": "world"}),
+    ]
+    return images.build(layers, {"Cmd": ["cat", "/hello"]}, compression=["", "gzip", "zstd"])
+
+
+def foreign() -> images.BuiltImage:
+    """An image for another machine."""
+    return images.BuiltImage([images.pack({"x": "y"})], architecture="s390x")
+
+
+def stored(work: Path) -> list[str]:
+    """Files of the store, but its index."""
+    top = work / "data" / "cas"
+    found = (str(path.relative_to(top)) for path in top.rglob("*") if path.is_file())
+    return sorted(path for path in found if not path.startswith("index.db"))
+
+
+def test_the_whole_way(ocipod: Ocipod, built: images.BuiltImage) -> None:
+    """An index, a token, a connection that is cut, and the same again without a transfer."""
+    with Registry(token=True) as registry:
+        registry.push_index("team/web", "v1", [foreign(), built])
+        second = built.manifest_document["layers"][1]["digest"]
+        registry.cut[second] = 0.6
+        name = f"{registry.host}/team/web:v1"
+        assert ocipod("fetch", "--full", name).ok().out == f"{built.id}\n"
+        transfers = registry.asked(f"blobs/{second}")
+        size = int(built.manifest_document["layers"][1]["size"] * 0.6)
+        assert [one.range for one in transfers] == ["", f"bytes={size}-"]
+        assert [one.status for one in transfers] == [200, 206]
+        registry.forget()
+        assert ocipod("fetch", name).ok().out == f"{built.id[7:19]}\n"
+        assert [one.method for one in registry.asked("/v2/")] == ["HEAD", "HEAD"]
+    assert ocipod("fetch", "--pull-policy=never", name).ok().out == f"{built.id[7:19]}\n"
+    assert ocipod("fetch", "--pull-policy=new", built.id[7:19]).ok().out == f"{built.id[7:19]}\n"
+    ocipod("fetch", name).failed("connection refused")
+
+
+def test_a_changed_tag(ocipod: Ocipod, registry: Registry, built: images.BuiltImage) -> None:
+    registry.push("web", "latest", built)
+    name = f"{registry.host}/web"
+    ocipod("fetch", name).ok()
+    layers = [*built.layers, images.pack({"more": "x"})]
+    changed = images.build(layers, compression=["", "gzip", "zstd", "gzip"])
+    registry.push("web", "latest", changed)
+    assert ocipod("fetch", "--full", "--pull-policy=new", name).ok().out == f"{built.id}\n"
+    registry.forget()
+    assert ocipod("fetch", "--full", name).ok().out == f"{changed.id}\n"
+    asked = [one.path.rpartition("/")[2] for one in registry.asked("blobs")]
+    document = changed.manifest_document
+    assert asked == [document["config"]["digest"], document["layers"][-1]["digest"]]
+
+
+def test_a_cut_that_stays_is_gone_on_with_later(
+    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
+) -> None:
+    registry.push("web", "v1", built)
+    second = built.manifest_document["layers"][1]
+    digest = second["digest"]
+    name = f"{registry.host}/web:v1"
+    registry.cut[digest] = 0.6
+    registry.broken.add(digest)  # after that nothing more
+    ocipod("fetch", name).failed("the connection was cut", "fetch again")
+    kept = f"partial/{digest.replace(':', '-')}"
+    assert stored(work) == [kept]
+    assert (work / "data" / "cas" / kept).stat().st_size == int(second["size"] * 0.6)
+    registry.broken.clear()
+    registry.forget()
+    ocipod("fetch", name).ok()
+    assert [one.range for one in registry.asked(digest)] == [f"bytes={int(second['size'] * 0.6)}-"]
+    assert not [path for path in stored(work) if path.startswith(("partial", "tmp"))]
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_a_corrupt_byte(
+    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path, layer: int
+) -> None:
+    registry.push("web", "v1", built)
+    digest = built.manifest_document["layers"][layer]["digest"]
+    blob = bytearray(registry.blobs["web", digest])
+    blob[len(blob) // 2] ^= 1
+    registry.blobs["web", digest] = bytes(blob)
+    ocipod("fetch", f"{registry.host}/web:v1").failed("digest mismatch", digest)
+    assert stored(work) == []
+    ocipod("fetch", "--pull-policy=never", f"{registry.host}/web:v1").failed("not in the store")
+
+
+def test_a_corrupt_manifest(
+    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
+) -> None:
+    media_type, data = "application/json", built.manifest + b" "
+    registry.push("web", "v1", built)
+    registry.tags["web", built.id] = (media_type, data)
+    registry.digest_headers = False
+    ocipod("fetch", f"{registry.host}/web@{built.id}").failed("digest mismatch")
+    assert stored(work) == []
+
+
+def test_a_shorter_and_a_longer_blob(
+    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
+) -> None:
+    registry.push("web", "v1", built)
+    digest = built.manifest_document["layers"][2]["digest"]
+    for wrong in (built.stored[2][:-1], built.stored[2] + b"x"):
+        registry.blobs["web", digest] = wrong
+        ocipod("fetch", f"{registry.host}/web:v1").failed("size mismatch")
+    assert stored(work) == []
+
+
+def test_platforms(ocipod: Ocipod, registry: Registry) -> None:
+    registry.push_index("web", "v1", [foreign()])
+    ocipod("fetch", f"{registry.host}/web:v1").failed("no image for", "there are: linux/s390x")
+
+
+def test_names_that_are_not_there(ocipod: Ocipod, registry: Registry) -> None:
+    ocipod("fetch", f"{registry.host}/web:v1").failed("404", "manifest unknown", "/v2/web/")
+    ocipod("fetch", "Web").failed("lower case")
+    ocipod("fetch", "web", "--pull-policy=sometimes").failed("new or update or never")
+
+
+def test_mirrors(ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path) -> None:
+    """A mirror is asked first, under its own path; what it lacks comes from the registry."""
+    with Registry() as mirror:
+        mirror.push("hub/team/web", "v1", built)
+        registry.push("team/web", "v1", built)
+        registry.push("team/other", "v1", built)
+        mirrors = {"mirrors": {registry.host: [f"{mirror.host}/hub"]}}
+        (work / "config" / "registries.json").write_text(json.dumps(mirrors))
+        ocipod("fetch", f"{registry.host}/team/web:v1").ok()
+        assert registry.log == []
+        assert mirror.asked("/v2/hub/team/web/blobs")
+        ocipod("fetch", f"{registry.host}/team/other:v1").ok()
+        assert mirror.asked("/v2/hub/team/other/manifests")[0].status == 404
+    ocipod("fetch", f"{registry.host}/team/web:v1").ok()  # the mirror is gone
+
+
+def test_a_mirror_with_damaged_blobs(
+    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
+) -> None:
+    with Registry() as mirror:
+        for one in (mirror, registry):
+            one.push("web", "v1", built)
+        digest = built.manifest_document["layers"][2]["digest"]
+        mirror.blobs["web", digest] = built.stored[2][:-1] + b"x"
+        mirrors = {"mirrors": {registry.host: [mirror.host]}}
+        (work / "config" / "registries.json").write_text(json.dumps(mirrors))
+        ocipod("fetch", f"{registry.host}/web:v1").ok()
+        assert registry.asked(digest)
+
+
+def test_credentials(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
+    with Registry(token=True, basic=("me", "secret")) as registry:
+        registry.push("web", "v1", built)
+        name = f"{registry.host}/web:v1"
+        ocipod("fetch", name).failed("401", "auth.json")
+        auths = {registry.host: {"username": "me", "password": "wrong"}}
+        (work / "config" / "auth.json").write_text(json.dumps({"auths": auths}))
+        refused = ocipod("fetch", name).failed("401", "not accepted")
+        assert "wrong" not in refused.err
+        auths[registry.host]["password"] = "secret"
+        (work / "config" / "auth.json").write_text(json.dumps({"auths": auths}))
+        ocipod("fetch", name).ok()
+        shown = ocipod("config").ok()
+        assert shown.json["credentials"] == {registry.host: f"{work}/config/auth.json"}
+        assert "secret" not in shown.out
+
+
+def test_two_fetches_of_one_image(
+    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
+) -> None:
+    registry.push("web", "v1", built)
+    name = f"{registry.host}/web:v1"
+    for result in ocipod.together(*[["fetch", "--full", name]] * 4):
+        assert result.ok().out == f"{built.id}\n"
+    assert not [path for path in stored(work) if path.startswith(("partial", "tmp"))]
+
+
+def test_killed_while_it_fetches(
+    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
+) -> None:
+    registry.push("web", "v1", built)
+    digest = built.manifest_document["layers"][1]["digest"]
+    registry.cut[digest] = 0.6
+    registry.slow.add(digest)
+    fetching = ocipod.popen("fetch", f"{registry.host}/web:v1")
+    try:
+        assert registry.slow_reached.wait(30)
+    finally:
+        fetching.kill()
+        fetching.wait()
+        ocipod.started.remove(fetching)
+        registry.slow.clear()
+    ocipod("fetch", "--pull-policy=never", f"{registry.host}/web:v1").failed("not in the store")
+    assert ocipod("fetch", "--full", f"{registry.host}/web:v1").ok().out == f"{built.id}\n"
