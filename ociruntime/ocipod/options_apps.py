@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.cli.options import ANY
+from ociruntime.pod.app_options import APP_OPTIONS, MNT_VOLUME, RUN_OPTIONS, SAVED_OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +13,35 @@ _APP: Option = ("app", "a", "text", "NAME", "which app")
 _TIME: Option = ("time", "t", "number", "SECONDS", "between the stop signal and KILL (10)")
 _FORMAT: Option = ("format", "", "choice", "text|json|json-pretty", "how the answer is written")
 
+_SANDBOX_OPTIONS: tuple[Option, ...] = (
+    ("port", "", "list", "NAME:PROTO:PORT:IP:PORT", "forward a port of the host to one of the pod"),
+    ("on-failure", "", "choice", "keep|halt", "what an app that fails does to the pod (keep)"),
+    ("no-overlay", "", "flag", "", "copy the images' files instead of an overlay"),
+    ("private-users", "", "flag", "", "give the pod user ids that nobody on the host has"),
+    ("annotation", "", "list", "NAME=VALUE", ""),
+    ("user-annotation", "", "list", "NAME=VALUE", ""),
+    ("user-label", "", "list", "NAME=VALUE", ""),
+)
+
 APP_COMMANDS: tuple[Command, ...] = (
+    (
+        "app sandbox",
+        "",
+        0,
+        0,
+        "run a pod without apps, to which they can be added",
+        (*_SANDBOX_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS),
+        "Prints the pod's UUID when it is ready. It runs until it is stopped.",
+    ),
+    (
+        "app add",
+        "UUID IMAGE [OPTION]... [-- ARGUMENT...]",
+        0,
+        ANY,
+        "add an app to such a pod, from an image in the store",
+        (*APP_OPTIONS, MNT_VOLUME),
+        "`app start` starts it.",
+    ),
     ("app start", "UUID", 1, 1, "start an app, also one that has ended", (_APP,), ""),
     ("app stop", "UUID", 1, 1, "end an app", (_APP, _TIME), ""),
     (

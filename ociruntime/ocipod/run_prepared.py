@@ -15,6 +15,7 @@ from ociruntime.pod.manifest_file import (
     write_runtime_config,
 )
 from ociruntime.pod.phases import open_pod, to_run
+from ociruntime.pod.runtime_calls import find_runtime
 from ociruntime.pod.runtime_config import run_settings
 
 TYPE_CHECKING = False
@@ -55,7 +56,7 @@ def run(context: Context, arguments: Arguments) -> int:
 def _of_caller(context: Context) -> dict[str, object]:
     """What the command line now says counts, not what it said at ``prepare``."""
     return {
-        "runtime": context.runtime,
+        "runtime": find_runtime(context.runtime),
         "insecure": sorted(context.insecure),
         "debug": context.debug,
         "local_config": context.local_config,

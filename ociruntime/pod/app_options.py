@@ -80,6 +80,15 @@ APP_OPTIONS: tuple[Option, ...] = (
     ("signature", "", "text", "FILE", ""),
 )
 
+# Of `app add` alone: a volume and where the app has it, in one.
+MNT_VOLUME: Option = (
+    "mnt-volume",
+    "",
+    "list",
+    "name=NAME,target=DIR,...",
+    "a new volume and its place",
+)
+
 # Before any image, a mount is every app's and notes are the pod's.
 ALSO_OF_POD = ("mount", "annotation", "user-annotation", "user-label")
 

@@ -5,21 +5,13 @@ from __future__ import annotations
 from ociruntime.errors import HostError, PodError
 from ociruntime.pod.app_states import choose_app
 from ociruntime.pod.control import ask
-from ociruntime.pod.manifest import MUTABLE
+from ociruntime.pod.manifest import is_mutable
 from ociruntime.pod.manifest_file import read_manifest, write_manifest
 from ociruntime.pod.mutation import manifest_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ociruntime.pod.pod import Pod
-
-
-def is_mutable(manifest: dict[str, Any]) -> bool:
-    """Whether apps may be added and removed."""
-    wanted = {"name": MUTABLE, "value": "true"}
-    return wanted in (manifest.get("annotations") or ())
 
 
 def remove_app(pod: Pod, wanted: str, seconds: float) -> None:

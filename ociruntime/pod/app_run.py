@@ -51,6 +51,7 @@ class AppRun:
         "around",
         "busy",
         "kinds",
+        "label",
         "name",
         "on_end",
         "on_output",
@@ -71,6 +72,7 @@ class AppRun:
         self.terminal = "tty" in self.kinds.values() or (
             self.kinds.get("stdin") == "interactive" and around.has_terminal
         )
+        self.label = self.name  # what its lines in the foreground begin with
         self.busy = False
         self.pid = 0
         self._status: int | None = None  # what the process returned, while it is not recorded
@@ -131,6 +133,7 @@ class AppRun:
         self._cancelled = False
         self._start_done = done
         self._status = self._failure = None
+        self.label = self.name
         again = self.record["started"] is not None
         self.record.update(
             {"state": "prepared", "finished": None, "exit_code": None, "signal": None},
@@ -167,6 +170,7 @@ class AppRun:
             self._not_started(PodError(text))
             return
         self.pid = int(read_file(f"{self.directory}/pid"))
+        self.label = f"{self.name}[{self.pid}]"
         self.around.loop.expect(self.pid, self._exited)
         self.streams.read()
         if master >= 0:

@@ -27,9 +27,9 @@ _NOT_FOUND = ("no such file", "not found", "not a directory", "cannot be found")
 
 
 def find_runtime(name: str) -> str:
-    """The path of a runtime: as given, beside this program, or on PATH.  Raises PodError."""
+    """The absolute path of a runtime: given, beside this program, on PATH.  Raises PodError."""
     if "/" in name:
-        return name
+        return name if name.startswith("/") else f"{posix.getcwd()}/{name}"
     path = posix.environ.get(b"PATH", b"/usr/local/sbin:/usr/sbin:/usr/local/bin:/usr/bin:/bin")
     own = sys.argv[0].partition("/lib/python")[0]
     for directory in (f"{own}/bin", *path.decode().split(":")):

@@ -181,7 +181,7 @@ class Supervisor:
     def _copy(self, app: AppRun, stream: str, data: bytes) -> None:
         copy = self.copies.get(stream)
         if copy is not None:
-            copy.write(f"{app.name}[{app.pid}]: ", data)
+            copy.write(f"{app.label}: ", data)
 
     def _app_ended(self, app: AppRun) -> None:
         code = app.record["exit_code"]

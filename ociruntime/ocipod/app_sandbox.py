@@ -1,0 +1,34 @@
+"""``ocipod app sandbox``: a pod without apps, to which they are added."""
+
+from __future__ import annotations
+
+from ociruntime.cli.output import write
+from ociruntime.ocipod.preparation import check_networks, check_root, host_of, save_uuid
+from ociruntime.pod.app_words import Values
+from ociruntime.pod.launch import become_monitor, start_monitor
+from ociruntime.pod.phases import to_run
+from ociruntime.pod.sandbox import make_sandbox, settings_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.args import Arguments
+    from ociruntime.ocipod.context import Context
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Prints the UUID when the pod is ready, and stays unless --detach was said."""
+    values = Values()
+    values.texts = arguments.texts
+    values.lists = arguments.lists
+    values.flags = arguments.flags
+    host = host_of(context)
+    check_networks(context, settings_of(host, values, "")["net"])
+    check_root()
+    pod = make_sandbox(host, values)
+    uuid = pod.uuid
+    save_uuid(values, pod)
+    to_run(pod)
+    if not values.flag("detach"):
+        become_monitor(pod, debug=context.debug, print_uuid=True)
+    start_monitor(pod, debug=context.debug)
+    return write(f"{uuid}\n")

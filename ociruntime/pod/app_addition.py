@@ -1,0 +1,112 @@
+"""Putting an app into a mutable pod that runs."""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.errors import HostError, PodError, UsageError
+from ociruntime.fault import fault
+from ociruntime.pod.app_removal import remove_files
+from ociruntime.pod.control import ask
+from ociruntime.pod.description import is_ready
+from ociruntime.pod.manifest import Draft, add_app, is_mutable
+from ociruntime.pod.manifest_file import (
+    read_manifest,
+    read_runtime_config,
+    write_manifest,
+    write_runtime_config,
+)
+from ociruntime.pod.mutation import manifest_lock
+from ociruntime.pod.prepare import Request, add_files, fetch_image, make_volumes, render
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.image.image import Image
+    from ociruntime.image.store import Store
+    from ociruntime.pod.app_words import AppWords
+    from ociruntime.pod.pod import Pod
+
+_VOLUME_FORM = "name=NAME,kind=host|empty,source=DIR,target=DIR[,readOnly=true]"
+
+
+def add_to_pod(pod: Pod, request: Request) -> str:
+    """Add the one app of ``request``, from an image in the store; its name.
+
+    Raises RuntimeFailure; the pod is as before then.
+    """
+    from ociruntime.image.store import Store
+    from ociruntime.pod.lock import prepare_lock
+
+    if len(request.words.apps) != 1:
+        raise UsageError("app add takes one image")
+    _check(pod)
+    request.words.options.texts["pull-policy"] = "never"
+    app = request.words.apps[0]
+    # The tree of the image must not be removed before the manifest tells of it.
+    with prepare_lock(pod.directory, exclusive=False), Store(pod.directory) as store:
+        image = fetch_image(request, store, app.image)
+        with manifest_lock(pod):
+            _check(pod)
+            return _add(pod, request, store, app, image)
+
+
+def _check(pod: Pod) -> None:
+    if pod.refresh() != "running":
+        raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
+    if not is_mutable(read_manifest(pod)):
+        raise PodError(f"pod {pod.uuid} is immutable", "only pods of `app sandbox` change")
+    if not is_ready(pod):
+        raise PodError(f"pod {pod.uuid} is not ready", "ocipod status --wait-ready")
+
+
+def _add(pod: Pod, request: Request, store: Store, app: AppWords, image: Image) -> str:
+    before = read_manifest(pod)
+    draft = Draft(read_manifest(pod))
+    _add_volumes(draft.manifest, app)
+    entry = add_app(draft, app, image, [], {}, request.inherited)
+    name = str(entry["name"])
+    for warning in draft.warnings:
+        request.warn(warning)
+    # Of one who was killed before the manifest told of it.
+    remove_files(pod, name)
+    settings = read_runtime_config(pod)
+    overlay = settings["overlay"]
+    try:
+        tree = render(store, pod.directory, image)
+        add_files(pod.path(), entry, image, tree, settings, request.warn)
+        make_volumes(pod.path(), draft, {name: tree[1]}, settings)
+        if settings["overlay"] != overlay:
+            write_runtime_config(pod, settings)
+        write_manifest(pod, draft.manifest)
+        fault("appadd.after-manifest")
+        ask(pod, {"op": "add", "app": name})
+    except BaseException as error:
+        write_manifest(pod, before)
+        remove_files(pod, name)
+        if isinstance(error, OSError):
+            raise HostError(f'add app "{name}" to pod {pod.uuid}', error) from error
+        raise
+    return name
+
+
+def _add_volumes(manifest: dict[str, Any], app: AppWords) -> None:
+    """``--mnt-volume``: a volume and where this app has it, in one.  Raises UsageError."""
+    from ociruntime.pod import volumes
+
+    for text in app.options.list("mnt-volume"):
+        fields = dict(part.partition("=")[::2] for part in text.split(","))
+        name, target = fields.pop("name", ""), fields.pop("target", "")
+        if not name or not target:
+            raise UsageError(f'--mnt-volume: "{text}" cannot be understood', _VOLUME_FORM)
+        rest = ",".join(f"{key}={value}" for key, value in fields.items())
+        made = volumes.volume(f"{name},{rest}")
+        if made["kind"] == "host" and not os.path.exists(made["source"]):
+            raise UsageError(f"--mnt-volume: there is no {made['source']} on this host")
+        known = [volume for volume in manifest["volumes"] if volume["name"] == name]
+        if known and known[0] != made:
+            raise UsageError(f'--mnt-volume: the pod has another volume "{name}"')
+        if not known:
+            manifest["volumes"].append(made)
+        app.options.lists.setdefault("mount", []).append(f"volume={name},target={target}")
