@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -53,11 +54,12 @@ static void tell(int fd, long pid)
 static void rewrite_arguments(char **argv)
 {
 	static const char name[] = "ocipod-init";
+	bool fits = strlen(argv[0]) >= sizeof(name) - 1;
 
-	if (strlen(argv[0]) >= sizeof(name) - 1)
-		memcpy(argv[0], name, sizeof(name));
-	for (char **each = argv + 1; *each; each++)
+	for (char **each = argv; *each; each++)
 		memset(*each, 0, strlen(*each));
+	if (fits)
+		memcpy(argv[0], name, sizeof(name) - 1);
 }
 
 static _Noreturn void start_pod(int lock, const struct init *init, char **argv)
