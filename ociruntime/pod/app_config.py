@@ -47,6 +47,7 @@ READONLY = (
     *("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"),
     *("/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/kernel"),
 )
+IMAGE_ANNOTATION = "org.opencontainers.image."
 CPU_PERIOD = 100_000  # microseconds
 
 # Isolator -> the controller that enforces it.
@@ -309,8 +310,14 @@ def _resources(manifest: Json, wanted: list[Json], place: AppPlace) -> Json:
 
 
 def _annotations(entry: Json, place: AppPlace, image_config: Json) -> dict[str, str]:
-    made = {one["name"]: one["value"] for one in entry.get("annotations", [])}
-    made |= (image_config.get("config") or {}).get("Labels") or {}
+    # Other labels stay out: some annotations steer a runtime, and an image is not to do that.
+    labels = (image_config.get("config") or {}).get("Labels") or {}
+    made = {name: str(labels[name]) for name in labels if name.startswith(IMAGE_ANNOTATION)}
+    for member in ("os", "architecture", "variant", "author", "created"):
+        if isinstance(image_config.get(member), str):
+            made[f"{IMAGE_ANNOTATION}{member}"] = image_config[member]
+    made[f"{IMAGE_ANNOTATION}stopSignal"] = entry["app"].get("stopSignal") or "SIGTERM"
+    made |= {one["name"]: one["value"] for one in entry.get("annotations", [])}
     made["ociruntime.pod.uuid"] = place.uuid
     made["ociruntime.pod.app"] = entry["name"]
     return made

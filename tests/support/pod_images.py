@@ -19,7 +19,7 @@ def busybox(work: Path, name: str = "busybox", **config: Any) -> str:  # noqa: A
     if not (work / name).exists():
         files: dict[str, Any] = {
             "data/": member(tarfile.DIRTYPE, mode=0o750, uid=33, gid=34),
-            "data/seed": "from the image",
+            "data/seed": "from the image\n",
             "link": member(tarfile.SYMTYPE, linkname="/data"),
             "etc/passwd": PASSWD,
             "etc/group": GROUP,
