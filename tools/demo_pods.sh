@@ -53,22 +53,22 @@ printf '# An image: a directory with a root file system is one. Nobody has signe
 show cd "$place"
 show mkdir -p rootfs/bin
 show cp /bin/busybox rootfs/bin/sh
-show ln -s sh rootfs/bin/sleep
-show ln -s sh rootfs/bin/hostname
+for name in hostname ps sleep; do
+    show ln -s sh "rootfs/bin/$name"
+done
 prompt alias "ocipod=ocipod --dir=$place/data --insecure-options=image"
 
-printf '\n# A pod of two apps; it runs on when the command has ended.\n'
+printf '\n# A pod of two apps, which runs on when the command has ended.\n'
 # shellcheck disable=SC2016  # for the shells of the apps
-work='echo "$1 on $(hostname)"; trap "exit 0" TERM; while :; do sleep 0.1; done'
-ocipod run --detach --net=none --uuid-file-save=uuid \
-    dir:rootfs --name=left --exec=/bin/sh -- -c "$work" sh left --- \
-    dir:rootfs --name=right --exec=/bin/sh -- -c "$work" sh right
+ocipod run --detach --net=none --hostname=pair --uuid-file-save=uuid \
+    dir:rootfs --name=left --exec=/bin/sh -- -c 'echo "left on $(hostname)"; exec sleep 100' --- \
+    dir:rootfs --name=right --exec=/bin/sh -- -c 'echo "right on $(hostname)"; exec sleep 100'
 uuid=$(cat uuid)
 until_it_says left 'left on'
 until_it_says right 'right on'
 ocipod list
-ocipod status "$uuid"
 ocipod logs "$uuid"
+ocipod app exec --app=left "$uuid" /bin/ps -o pid,args
 
 printf '\n# Its end.\n'
 ocipod stop "$uuid"

@@ -27,6 +27,16 @@ def general_help() -> str:
     return "\n".join([*lines, "options (man ocipod explains them):", *_heads(GLOBAL_OPTIONS), ""])
 
 
+def group_help(first: str) -> str:
+    """The answer to ``app --help``: the commands that begin so."""
+    lines = [f"usage: ocipod {first} COMMAND [ARGUMENT]..."]
+    for _, commands in shown_groups():
+        members = [command for command in commands if command[0].startswith(f"{first} ")]
+        width = max((len(command[0]) for command in members), default=0)
+        lines += [f"  {command[0]:{width}}  {command[4]}" for command in members]
+    return "\n".join([*lines, "", f"ocipod {first} COMMAND --help says more.", ""])
+
+
 def shown_groups() -> list[tuple[str, list[Command]]]:
     """Titles and commands, without those that have no summary: they are not for people."""
     groups = [(title, [one for one in commands if one[4]]) for title, commands in GROUPS]

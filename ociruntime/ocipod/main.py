@@ -48,13 +48,12 @@ def main(argv: list[str]) -> int:
 def _run(argv: list[str], arguments: Arguments) -> int:
     at = parse(argv, (GLOBAL_OPTIONS,), arguments, mixed=False)
     if at == len(argv) or argv[at] == "help":
-        from ociruntime.ocipod.help import command_help, general_help
-
         if at == len(argv):
-            write(general_help())
+            write(_help_of([]))
             return 0 if arguments.flag("help") else NO_COMMAND
-        words = argv[at + 1 :]
-        return write(command_help(_find(words)[0]) if words else general_help())
+        return write(_help_of(argv[at + 1 :]))
+    if argv[at + 1 : at + 2] in (["--help"], ["-h"]):
+        return write(_help_of(argv[at : at + 1]))
     command, used = _find(argv[at:])
     rest = argv[at + used :]
     name = command[0]
@@ -77,9 +76,24 @@ def _run(argv: list[str], arguments: Arguments) -> int:
     return status
 
 
+def _help_of(words: list[str]) -> str:
+    """Of the command that ``words`` name, of a group of commands, or of all."""
+    from ociruntime.ocipod.help import command_help, general_help, group_help
+
+    if not words:
+        return general_help()
+    if len(words) == 1 and words[0] in _groups():
+        return group_help(words[0])
+    return command_help(_find(words)[0])
+
+
+def _groups() -> set[str]:
+    return {command[0].partition(" ")[0] for command in COMMANDS if " " in command[0]}
+
+
 def _find(words: list[str]) -> tuple[Command, int]:
     """The command that ``words`` begin with, in full or by unique beginnings; how many it has."""
-    groups = {command[0].partition(" ")[0] for command in COMMANDS if " " in command[0]}
+    groups = _groups()
     first = _complete(words[0], [*groups, *(c[0] for c in COMMANDS if " " not in c[0])])
     name, used = first, 1
     if first in groups:
@@ -93,12 +107,13 @@ def _find(words: list[str]) -> tuple[Command, int]:
 def _complete(word: str, names: list[str]) -> str:
     if word in names:
         return word
-    matches = [name for name in names if name.startswith(word)]
+    hidden = [command[0] for command in COMMANDS if not command[4]]
+    matches = [name for name in names if name.startswith(word) and name not in hidden]
     if len(matches) == 1:
         return matches[0]
     if matches:
         raise UsageError(f'"{word}" means several commands', " ".join(sorted(matches)))
-    close = closest(word, names)
+    close = closest(word, [name for name in names if name not in hidden])
     hint = f"did you mean {close}?" if close else "ocipod --help lists the commands"
     raise UsageError(f'unknown command "{word}"', hint)
 

@@ -192,6 +192,28 @@ ocipod run --volume=pages,kind=host,source=/srv/pages,readOnly=true \\
         ("Until it has ended, at most a minute", "ocipod status --wait=1m 6d52"),
         ("Until its apps run", "ocipod status --wait-ready 6d52"),
     ),
+    "logs": (
+        ("All there is", "ocipod logs 6d52"),
+        ("What one app says from now on", "ocipod logs --app=web --follow --tail=0 6d52"),
+    ),
+    "stop": (
+        ("Ask the apps to end, and wait for it", "ocipod stop --wait 6d52"),
+        ("At once", "ocipod stop --force 6d52"),
+    ),
+    "enter": (("A shell in the only app", "ocipod enter 6d52"),),
+    "attach": (("The terminal of an app", "ocipod attach --app=shell 6d52"),),
+    "app start": (("Once more", "ocipod app start --app=web 6d52"),),
+    "app stop": (("With half a minute to end", "ocipod app stop --app=web --time=30 6d52"),),
+    "app rm": (("With its files", "ocipod app rm --app=web 6d52"),),
+    "app list": (("For a program", "ocipod app list --format=json 6d52"),),
+    "app status": (
+        ("Its exit code", "ocipod app status --app=web --format=json 6d52 | jq .exit_code"),
+    ),
+    "app exec": (
+        ("The processes of the pod", "ocipod app exec --app=web 6d52 ps -ef"),
+        ("A shell with a terminal", "ocipod app exec --app=web --tty 6d52 sh"),
+    ),
+    "config": (("The settings in one piece", "ocipod config"),),
     "rm": (("One that has ended", "ocipod rm 6d52"),),
     "gc": (
         ("By a timer", "ocipod gc"),

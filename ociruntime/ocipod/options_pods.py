@@ -125,7 +125,7 @@ POD_COMMANDS: tuple[Command, ...] = (
             ("timestamps", "t", "flag", "", "with the time in front of each line"),
             ("stream", "", "choice", "stdout|stderr", "which of the two"),
         ),
-        "Of several apps the lines are in the order of their times, with the app's name in front.",
+        "Lines of several apps are in the order of their times, each behind the app's name.",
     ),
     (
         "attach",

@@ -1,0 +1,93 @@
+"""The tables of ``ocipod`` hold together, and the manual says nothing of what is not in them."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+
+import pytest
+
+from ociruntime.cli.args import Arguments, parse
+from ociruntime.ocipod import manual
+from ociruntime.ocipod.help import shown_groups
+from ociruntime.ocipod.options import COMMANDS, GLOBAL_OPTIONS, RAW
+from ociruntime.pod.app_options import APP_OPTIONS
+from tests.support import project
+
+NAMES = [command[0] for command in COMMANDS]
+SHOWN = [command[0] for command in COMMANDS if command[4]]
+KINDS = {"flag", "text", "number", "choice", "list", "optional"}
+# Names that an option of the pod and one of its apps have.
+SHARED = {option[0] for option in APP_OPTIONS}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
+def test_options_of_a_command_are_distinct_and_well_formed(command: tuple[object, ...]) -> None:
+    options = command[5]
+    assert isinstance(options, tuple)
+    names = [name for option in options for name in option[:2] if name]
+    twice = {name for name in names if names.count(name) > 1}
+    assert twice <= (SHARED if command[0] in RAW else set())
+    for _, short, kind, value, _ in (*options, *GLOBAL_OPTIONS):
+        assert kind in KINDS
+        assert len(short) <= 1
+        assert (value == "") == (kind == "flag")
+        assert "|" in value or kind != "choice"
+
+
+def test_names_are_distinct() -> None:
+    assert len(NAMES) == len(set(NAMES))
+    firsts = {name.partition(" ")[0] for name in NAMES if " " in name}
+    assert not firsts & set(NAMES), "a group has no command of its own"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_has_its_module(name: str) -> None:
+    module = name.replace(" ", "_").replace("-", "_")
+    assert importlib.util.find_spec(f"ociruntime.ocipod.{module}") is not None
+
+
+def test_every_command_for_people_is_in_one_group() -> None:
+    assert [command[0] for _, commands in shown_groups() for command in commands] == SHOWN
+
+
+def test_what_the_manual_adds_belongs_to_something() -> None:
+    known = {("", option[0]) for option in GLOBAL_OPTIONS}
+    known |= {(command[0], option[0]) for command in COMMANDS for option in command[5]}
+    assert set(manual.MORE) <= known
+    assert set(manual.NOT_COMPLETED) <= known
+    assert {*manual.EXAMPLES, *manual.OWN_EXIT_STATUS} <= {"", *SHOWN}
+
+
+@pytest.mark.parametrize("name", manual.EXAMPLES)
+def test_examples_are_understood(name: str) -> None:
+    """Each names its command and only options that there are."""
+    for _, text in manual.EXAMPLES[name]:
+        line = re.sub(r"^\w+=\$\((.*)\)$", r"\1", text.replace("\\\n", " "))
+        words = shlex.split(next(part for part in re.split(r"\|\s", line) if "ocipod" in part))
+        assert words[0] == "ocipod"
+        arguments = Arguments()
+        rest = words[1:]
+        rest = rest[parse(rest, (GLOBAL_OPTIONS,), arguments, mixed=False) :]
+        command = next(one for one in COMMANDS if rest[: len(one[0].split())] == one[0].split())
+        assert name in ("", command[0])
+        rest = rest[len(command[0].split()) :]
+        if "--" in rest:
+            rest = rest[: rest.index("--")]
+        parse(rest, (command[5], GLOBAL_OPTIONS), arguments)
+        assert command[2] <= len(arguments.positional) <= command[3]
+
+
+def test_every_option_is_read_by_somebody() -> None:
+    """By its name in quotes, in a command or in what pods are made of."""
+    sources = "".join(
+        path.read_text()
+        for package in ("ocipod", "pod")
+        for path in sorted((project.PACKAGE / package).glob("*.py"))
+        if not path.name.startswith(("options", "app_options"))
+    )
+    options = {option[0] for option in GLOBAL_OPTIONS}
+    options |= {option[0] for command in COMMANDS for option in command[5] if option[4]}
+    # prepare prints nothing but the UUID with or without it.
+    assert {name for name in options if f'"{name}"' not in sources} <= {"quiet"}
