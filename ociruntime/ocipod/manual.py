@@ -202,6 +202,12 @@ ocipod run --volume=pages,kind=host,source=/srv/pages,readOnly=true \\
     ),
     "enter": (("A shell in the only app", "ocipod enter 6d52"),),
     "attach": (("The terminal of an app", "ocipod attach --app=shell 6d52"),),
+    "app sandbox": (
+        ("In the background", "uuid=$(ocipod app sandbox --detach)"),
+    ),
+    "app add": (
+        ("From the store", "ocipod app add 6d52 busybox --name=web --exec=/bin/httpd -- -f"),
+    ),
     "app start": (("Once more", "ocipod app start --app=web 6d52"),),
     "app stop": (("With half a minute to end", "ocipod app stop --app=web --time=30 6d52"),),
     "app rm": (("With its files", "ocipod app rm --app=web 6d52"),),

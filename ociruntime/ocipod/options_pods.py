@@ -125,7 +125,7 @@ POD_COMMANDS: tuple[Command, ...] = (
             ("timestamps", "t", "flag", "", "with the time in front of each line"),
             ("stream", "", "choice", "stdout|stderr", "which of the two"),
         ),
-        "Lines of several apps are in the order of their times, each behind the app's name.",
+        "Lines of several apps are in the order of their times, with the app's name.",
     ),
     (
         "attach",

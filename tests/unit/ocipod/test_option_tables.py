@@ -11,7 +11,7 @@ import pytest
 from ociruntime.cli.args import Arguments, parse
 from ociruntime.ocipod import manual
 from ociruntime.ocipod.help import shown_groups
-from ociruntime.ocipod.options import COMMANDS, GLOBAL_OPTIONS, RAW
+from ociruntime.ocipod.options import COMMANDS, GLOBAL_OPTIONS, INSIDE, RAW
 from ociruntime.pod.app_options import APP_OPTIONS
 from tests.support import project
 
@@ -75,8 +75,9 @@ def test_examples_are_understood(name: str) -> None:
         rest = rest[len(command[0].split()) :]
         if "--" in rest:
             rest = rest[: rest.index("--")]
-        parse(rest, (command[5], GLOBAL_OPTIONS), arguments)
-        assert command[2] <= len(arguments.positional) <= command[3]
+        tables = (command[5], GLOBAL_OPTIONS)
+        rest = rest[parse(rest, tables, arguments, mixed=command[0] not in INSIDE) :]
+        assert command[2] <= len(arguments.positional + rest) <= command[3]
 
 
 def test_every_option_is_read_by_somebody() -> None:
