@@ -202,9 +202,7 @@ ocipod run --volume=pages,kind=host,source=/srv/pages,readOnly=true \\
     ),
     "enter": (("A shell in the only app", "ocipod enter 6d52"),),
     "attach": (("The terminal of an app", "ocipod attach --app=shell 6d52"),),
-    "app sandbox": (
-        ("In the background", "uuid=$(ocipod app sandbox --detach)"),
-    ),
+    "app sandbox": (("In the background", "uuid=$(ocipod app sandbox --detach)"),),
     "app add": (
         ("From the store", "ocipod app add 6d52 busybox --name=web --exec=/bin/httpd -- -f"),
     ),
