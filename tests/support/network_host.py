@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
@@ -18,6 +19,10 @@ from tests.support.netns import NetworkNamespace
 @pytest.fixture
 def namespaces() -> Iterator[Callable[[], NetworkNamespace]]:
     """Makes namespaces."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    if not shutil.which("ip"):
+        pytest.skip("iproute2 is not installed")
     made: list[NetworkNamespace] = []
 
     def make() -> NetworkNamespace:
@@ -32,6 +37,8 @@ def namespaces() -> Iterator[Callable[[], NetworkNamespace]]:
 @pytest.fixture
 def host(namespaces: Callable[[], NetworkNamespace], tmp_path: Path) -> NetworkHost:
     """A machine without anything but ``lo``."""
+    if not (shutil.which("nft") or shutil.which("iptables-restore")):
+        pytest.skip("neither nftables nor iptables is installed")
     return NetworkHost(namespaces, tmp_path)
 
 
