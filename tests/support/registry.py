@@ -55,6 +55,7 @@ class Registry:
         self.slow_reached = threading.Event()
         self.released = threading.Event()  # the end of the test
         self.failures: list[tuple[int, dict[str, str]]] = []  # answers to the next requests
+        self.realm = ""  # where tokens are given, if not here
         self.redirect = ""  # blobs are elsewhere: http://HOST:PORT
         self.log: list[Asked] = []
         self.lock = threading.Lock()
@@ -180,7 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
         if registry.token:
             match = _PATH.fullmatch(urlsplit(self.path).path)
             scope = f"repository:{match[1] if match else ''}:pull"
-            way = f'Bearer realm="http://{registry.host}/token",service="tests",scope="{scope}"'
+            realm = registry.realm or f"http://{registry.host}/token"
+            way = f'Bearer realm="{realm}",service="tests",scope="{scope}"'
         self._refuse(401, "UNAUTHORIZED", "authentication required", {"WWW-Authenticate": way})
 
     def _give_token(self, query: dict[str, list[str]]) -> None:

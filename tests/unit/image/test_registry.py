@@ -1,0 +1,243 @@
+"""The client of registries against one that answers as badly as it may."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+from ociruntime.errors import ImageError, RegistryError
+from ociruntime.image.http_client import HttpClient, is_loopback, read_body, retry_after
+from ociruntime.image.registry import Registry as Client
+from ociruntime.image.registry_auth import Credential, challenges, credential, hosts, keys
+from ociruntime.image.settings import Settings
+from tests.support import images
+from tests.support.registry import Registry
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    with Registry() as one:
+        one.push("web", "v1", images.build([images.pack({"a": "b"})]))
+        yield one
+
+
+@pytest.fixture
+def pauses() -> list[float]:
+    return []
+
+
+@pytest.fixture
+def http(pauses: list[float]) -> Iterator[HttpClient]:
+    one = HttpClient(frozenset(), pauses.append)
+    yield one
+    one.close()
+
+
+def test_patience(registry: Registry, http: HttpClient, pauses: list[float]) -> None:
+    registry.failures += [(503, {}), (429, {"Retry-After": "7"}), (500, {})]
+    assert Client(registry.host, "web", http).manifest("v1").digest
+    assert pauses == [0.2, 7, 1.0]
+
+
+def test_patience_ends(registry: Registry, http: HttpClient, pauses: list[float]) -> None:
+    registry.failures += [(503, {})] * 10
+    with pytest.raises(RegistryError, match="503"):
+        Client(registry.host, "web", http).manifest("v1")
+    assert len(pauses) == 4
+    registry.failures[:] = [(429, {"Retry-After": "3600"})]
+    with pytest.raises(RegistryError, match="a pause of 3600 s"):
+        Client(registry.host, "web", http).manifest("v1")
+
+
+def test_redirects_carry_no_secrets(registry: Registry, http: HttpClient) -> None:
+    with Registry(basic=("me", "secret")) as first:
+        image = images.build([images.pack({"a": "b"})])
+        first.push("web", "v1", image)
+        registry.push("web", "v1", image)
+        first.redirect = f"http://{registry.host}"
+        client = Client(first.host, "web", http, Credential("me", "secret"))
+        digest = image.manifest_document["layers"][0]["digest"]
+        response, begin = client.open_blob(digest)
+        assert (read_body(response, 1 << 20), begin) == (image.stored[0], 0)
+        assert first.asked("blobs")[-1].authorization.startswith("Basic ")
+        assert [one.authorization for one in registry.asked("blobs")] == [""]
+        first.redirect = "http://registry.example.org"
+        with pytest.raises(RegistryError, match=r"leads to http://registry\.example\.org"):
+            client.open_blob(digest)
+        first.redirect = "file:///etc/passwd"
+        with pytest.raises(RegistryError, match="leads to file"):
+            client.open_blob(digest)
+
+
+def test_a_circle_of_redirects(registry: Registry, http: HttpClient) -> None:
+    registry.redirect = f"http://{registry.host}"
+    with pytest.raises(RegistryError, match="redirects"):
+        Client(registry.host, "web", http).open_blob(next(iter(registry.blobs))[1])
+
+
+def test_tokens_run_out(http: HttpClient) -> None:
+    with Registry(token=True) as registry:
+        registry.push("web", "v1", images.build([images.pack({"a": "b"})]))
+        client = Client(registry.host, "web", http)
+        client.manifest("v1")
+        client.manifest("v1")
+        assert len(registry.asked("/token")) == 1
+        registry.valid_tokens.clear()
+        client.manifest("v1")
+        assert len(registry.asked("/token")) == 2
+
+
+def test_identity_tokens(http: HttpClient) -> None:
+    with Registry(token=True, basic=("me", "identity")) as registry:
+        registry.push("web", "v1", images.build([images.pack({"a": "b"})]))
+        Client(registry.host, "web", http, Credential("", "", "identity")).manifest("v1")
+        assert registry.asked("/token")[0].method == "POST"
+
+
+def test_a_token_from_elsewhere_without_encryption(http: HttpClient) -> None:
+    with Registry(token=True) as registry:
+        registry.realm = "http://tokens.example.org/token"
+        with pytest.raises(RegistryError, match=r"tokens\.example\.org"):
+            Client(registry.host, "web", http, Credential("me", "secret")).manifest("v1")
+
+
+def test_ranges(registry: Registry, http: HttpClient) -> None:
+    client = Client(registry.host, "web", http)
+    (_, digest), blob = next(iter(registry.blobs.items()))
+    for ranges, wanted in ((True, 5), (False, 0)):
+        registry.ranges = ranges
+        response, begin = client.open_blob(digest, 5)
+        assert (begin, read_body(response, 1 << 20)) == (wanted, blob[wanted:])
+    registry.ranges = True
+    response, begin = client.open_blob(digest, len(blob))
+    assert (begin, read_body(response, 1 << 20)) == (0, blob)
+
+
+def test_digests_are_compared(registry: Registry, http: HttpClient) -> None:
+    client = Client(registry.host, "web", http)
+    digest = client.head_manifest("v1")
+    assert client.manifest("v1").digest == client.manifest(digest).digest == digest
+    registry.tags["web", digest] = (images.OCI_MANIFEST, b"{}")
+    with pytest.raises(ImageError, match="digest mismatch"):
+        client.manifest(digest)
+    registry.digest_headers = False
+    assert client.head_manifest("v1") == ""
+
+
+def test_a_manifest_without_end(registry: Registry, http: HttpClient) -> None:
+    registry.push_manifest("web", "long", b"x" * (5 << 20), images.OCI_MANIFEST)
+    with pytest.raises(RegistryError, match="longer than"):
+        Client(registry.host, "web", http).manifest("long")
+
+
+def test_hosts_without_encryption() -> None:
+    assert [is_loopback(host) for host in ("localhost", "localhost:5000", "127.1.2.3:1")] == [
+        True
+    ] * 3
+    assert is_loopback("[::1]:5000")
+    assert not any(map(is_loopback, ("example.org", "localhost.example.org", "10.0.0.1:80", "")))
+    assert not HttpClient(frozenset()).allows_http("10.0.0.1")
+    assert HttpClient(frozenset({"http"})).allows_http("10.0.0.1")
+
+
+def test_retry_after() -> None:
+    now = time.time()
+    assert retry_after("12", now) == 12
+    assert retry_after("", now) is None
+    assert retry_after("soon", now) is None
+    later = retry_after(formatdate(now + 30, usegmt=True), now)
+    assert later is not None
+    assert 28 < later <= 31
+    assert retry_after(formatdate(now - 30, usegmt=True), now) == 0
+
+
+def test_challenges() -> None:
+    header = 'Bearer realm="https://a/t",service="s",scope="repository:x:pull,push", Basic realm=x'
+    bearer, basic = challenges(header)
+    assert bearer.scheme == "bearer"
+    assert bearer.parameters == {
+        "realm": "https://a/t",
+        "service": "s",
+        "scope": "repository:x:pull,push",
+    }
+    assert (basic.scheme, basic.parameters) == ("basic", {"realm": "x"})
+    assert challenges("") == []
+    assert challenges("Negotiate")[0].scheme == "negotiate"
+    assert challenges('Basic realm="a \\"b\\""')[0].parameters == {"realm": 'a "b"'}
+
+
+# --- credentials ---
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DOCKER_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("local", "user", "home/.docker"):
+        (tmp_path / name).mkdir(parents=True)
+    return Settings(str(tmp_path / "system"), str(tmp_path / "local"), str(tmp_path / "user"))
+
+
+def test_where_credentials_are(settings: Settings, tmp_path: Path) -> None:
+    docker = tmp_path / "home/.docker/config.json"
+    docker.write_text(
+        '{"auths": {"https://index.docker.io/v1/": {"auth": "bWU6c2Vj"}, "empty.org": {}},'
+        ' "credsStore": "x"}'
+    )
+    local = tmp_path / "local/auth.json"
+    local.write_text(
+        '{"auths": {"r.org:5000/team": {"username": "t", "password": "p:q"},'
+        ' "r.org:5000": {"identitytoken": "i"}}}'
+    )
+    assert credential(settings, "docker.io", "library/web") == Credential("me", "sec")
+    assert credential(settings, "r.org:5000", "team/web") == Credential("t", "p:q")
+    assert credential(settings, "r.org:5000", "teams/web") == Credential("", "", "i")
+    assert credential(settings, "empty.org", "web") is None
+    (tmp_path / "user/auth.json").write_text('{"auths": {"r.org:5000": {"auth": "YTpi"}}}')
+    assert credential(settings, "r.org:5000", "team/web") == Credential("a", "b")
+    assert hosts(settings) == {
+        "r.org:5000": str(tmp_path / "user/auth.json"),
+        "r.org:5000/team": str(local),
+        "index.docker.io": str(docker),
+    }
+    assert "sec" not in repr(Credential("me", "sec"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{",
+        '{"auths": []}',
+        '{"auths": {"r.org": 1}}',
+        '{"auths": {"r.org": {"auth": "?"}}}',
+        '{"auths": {"r.org": {"auth": "bWU="}}}',
+        '{"auths": {"r.org": {"username": 1}}}',
+        '{"auths": {"r.org": {"x": 1}}}',
+    ],
+)
+def test_damaged_credentials(settings: Settings, tmp_path: Path, text: str) -> None:
+    (tmp_path / "local/auth.json").write_text(text)
+    with pytest.raises(ImageError, match=r"local/auth\.json"):
+        credential(settings, "r.org", "web")
+
+
+def test_keys_of_credentials() -> None:
+    assert keys("r.org", "a/b") == ["r.org/a/b", "r.org/a", "r.org"]
+    assert keys("docker.io", "a")[:2] == ["docker.io/a", "index.docker.io/a"]
+
+
+def test_mirrors(settings: Settings, tmp_path: Path) -> None:
+    assert settings.mirrors() == {}
+    (tmp_path / "local/registries.json").write_text('{"mirrors": {"a": ["x/"], "b": ["y"]}}')
+    (tmp_path / "user/registries.json").write_text('{"mirrors": {"a": []}}')
+    assert settings.mirrors() == {"a": [], "b": ["y"]}
+    for text in ('{"mirror": {}}', '{"mirrors": []}', '{"mirrors": {"a": ["http://x"]}}'):
+        (tmp_path / "user/registries.json").write_text(text)
+        with pytest.raises(ImageError, match=r"user/registries\.json"):
+            settings.mirrors()
