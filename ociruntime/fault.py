@@ -7,15 +7,22 @@ commas; without the variable a point costs one look at the environment.
 from __future__ import annotations
 
 import os
-import signal
-import time
 
 VARIABLE = "OCIPOD_FAULT"
 
 
 def fault(point: str) -> None:
     """Does what the environment asks for at ``point``, mostly nothing."""
-    for wish in os.environ.get(VARIABLE, "").split(","):
+    wishes = os.environ.get(VARIABLE)
+    if wishes:
+        _do(point, wishes)
+
+
+def _do(point: str, wishes: str) -> None:
+    import signal
+    import time
+
+    for wish in wishes.split(","):
         name, _, action = wish.partition(":")
         if name != point:
             continue
