@@ -29,6 +29,25 @@ class Blobs:
         except OSError as error:
             raise ImageError(f"blob {digest} is missing: {error.strerror}", _HINT) from None
 
+    def size(self, digest: str) -> int:
+        """In bytes.  Raises ImageError if it is not there."""
+        try:
+            return os.lstat(self.path_of(digest)).st_size
+        except OSError as error:
+            raise ImageError(f"blob {digest} is missing: {error.strerror}", _HINT) from None
+
+    def drop(self, digest: str) -> None:
+        """Removes one that is damaged, so that it is fetched again when it is needed.
+
+        Raises HostError.
+        """
+        try:
+            os.unlink(self.path_of(digest))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise HostError(f"remove blob {digest}", error) from None
+
     def read(self, digest: str) -> bytes:
         """A small one, whole and checked.  Raises ImageError."""
         with self.open(digest) as blob:
@@ -77,4 +96,4 @@ def sync_directory(path: str) -> None:
         os.close(fd)
 
 
-_HINT = "fetch the image again"
+_HINT = "remove the image, and fetch it again"

@@ -39,8 +39,8 @@ class Inside:
     def directory(self, parts: list[bytes], made: set[bytes] | None = None) -> tuple[int, bytes]:
         """Its descriptor, which stays ours, and its place.
 
-        With ``made`` what is missing is made, mode 0755, and the places of new directories are
-        added there.  Raises FileNotFoundError, or ImageError if there is no way through.
+        With ``made`` what is missing is made, mode 0755, and added there.  Raises
+        FileNotFoundError, or ImageError if there is no way through.
         """
         if parts == self._parts:
             return self._fd, self._place
@@ -99,7 +99,7 @@ class _Walk:
             os.mkdir(part, 0o755, dir_fd=here)
             fd = os.open(part, _DIRECTORY, dir_fd=here)
             os.fchmod(fd, 0o755)
-            self.made.add(b"/".join([*self.names, part]))
+            add_made(self.made, b"/".join([*self.names, part]))
         except OSError as error:
             if error.errno not in (errno.ENOTDIR, errno.ELOOP):
                 raise
@@ -119,6 +119,13 @@ class _Walk:
             return os.readlink(part, dir_fd=self.fds[-1])
         except OSError:
             raise ImageError(f'"{shown}" is no directory, and the layer has a file in it') from None
+
+
+def add_made(made: set[bytes], place: bytes) -> None:
+    """Adds ``place`` and what it is in to the set, which has that of all its members."""
+    while place and place not in made:
+        made.add(place)
+        place = place.rpartition(b"/")[0]
 
 
 def split_name(name: bytes) -> list[bytes]:

@@ -13,7 +13,7 @@ import stat
 
 from ociruntime.errors import HostError, ImageError, reason
 from ociruntime.image.attributes import Notes, set_by_name, set_of_open, set_time
-from ociruntime.image.inside import Inside, split_name
+from ociruntime.image.inside import Inside, add_made, split_name
 from ociruntime.image.limits import Budget
 from ociruntime.image.tar_header import (
     BLOCK_DEVICE,
@@ -80,9 +80,7 @@ class LayerUnpacker:
         fd, place = self.inside.directory(parents, self.made)
         path = _join(place, name)
         self._place(header, fd, name, path)
-        while path and path not in self.made:
-            self.made.add(path)
-            path = path.rpartition(b"/")[0]
+        add_made(self.made, path)
 
     def _set_root(self, header: Header) -> None:
         if header.type != DIRECTORY:

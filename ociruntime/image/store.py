@@ -139,6 +139,11 @@ class Store:
             index=record.index,
         )
 
+    def digests(self, id: str) -> list[str]:
+        """Of all blobs that the index counts to the image."""
+        query = "SELECT blob FROM image_blobs WHERE image = ? ORDER BY blob"
+        return [digest for (digest,) in self.database.execute(query, (id,))]
+
     def _records(self, query: str, *values: str) -> list[Record]:
         rows = self.database.execute(query, values).fetchall()
         found = []

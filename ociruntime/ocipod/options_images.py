@@ -60,4 +60,112 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         (("pretty-print", "", "flag", "", "indented (the default)"),),
         "",
     ),
+    (
+        "image list",
+        "",
+        0,
+        0,
+        "list the images of the store",
+        (
+            ("fields", "", "text", "FIELD,...", "what to show"),
+            ("sort", "", "text", "FIELD,...", "what to sort by (importtime)"),
+            ("order", "", "choice", "asc|desc", "which way (asc)"),
+            ("full", "", "flag", "", "ids, sizes and times in full"),
+            ("no-legend", "", "flag", "", "leave out the line with the titles"),
+            ("format", "", "choice", "json|json-pretty", "print JSON instead"),
+        ),
+        (
+            "A line for each name. Fields: id, name, size (with the unpacked tree),\n"
+            "importtime, lastused, platform, digest."
+        ),
+    ),
+    (
+        "image rm",
+        "IMAGE...",
+        1,
+        ANY,
+        "remove images from the store",
+        (("force", "", "flag", "", "also what pods use; they keep what is unpacked"),),
+        (
+            "An image goes with all its names. The others are removed when one cannot be;\n"
+            "the exit status is 254 then."
+        ),
+    ),
+    (
+        "image gc",
+        "",
+        0,
+        0,
+        "remove images that nobody needs",
+        (("grace-period", "", "text", "TIME", "keep what was used within TIME (24h)"),),
+        (
+            "Removes images that no pod uses, their unpacked trees, and what imports that\n"
+            "were broken off have left. While a pod is being prepared it waits."
+        ),
+    ),
+    (
+        "image export",
+        "IMAGE FILE",
+        2,
+        2,
+        "write an image to a file",
+        (
+            ("format", "", "choice", "oci-archive|oci", "an archive, or a directory (oci-archive)"),
+            ("overwrite", "", "flag", "", "replace what is there"),
+        ),
+        (
+            "Writes an OCI image layout, which fetch takes as oci-archive:FILE or oci:DIR.\n"
+            "With - for FILE the archive goes to standard output."
+        ),
+    ),
+    (
+        "image extract",
+        "IMAGE DIR",
+        2,
+        2,
+        "write an image as a directory, layers as they are",
+        (("overwrite", "", "flag", "", "replace the directory, with all that is in it"),),
+        "DIR becomes an OCI image layout, which fetch takes as oci:DIR.",
+    ),
+    (
+        "image render",
+        "IMAGE DIR",
+        2,
+        2,
+        "unpack an image into a directory",
+        (
+            ("rootfs-only", "", "flag", "", "the files alone, in DIR itself"),
+            ("overwrite", "", "flag", "", "replace the directory, with all that is in it"),
+        ),
+        (
+            "DIR gets rootfs, the files of all layers, and image-config.json, the image's\n"
+            "configuration. It is not made until all is unpacked."
+        ),
+    ),
+    (
+        "image verify",
+        "IMAGE...",
+        1,
+        ANY,
+        "read images whole, and compare their digests",
+        (),
+        (
+            "Blobs that are damaged are told, and removed: they can be fetched again then. A\n"
+            "tree that has changed is unpacked again, unless a running pod has it. The exit\n"
+            "status is 254 if something is damaged in the end."
+        ),
+    ),
+    (
+        "image cat-manifest",
+        "IMAGE",
+        1,
+        1,
+        "print the manifest of an image",
+        (
+            ("config", "", "flag", "", "its configuration instead"),
+            ("index", "", "flag", "", "the index it was chosen from"),
+            ("pretty-print", "", "flag", "", "with line breaks, instead of as it came"),
+        ),
+        "",
+    ),
 )

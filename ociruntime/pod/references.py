@@ -28,13 +28,19 @@ def used_trees(directory: str) -> set[str]:
     return _used(directory, "tree")
 
 
-def _used(directory: str, member: str) -> set[str]:
+def running_trees(directory: str) -> set[str]:
+    """Ids of the trees that running pods may have mounted.  Raises PodError as ``used_images``."""
+    return _used(directory, "tree", running=True)
+
+
+def _used(directory: str, member: str, *, running: bool = False) -> set[str]:
     found: set[str] = set()
     problems: list[str] = []
     try:
         for pod in each_pod(directory, _HOLDING, problems):
             with pod:
-                found.update(_of_pod(pod, member))
+                if not running or pod.state == "running":
+                    found.update(_of_pod(pod, member))
     except RuntimeFailure as failure:
         raise _unknown(str(failure)) from None
     # What is no pod (a file, a strange name) needs no image.

@@ -10,11 +10,12 @@ import pytest
 
 from tests.support.ocipod import Ocipod
 from tests.support.registry import Registry
+from tests.support.shop import Shop
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "ocipod" in getattr(item, "fixturenames", ()):
+        if {"ocipod", "shop"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.root)
             if os.geteuid() != 0:
                 item.add_marker(pytest.mark.skip(reason="needs root"))
@@ -35,3 +36,8 @@ def ocipod(work: Path, monkeypatch: pytest.MonkeyPatch) -> Ocipod:
 def registry() -> Iterator[Registry]:
     with Registry() as one:
         yield one
+
+
+@pytest.fixture
+def shop(work: Path) -> Shop:
+    return Shop(work)

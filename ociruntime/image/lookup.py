@@ -1,0 +1,41 @@
+"""Images of the store by what a user calls them: never fetched, and not counted as used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ociruntime.errors import ImageError, RuntimeFailure
+from ociruntime.image.reference import parse
+
+if TYPE_CHECKING:
+    from ociruntime.image.store import Record, Store
+
+
+def look_up(store: Store, text: str) -> Record:
+    """The image that ``text`` means: an id, the beginning of one, or a name in any form.
+
+    Raises ImageError if it is not in the store.
+    """
+    try:
+        return store.record(text)
+    except ImageError as failure:
+        name = _full_name(text)
+        if name in ("", text):
+            raise
+        try:
+            return store.record(name)
+        except ImageError:
+            raise failure from None
+
+
+def _full_name(text: str) -> str:
+    """As the store has it, empty if ``text`` is nothing that could be fetched."""
+    try:
+        reference = parse(text)
+        if reference.kind == "path":
+            from ociruntime.image.local_image import recognized
+
+            reference = recognized(reference)
+    except RuntimeFailure:
+        return ""
+    return reference.name

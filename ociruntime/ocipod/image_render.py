@@ -1,0 +1,49 @@
+"""``ocipod image render``."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.args import Arguments
+    from ociruntime.image.image import Image
+    from ociruntime.image.store import Store
+    from ociruntime.ocipod.context import Context
+    from ociruntime.ocipod.progress import Bar
+
+CONFIG = "image-config.json"
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Unpacks the layers, one over the other, into a directory of the user's."""
+    from ociruntime.image.lookup import look_up
+    from ociruntime.image.store import Store
+    from ociruntime.ocipod.new_directory import check_target, put_directory
+    from ociruntime.ocipod.progress import Bar
+
+    text, target = arguments.positional
+    alone = arguments.flag("rootfs-only")
+    with Store(context.directory) as store, Bar() as bar:
+        image = store.load(look_up(store, text))
+        overwrite = arguments.flag("overwrite")
+        path = check_target(target, context.directory, overwrite=overwrite)
+        notes: list[str] = []
+        put_directory(path, lambda new: notes.extend(_fill(store, image, new, bar, alone=alone)))
+        store.mark_used(image.id)
+    for note in notes:
+        context.log.warning(note)
+    return 0
+
+
+def _fill(store: Store, image: Image, target: str, bar: Bar, *, alone: bool) -> list[str]:
+    """Into the new directory ``target``; what was left out."""
+    import os
+
+    from ociruntime.image.unpack import unpack
+
+    rootfs = target if alone else f"{target}/rootfs"
+    if not alone:
+        os.mkdir(rootfs)
+        with open(f"{target}/{CONFIG}", "wb") as file:
+            file.write(store.blobs.read(image.config_digest))
+    os.chmod(rootfs, 0o755)
+    return unpack(store.blobs, image.layers, rootfs, progress=bar)

@@ -1,0 +1,66 @@
+"""``ocipod image rm``."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.cli.output import write
+from ociruntime.errors import ImageError, RuntimeFailure
+from ociruntime.ocipod.progress import amount
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.args import Arguments
+    from ociruntime.image.store import Record, Store
+    from ociruntime.ocipod.context import Context
+
+_FAILED = 254
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Removes one after another; one that cannot be removed is told, and the others go.
+
+    Under the lock that pods are prepared with: no image goes that is about to be used.
+    """
+    from ociruntime.image.lookup import look_up
+    from ociruntime.image.store import Store
+    from ociruntime.pod.lock import prepare_lock
+    from ociruntime.pod.references import used_images
+
+    status = count = freed = 0
+    force = arguments.flag("force")
+    with Store(context.directory) as store, prepare_lock(context.directory, exclusive=True):
+        used = set() if force else used_images(context.directory)
+        for text in arguments.positional:
+            try:
+                record = look_up(store, text)
+                if record.id in used:
+                    raise ImageError(f'image "{text}" is used by a pod', "--force removes it")
+                freed += _remove(context, store, record)
+                count += 1
+                write(f"removed {record.id}{' ' * bool(record.names)}{' '.join(record.names)}\n")
+            except RuntimeFailure as failure:
+                posix.write(2, f"ocipod: {failure}\n".encode("utf-8", "replace"))
+                status = _FAILED
+    write(f"{count} of {len(arguments.positional)} removed, {amount(freed)} freed\n")
+    return status
+
+
+def _remove(context: Context, store: Store, record: Record) -> int:
+    """The image, and its tree if nothing else has it; the bytes that are free now."""
+    from ociruntime.image.tree_store import TreeStore, tree_id
+    from ociruntime.pod.references import used_trees
+
+    try:
+        tree = tree_id(store.load(record))
+    except ImageError:
+        tree = ""  # a damaged image: gc finds its tree
+    freed = store.remove([record.id])
+    if not tree or any(tree_id(image) == tree for image in store.images()):
+        return freed
+    trees = TreeStore(context.directory)
+    size = trees.size(tree)
+    if tree not in used_trees(context.directory):
+        trees.remove(tree)
+        freed += size
+    return freed

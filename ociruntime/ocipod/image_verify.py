@@ -1,0 +1,69 @@
+"""``ocipod image verify``."""
+
+from __future__ import annotations
+
+from ociruntime.cli.output import write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.args import Arguments
+    from ociruntime.image.image import Image
+    from ociruntime.image.store import Record, Store
+    from ociruntime.ocipod.context import Context
+    from ociruntime.ocipod.progress import Bar
+
+_FAILED = 254
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Reads everything of the images; a line for what is damaged, one for the tree."""
+    from ociruntime.image.lookup import look_up
+    from ociruntime.image.store import Store
+    from ociruntime.ocipod.progress import Bar
+
+    status = 0
+    with Store(context.directory) as store, Bar() as bar:
+        records = [look_up(store, text) for text in arguments.positional]
+        for text, record in zip(arguments.positional, records, strict=True):
+            damaged = _damaged_blobs(store, record, bar)
+            lines = [f"{one} is damaged" for one in damaged]
+            whole = not damaged
+            if whole:
+                line, whole = _tree(context, store.load(record), bar)
+                lines.append(line)
+            else:
+                lines.append("remove the image, and fetch it again")
+            bar.clear()
+            write("".join(f"{text}: {line}\n" for line in lines))
+            status = status if whole else _FAILED
+    return status
+
+
+def _damaged_blobs(store: Store, record: Record, bar: Bar) -> list[str]:
+    """What has not the content that its digest says; its file goes, so that it can come again."""
+    found = []
+    digests = store.digests(record.id)
+    for done, digest in enumerate(digests):
+        bar("reading blobs", done, len(digests))
+        if not store.blobs.is_whole(digest):
+            store.blobs.drop(digest)
+            found.append(f"blob {digest}")
+    return found
+
+
+def _tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
+    """What to say of the image's tree, and whether it is as it should be, by now at least."""
+    from ociruntime.image.tree_store import CHANGED, TreeStore, tree_id
+    from ociruntime.pod.lock import prepare_lock
+    from ociruntime.pod.references import running_trees
+
+    trees = TreeStore(context.directory)
+    tree = tree_id(image)
+    with prepare_lock(context.directory, exclusive=True):
+        state = trees.verify(tree, bar)
+        if state != CHANGED:
+            return f"blobs are whole, tree is {state}", True
+        if tree in running_trees(context.directory):
+            return "tree has changed, and a running pod has it: it stays for now", False
+        trees.render_again(image, bar)
+    return "tree had changed, and is rendered again", True

@@ -1,0 +1,52 @@
+"""``ocipod`` with a store of its own, and the layouts that it fetches from."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ociruntime.image.digest import chain_id
+from tests.support import images
+from tests.support.ocipod import REPOSITORY, Ocipod
+
+
+class Shop:
+    """``ocipod`` and the layouts that it fetches from."""
+
+    def __init__(self, work: Path) -> None:
+        self.work = work
+        self.ocipod = Ocipod(work / "data")
+        self.trees = work / "data/cas/tree"
+        self.blobs = work / "data/cas/blobs/sha256"
+
+    def fetch(self, name: str, *layers: bytes, **how: Any) -> images.BuiltImage:  # noqa: ANN401
+        """An image of these layers (or busybox) in the store, under ``self.name(name)``."""
+        built = images.make_layout(self.work / name, layers=list(layers) or None, **how)
+        self.ocipod("fetch", self.name(name)).ok()
+        return built
+
+    def name(self, name: str) -> str:
+        return f"oci:{self.work / name}"
+
+    def listed(self) -> list[str]:
+        """Names of the images in the store."""
+        out = self.ocipod("image", "list", "--no-legend", "--fields=name").ok().out
+        return out.splitlines()
+
+    def tree(self, built: images.BuiltImage) -> Path:
+        """Where the tree of an image is, or would be."""
+        chain = chain_id([images.digest(layer) for layer in built.layers])
+        return self.trees / chain.replace(":", "-")
+
+    def render(self, name: str, fault: str = "") -> int:
+        """Has the store's tree of an image made, as preparing a pod does; the exit status."""
+        program = (
+            "import sys; from ociruntime.image.store import Store;"
+            "from ociruntime.image.tree_store import TreeStore;"
+            "TreeStore(sys.argv[1]).render(Store(sys.argv[1]).find(sys.argv[2]))"
+        )
+        command = [sys.executable, "-c", program, str(self.ocipod.directory), self.name(name)]
+        env = Ocipod.environment(fault, {})
+        return subprocess.run(command, cwd=REPOSITORY, env=env).returncode
