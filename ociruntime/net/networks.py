@@ -15,7 +15,8 @@ The document (net-info.json)::
 
 from __future__ import annotations
 
-from ociruntime.errors import NetworkError, RuntimeFailure
+from ociruntime.errors import NetworkError, RuntimeFailure, reason
+from ociruntime.fault import fault
 from ociruntime.net import choice, cni, owners
 from ociruntime.net.configuration import load, plugin_directories
 from ociruntime.net.firewall import find_tool
@@ -165,7 +166,11 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
     bring_up(info["namespace"])
     if not info["networks"]:
         return info
-    owners.note(info["stateDirectory"], info["uuid"], info["namespace"], info["identity"])
+    refuse_used(info["ports"])
+    owners.note(
+        info["stateDirectory"], info["uuid"], info["namespace"], info["identity"], info["ports"]
+    )
+    fault("network.after-note")
     done: list[dict[str, Any]] = []
     try:
         for network in info["networks"]:
@@ -181,11 +186,33 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
     return info
 
 
+def refuse_used(ports: list[dict[str, Any]]) -> None:
+    """Raises NetworkError if a program on the host has a port: it would not be heard any more."""
+    import _socket
+
+    kinds = {"tcp": _socket.SOCK_STREAM, "udp": _socket.SOCK_DGRAM}
+    for port in ports:
+        kind = kinds.get(port["protocol"])
+        if kind is None or ":" in port["hostIP"]:
+            continue
+        trial = _socket.socket(_socket.AF_INET, kind)
+        try:
+            if kind == _socket.SOCK_STREAM:
+                trial.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+            trial.bind((port["hostIP"], port["hostPort"]))
+        except OSError as error:
+            words = f"{port['hostIP'] or 'any address'}, port {port['hostPort']}"
+            raise NetworkError(f"{words}/{port['protocol']} of the host: {reason(error)}") from None
+        finally:
+            trial.close()
+
+
 def _join(info: dict[str, Any], network: dict[str, Any]) -> None:
     result: dict[str, Any] = {}
     for plugin in network["plugins"]:
         call = _call(info, network, plugin, result, info["namespace"])
         result = cni.add(plugin["program"], call)
+        fault("network.after-plugin")
     network["result"] = result
     network["ip4"], network["ip6"] = addresses(result)
 

@@ -1,17 +1,24 @@
-"""Which pods have networks: a small file each, so that addresses of dead ones can be had again.
+"""Which pods have networks: a small file each, so that what dead ones had can be had again.
 
 ``STATE/.pods/UUID`` is there from before the first address is taken until everything is given
 back.  It names the boot and the network namespace: once that has gone, so has the pod, whatever
-became of those who should have cleaned up.
+became of those who should have cleaned up.  It also has the ports of the host that lead there, of
+which two pods cannot have the same.
 """
 
 from __future__ import annotations
 
 import posix
 
-from ociruntime.errors import HostError
+from ociruntime.errors import HostError, NetworkError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 DIRECTORY = ".pods"
+ANY = ("0.0.0.0", "::")  # noqa: S104 - what stands for every address of the host
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -30,20 +37,72 @@ def namespace_identity(path: str) -> list[int]:
     return [found.st_dev, found.st_ino]
 
 
-def note(state: str, uuid: str, path: str, identity: list[int]) -> None:
-    """Make the file of a pod.  Raises HostError."""
+def note(
+    state: str,
+    uuid: str,
+    path: str,
+    identity: list[int],
+    ports: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Make the file of a pod, with ports in the form of CNI's mappings.
+
+    Raises HostError, and NetworkError if a living pod has one of the ports.
+    """
+    import fcntl
     import json
     import os
 
     directory = f"{state}/{DIRECTORY}"
-    record = {"boot": boot(), "namespace": path, "identity": identity}
+    record = {"boot": boot(), "namespace": path, "identity": identity, "ports": list(ports)}
     try:
         os.makedirs(directory, 0o750, exist_ok=True)
-        with open(f"{directory}/.{uuid}", "w", encoding="ascii") as file:
-            json.dump(record, file)
-        posix.rename(f"{directory}/.{uuid}", f"{directory}/{uuid}")
+        lock = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if ports:
+                _refuse_taken(state, uuid, ports)
+            with open(f"{directory}/.{uuid}", "w", encoding="ascii") as file:
+                json.dump(record, file)
+            posix.rename(f"{directory}/.{uuid}", f"{directory}/{uuid}")
+        finally:
+            posix.close(lock)
     except OSError as error:
         raise HostError(f"write {directory}/{uuid}", error) from None
+
+
+def _refuse_taken(state: str, uuid: str, ports: Sequence[Mapping[str, Any]]) -> None:
+    directory = f"{state}/{DIRECTORY}"
+    for other in posix.listdir(directory):
+        if other == uuid or other.startswith("."):
+            continue
+        record = _read(f"{directory}/{other}") or {}
+        for theirs in record.get("ports") or ():
+            for ours in ports:
+                if _collide(ours, theirs) and not dead(state, {other}):
+                    raise NetworkError(
+                        f"port {ours['hostPort']}/{ours['protocol']} of the host "
+                        f"leads to pod {other} already"
+                    )
+
+
+def _collide(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    same = all(one.get(name) == other.get(name) for name in ("hostPort", "protocol"))
+    addresses = {one.get("hostIP") or ANY[0], other.get("hostIP") or ANY[0]}
+    return same and (len(addresses) == 1 or bool(addresses & set(ANY)))
+
+
+def _read(path: str) -> dict[str, Any] | None:
+    """A record, {} if it cannot be understood, None if it is gone."""
+    import json
+
+    try:
+        with open(path, "rb") as file:
+            record = json.load(file)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
 def forget(state: str, uuid: str) -> None:
@@ -58,23 +117,17 @@ def forget(state: str, uuid: str) -> None:
 
 def dead(state: str, uuids: set[str]) -> set[str]:
     """Those that cannot come back for their addresses.  What cannot be read counts as alive."""
-    import json
-
     found = set()
     namespaces: set[tuple[int, int]] | None = None
     for uuid in uuids:
-        try:
-            with open(f"{state}/{DIRECTORY}/{uuid}", "rb") as file:
-                record = json.load(file)
-            now, path, identity = record["boot"], record["namespace"], record["identity"]
-        except FileNotFoundError:
+        record = _read(f"{state}/{DIRECTORY}/{uuid}")
+        if record is None or record.get("boot", boot()) != boot():
             found.add(uuid)
             continue
-        except (OSError, ValueError, KeyError, TypeError):
+        path, identity = record.get("namespace"), record.get("identity")
+        if not isinstance(path, str) or not isinstance(identity, list):
             continue
-        if now != boot():
-            found.add(uuid)
-        elif namespace_identity(path) != identity:
+        if namespace_identity(path) != identity:
             if namespaces is None:
                 namespaces = _namespaces_in_use()
             if tuple(identity) not in namespaces:

@@ -9,6 +9,7 @@ import fcntl
 import posix
 
 from ociruntime.errors import NetworkError, reason
+from ociruntime.fault import fault
 from ociruntime.host.rtnetlink import Rtnetlink
 from ociruntime.net import ipam
 from ociruntime.net.addresses import Address, Network, parse_network
@@ -57,6 +58,7 @@ def add(call: PluginCall) -> dict[str, Any]:
     pair.refuse_unknown(call, KNOWN)
     name = _name(call)
     addresses = ipam.assign(call)
+    fault("network.after-address")
     _complete(call, addresses)
     lock = _lock(call)
     try:
@@ -77,6 +79,7 @@ def add(call: PluginCall) -> dict[str, Any]:
         raise NetworkError(f'network "{call.network}": {name}: {reason(error)}') from None
     finally:
         posix.close(lock)
+    fault("network.after-links")
     if call.configuration.get("ipMasq"):
         masquerade.apply(call, [one.network for one in addresses.assigned])
     return pair.result(call, (bridge, *ends), addresses)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import NetworkError, reason
+from ociruntime.fault import fault
 from ociruntime.host.rtnetlink import Rtnetlink
 from ociruntime.net import ipam
 from ociruntime.net.addresses import Network
@@ -38,6 +39,7 @@ def add(call: PluginCall) -> dict[str, Any]:
     """Raises NetworkError.  What was made until then is ``delete``'s."""
     pair.refuse_unknown(call, KNOWN)
     addresses = ipam.assign(call)
+    fault("network.after-address")
     name = pair.host_name(call)
     try:
         namespace = open_namespace(call.namespace)
@@ -55,6 +57,7 @@ def add(call: PluginCall) -> dict[str, Any]:
             posix.close(namespace)
     except OSError as error:
         raise NetworkError(f'network "{call.network}": {name}: {reason(error)}') from None
+    fault("network.after-links")
     for one in addresses.assigned:
         set_sysctl(FORWARDING[4 if one.network.family == 2 else 6], "1")
     if call.configuration.get("ipMasq"):

@@ -182,6 +182,32 @@ def without_comments(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith(("#", ":"))]
 
 
+def test_a_port_leads_to_one_pod(host: NetworkHost) -> None:
+    first, second = host.pod(), host.pod()
+    host.join(first, ports=[mapping(8080, 80, "127.0.0.1")])
+    for ports in ([mapping(8080, 81)], [mapping(1, 1), mapping(8080, 80, "127.0.0.1")]):
+        with pytest.raises(NetworkError, match=f"8080/tcp of the host leads to pod {first.uuid}"):
+            host.join(second, ports=ports)
+    host.join(second, ports=[mapping(8080, 80, "127.0.0.2"), mapping(8080, 80, protocol="udp")])
+    assert host.leave(second) == []
+    first.namespace.close()  # dead, though nobody has cleared up yet
+    host.join(second, ports=[mapping(8080, 80)])
+    for pod in (first, second):
+        assert host.leave(pod) == []
+    host.assert_clean()
+
+
+def test_a_port_that_a_program_has(host: NetworkHost) -> None:
+    with (
+        host.namespace.listen(8080),
+        pytest.raises(NetworkError, match="port 8080/tcp of the host: address already in use"),
+    ):
+        host.join(host.pod(), ports=[mapping(8080, 80)])
+    with pytest.raises(NetworkError, match=r"192\.0\.2\.9, port 80/tcp .*: cannot assign"):
+        host.join(host.pod(), ports=[mapping(80, 80, "192.0.2.9")])
+    host.assert_clean()
+
+
 def test_neither_tool(host: NetworkHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(networks, "find_tool", lambda: "")
     with pytest.raises(NetworkError, match=r"neither nft nor iptables.*install nftables"):
