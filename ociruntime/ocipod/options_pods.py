@@ -150,6 +150,19 @@ POD_COMMANDS: tuple[Command, ...] = (
         "The exit status is that of the command.",
     ),
     (
+        "export",
+        "UUID FILE",
+        2,
+        2,
+        "write an app that has ended as an image archive",
+        (
+            ("app", "", "text", "NAME", "which one, if the pod has several"),
+            ("squash", "", "flag", "", "one layer with everything, not the image's and one more"),
+            ("overwrite", "", "flag", "", "replace FILE if it is there"),
+        ),
+        "The image runs as the app's does, with the files that the app has left.",
+    ),
+    (
         "version",
         "",
         0,

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ociruntime.pod.flavours import Flavour
+    from ociruntime.pod.flavours import Flavour, Mount
 
     Json = dict[str, Any]
 
@@ -227,7 +227,7 @@ def _namespaces(place: AppPlace) -> list[Json]:
 
 def _mounts(manifest: Json, entry: Json, place: AppPlace) -> list[Json]:
     """The flavour's, then the pod's files, then volumes from the outside in."""
-    made = [_kernel_mount(*row, place) for row in place.flavour.mounts]
+    made = [_kernel_mount(*row, place) for row in place.flavour.mounts if _is_possible(row, place)]
     volumes = {volume["name"]: volume for volume in manifest.get("volumes", [])}
     points = {point["path"]: point for point in entry["app"].get("mountPoints", [])}
     wanted = []
@@ -246,14 +246,21 @@ def _mounts(manifest: Json, entry: Json, place: AppPlace) -> list[Json]:
     return made + wanted
 
 
+def _is_possible(row: Mount, place: AppPlace) -> bool:
+    # A host need not have its queues mounted, and in a user namespace nobody else can.
+    return row[1] != "mqueue" or not _is_of_host("ipc", place)
+
+
+def _is_of_host(kind: str, place: AppPlace) -> bool:
+    """Whether users of the pod's own meet the host's namespace of that kind."""
+    return place.private_users is not None and kind not in place.namespaces
+
+
 def _kernel_mount(
     destination: str, kind: str, source: str, options: tuple[str, ...], place: AppPlace
 ) -> Json:
-    # In a user namespace, a kernel's file system can only be mounted for namespaces of the pod's
-    # own: those of the host are bound.
-    private = place.private_users is not None
-    needs = {"sysfs": "network", "mqueue": "ipc", "proc": "pid"}.get(kind)
-    if private and needs and needs not in place.namespaces:
+    # Only who owns a network namespace can mount a sysfs for it: the host's is bound.
+    if kind == "sysfs" and _is_of_host("network", place):
         return _mount(destination, "bind", destination, ["rbind", "rslave", *options])
     return _mount(destination, kind, source, list(options))
 

@@ -51,7 +51,8 @@ def mount_overlay(tree: str, home: str, target: str, user_namespace: int = -1) -
         else:
             lower = _clone(tree, user_namespace)
         stack.callback(os.close, lower)
-        names = [f"lowerdir=/proc/self/fd/{lower}"]
+        # The upper directory then has everything that differs, whatever else is the default.
+        names = ["redirect_dir=off,metacopy=off", f"lowerdir=/proc/self/fd/{lower}"]
         for word, name in (("upperdir", "upper"), ("workdir", "work")):
             fd = os.open(f"{home}/{name}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             stack.callback(os.close, fd)

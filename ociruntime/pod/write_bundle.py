@@ -34,8 +34,10 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     place.flavour = flavour(settings.get("flavor", "oci"))
     tree = f"{settings['directory']}/cas/tree/{image['tree']}/rootfs"
     mount_rootfs(home, tree, settings, namespaces.get("user"))
-    add_mtab(place.rootfs)
-    _fill(place, pod_path, manifest, entry, settings)
+    # Of the image as it came: what the app changes in its files makes nobody else of it.
+    _fill(place, tree if os.path.isdir(tree) else place.rootfs, pod_path, entry, settings)
+    _find_volumes(place, pod_path, manifest)
+    add_mtab(place.rootfs, place.private_users[0] if place.private_users else 0)
     place.namespaces = namespaces
     place.environment = read_json(f"{home}/env")
     if place.private_users:
@@ -47,22 +49,16 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
 
 
 def _fill(
-    place: AppPlace,
-    pod_path: str,
-    manifest: dict[str, Any],
-    entry: dict[str, Any],
-    settings: dict[str, Any],
+    place: AppPlace, tree: str, pod_path: str, entry: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    """What the host and the image's files say."""
-    import stat
-
+    """What the host and the image's files say; the users are those of ``tree``."""
     from ociruntime.linux import CAPABILITIES
     from ociruntime.pod.host_facts import controllers, last_capability
     from ociruntime.pod.users import account
 
     app = entry["app"]
     who = account(
-        place.rootfs,
+        tree,
         str(app.get("user") or "0"),
         str(app.get("group") or ""),
         list(app.get("supplementaryGIDs", [])),
@@ -78,6 +74,16 @@ def _fill(
     place.private_users = (users["shift"], users["count"]) if users else None
     streams = app.get("streams", {})
     place.terminal = "tty" in streams.values() or streams.get("stdin") == "interactive"
+    if place.flavour.confined:
+        place.binds = _etc_files(pod_path, place.rootfs, settings)
+    path = os.path.join(os.path.dirname(__file__), "seccomp.json")
+    place.seccomp = read_json(path)
+
+
+def _find_volumes(place: AppPlace, pod_path: str, manifest: dict[str, Any]) -> None:
+    """Where the pod's volumes are, and which are devices.  Raises PodError."""
+    import stat
+
     for volume in manifest.get("volumes", []):
         name = volume["name"]
         source = volume.get("source") or f"{pod_path}/volumes/{name}"
@@ -90,10 +96,6 @@ def _fill(
         for kind, test in (("b", stat.S_ISBLK), ("c", stat.S_ISCHR)):
             if volume["kind"] == "host" and test(status.st_mode):
                 place.devices[name] = (kind, os.major(status.st_rdev), os.minor(status.st_rdev))
-    if place.flavour.confined:
-        place.binds = _etc_files(pod_path, place.rootfs, settings)
-    path = os.path.join(os.path.dirname(__file__), "seccomp.json")
-    place.seccomp = read_json(path)
 
 
 def _make_reachable(place: AppPlace, app_name: str) -> None:
@@ -130,7 +132,7 @@ def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tup
     return [*found, (f"{pod_path}/hosts", "/etc/hosts")]
 
 
-def add_mtab(rootfs: str) -> None:
+def add_mtab(rootfs: str, owner: int) -> None:
     """Makes ``/etc/mtab`` lead to the mounts of whoever asks, if the image has none.
 
     What an image has of its own stays, and one without ``/etc`` needs none.
@@ -142,6 +144,7 @@ def add_mtab(rootfs: str) -> None:
         etc = open_inside(root, "etc", os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.symlink("../proc/self/mounts", "mtab", dir_fd=etc)
+            os.chown("mtab", owner, owner, dir_fd=etc, follow_symlinks=False)
         finally:
             os.close(etc)
     except OSError:

@@ -1,0 +1,226 @@
+"""An app that has ended as an image: its image's layers and one with what it has changed."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import tempfile
+import time
+
+from ociruntime.errors import HostError, ImageError, PodError
+from ociruntime.image.blobs import Blobs
+from ociruntime.image.digest import digest_of
+from ociruntime.image.image import Image, Layer
+from ociruntime.image.made_image import StoredLayer, manifest_of, to_bytes
+from ociruntime.image.media_types import OCI_LAYER
+from ociruntime.linux import CLONE_NEWNS
+from ociruntime.pod import overlay
+from ociruntime.pod.layer_tar import write_layer
+from ociruntime.pod.manifest import app_entry
+from ociruntime.pod.manifest_file import read_manifest, read_object, read_runtime_config
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, BinaryIO
+
+    from ociruntime.image.store import Store
+    from ociruntime.pod.pod import Pod
+
+ENDED = ("exited", "exited garbage")
+_MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18
+# Files that the pod is seen by; without content they are only where those were mounted.
+_MOUNTED_FILES = ("etc/hosts", "etc/resolv.conf")
+
+
+class BlobsAndNew(Blobs):
+    """The store's blobs, and files without a name that only exist for the export."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.new: dict[str, BinaryIO] = {}
+
+    def path_of(self, digest: str) -> str:
+        """Opened anew, a file is read from its beginning."""
+        file = self.new.get(digest)
+        return f"/proc/self/fd/{file.fileno()}" if file else super().path_of(digest)
+
+    def size(self, digest: str) -> int:
+        """Bytes.  Raises ImageError if it is not there."""
+        with self.open(digest) as blob:
+            return blob.seek(0, os.SEEK_END)
+
+    def add(self, content: bytes, directory: str) -> str:
+        """Adds a small one; its digest."""
+        file = tempfile.TemporaryFile(dir=directory)
+        file.write(content)
+        file.flush()
+        digest = digest_of(content)
+        self.new[digest] = file
+        return digest
+
+
+def exported(
+    pod: Pod, app_name: str, store: Store, blobs: BlobsAndNew, directory: str, *, squash: bool
+) -> Image:
+    """The app as an image, of which ``blobs`` then has what the store has not.
+
+    ``directory`` is where files may be made that have no name.  With ``squash`` it has one layer,
+    with everything.  Raises PodError, ImageError, HostError.
+    """
+    if pod.refresh() not in ENDED:
+        raise PodError(f"pod {pod.uuid} is {pod.state}", "only what has ended can be exported")
+    settings = read_runtime_config(pod)
+    app_entry(read_manifest(pod), app_name)
+    known = read_object(pod, f"apps/{app_name}/image.json")
+    if known is None:
+        raise PodError(f'app "{app_name}" has no files any more')
+    home = f"{pod.path()}/apps/{app_name}"
+    users = settings.get("private_users")
+    shift = int(users["shift"]) if users else 0
+    whole = squash or not settings.get("overlay")
+    base = None if whole else _base(store, known)
+    file = tempfile.TemporaryFile(dir=directory)
+    if not whole:
+        layer = _pack(file, lambda to: write_layer(f"{home}/upper", to, shift, _unused(home)))
+    elif settings.get("overlay"):
+        tree = f"{settings['directory']}/cas/tree/{known['tree']}/rootfs"
+        layer = _pack(file, lambda to: _merged(tree, home, to, users))
+    else:
+        layer = _pack(file, lambda to: write_layer(f"{home}/bundle/rootfs", to, shift))
+    blobs.new[layer.digest] = file
+    stored = [_stored(one) for one in base.layers] if base else []
+    return _image(known, [*stored, layer], blobs, directory, f"{pod.uuid}/{app_name}")
+
+
+def _base(store: Store, known: dict[str, Any]) -> Image:
+    try:
+        return store.find(str(known["id"]))
+    except ImageError as error:
+        hint = "--squash needs the rendered files alone"
+        raise ImageError(f"the app's image is not in the store any more: {error}", hint) from error
+
+
+def _stored(layer: Layer) -> StoredLayer:
+    return StoredLayer(layer.digest, layer.size, layer.diff_id, layer.compression)
+
+
+def _unused(home: str) -> list[str]:
+    """Of the files that are only there to mount others on, those that are still empty."""
+    return [
+        name
+        for name in _MOUNTED_FILES
+        if os.path.isfile(f"{home}/upper/{name}") and not os.path.getsize(f"{home}/upper/{name}")
+    ]
+
+
+class _Hashing:
+    """Counts what it hands on, and hashes it."""
+
+    __slots__ = ("_target", "hash", "size")
+
+    def __init__(self, target: BinaryIO | gzip.GzipFile) -> None:
+        self._target = target
+        self.hash = hashlib.sha256()
+        self.size = 0
+
+    def write(self, data: bytes) -> int:
+        self.hash.update(data)
+        self.size += len(data)
+        return self._target.write(data)
+
+    def flush(self) -> None:
+        self._target.flush()
+
+
+def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
+    """Fills ``file`` with a compressed layer."""
+    stored = _Hashing(file)
+    with gzip.GzipFile(fileobj=stored, mode="wb", mtime=0, filename="") as packed:
+        plain = _Hashing(packed)
+        write(plain)  # type: ignore[arg-type]  # tarfile only writes
+    file.flush()
+    return StoredLayer(
+        f"sha256:{stored.hash.hexdigest()}",
+        stored.size,
+        f"sha256:{plain.hash.hexdigest()}",
+        "gzip",
+    )
+
+
+def _merged(tree: str, home: str, target: BinaryIO, users: dict[str, int] | None) -> None:
+    """The app's files as it saw them, by an overlay in a process with mounts of its own."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(read)
+            with open(write, "wb") as to:
+                _write_merged(tree, home, to, users)
+            os._exit(0)
+        except (HostError, OSError) as error:
+            os.write(2, f"ocipod: {error}\n".encode())
+        finally:
+            os._exit(1)
+    os.close(write)
+    with open(read, "rb") as source:
+        while part := source.read(1 << 20):
+            target.write(part)
+    _, status = os.waitpid(child, 0)
+    if status:
+        raise PodError("the app's files could not be read")
+
+
+def _write_merged(tree: str, home: str, target: BinaryIO, users: dict[str, int] | None) -> None:
+    root = f"{home}/bundle/rootfs"
+    overlay.unshare(CLONE_NEWNS)
+    overlay.mount("", "/", "", _MS_REC | _MS_PRIVATE)
+    if not users:
+        overlay.mount_overlay(tree, home, root)
+        write_layer(root, target)
+        return
+    with overlay.user_namespace(users["shift"], users["count"]) as namespace:
+        overlay.mount_overlay(tree, home, root, namespace)
+        write_layer(root, target, users["shift"])
+
+
+def _image(
+    known: dict[str, Any],
+    layers: list[StoredLayer],
+    blobs: BlobsAndNew,
+    directory: str,
+    what: str,
+) -> Image:
+    """The image of ``layers`` with the configuration of the app's image."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    config = dict(known.get("config") or {})
+    entry = {"created": now, "created_by": f"ocipod export {what}"}
+    before = config.get("history") or []
+    config["history"] = [*before, entry] if len(layers) > 1 else [entry]
+    config["created"] = now
+    config["rootfs"] = {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]}
+    data = to_bytes(config)
+    document = manifest_of(data, layers)
+    digest = blobs.add(data, directory)
+    blobs.add(document.data, directory)
+    return Image(
+        id=document.digest,
+        name="",
+        names=(),
+        manifest=json.loads(document.data),
+        config=config,
+        config_digest=digest,
+        layers=tuple(
+            Layer(
+                one.digest, one.size, f"{OCI_LAYER}+{one.compression}", one.diff_id, one.compression
+            )
+            for one in layers
+        ),
+        chain_id="",
+        size=sum(one.size for one in layers),
+        imported=0.0,
+        used=0.0,
+        index="",
+    )

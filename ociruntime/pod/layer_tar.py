@@ -1,0 +1,127 @@
+"""A layer of an image out of a tree: whole, or the upper directory of an overlay.
+
+An overlay notes what was removed by devices 0:0 and by an attribute of directories; a layer does
+it by files whose names begin with ``.wh.``.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tarfile
+
+from ociruntime.errors import HostError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import BinaryIO
+
+WHITEOUT = ".wh."
+OPAQUE = ".wh..wh..opq"
+_OVERLAYS = ("trusted.overlay.", "user.overlay.")
+_KINDS = {
+    stat.S_IFREG: tarfile.REGTYPE,
+    stat.S_IFDIR: tarfile.DIRTYPE,
+    stat.S_IFLNK: tarfile.SYMTYPE,
+    stat.S_IFCHR: tarfile.CHRTYPE,
+    stat.S_IFBLK: tarfile.BLKTYPE,
+    stat.S_IFIFO: tarfile.FIFOTYPE,
+}
+
+
+def write_layer(root: str, target: BinaryIO, shift: int = 0, skipped: Collection[str] = ()) -> None:
+    """Writes the tree at ``root`` to ``target`` as a tar.
+
+    Owners are ``shift`` less than on the disk.  ``skipped`` are paths in the tree, without a slash
+    before them, that are left out.  Sockets are left out as well.  Raises HostError.
+    """
+    try:
+        with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+            _Writer(archive, shift, frozenset(skipped)).directory(root, "")
+    except OSError as error:
+        raise HostError(f"pack {root}", error) from error
+
+
+class _Writer:
+    __slots__ = ("_archive", "_links", "_shift", "_skipped")
+
+    def __init__(self, archive: tarfile.TarFile, shift: int, skipped: frozenset[str]) -> None:
+        self._archive = archive
+        self._shift = shift
+        self._skipped = skipped
+        self._links: dict[tuple[int, int], str] = {}
+
+    def directory(self, path: str, name: str) -> None:
+        """What is in the directory at ``path``, which is called ``name`` in the archive."""
+        if _is_opaque(path):
+            self._archive.addfile(_empty(f"{name}{OPAQUE}"))
+        with os.scandir(path) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        for entry in found:
+            inside = f"{name}{entry.name}"
+            if inside in self._skipped:
+                continue
+            status = entry.stat(follow_symlinks=False)
+            if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
+                self._archive.addfile(_empty(f"{name}{WHITEOUT}{entry.name}"))
+            elif not stat.S_ISSOCK(status.st_mode):
+                self._add(entry.path, inside, status)
+
+    def _add(self, path: str, name: str, status: os.stat_result) -> None:
+        header = self._header(path, name, status)
+        if header.type == tarfile.REGTYPE:
+            with open(path, "rb") as file:
+                self._archive.addfile(header, file)
+            return
+        self._archive.addfile(header)
+        if header.isdir():
+            self.directory(path, f"{name}/")
+
+    def _inside(self, number: int) -> int:
+        """An id as it is in the pod; what the host's root has made there is its root's."""
+        return number - self._shift if number >= self._shift else 0
+
+    def _header(self, path: str, name: str, status: os.stat_result) -> tarfile.TarInfo:
+        header = tarfile.TarInfo(name)
+        header.type = _KINDS[stat.S_IFMT(status.st_mode)]
+        header.mode = stat.S_IMODE(status.st_mode)
+        header.uid, header.gid = self._inside(status.st_uid), self._inside(status.st_gid)
+        header.mtime = int(status.st_mtime)
+        key = (status.st_dev, status.st_ino)
+        if status.st_nlink > 1 and not header.isdir():
+            if key in self._links:
+                header.type, header.linkname = tarfile.LNKTYPE, self._links[key]
+                return header
+            self._links[key] = name
+        if header.isreg():
+            header.size = status.st_size
+        elif header.issym():
+            header.linkname = os.readlink(path)
+        elif header.isdev():
+            header.devmajor, header.devminor = os.major(status.st_rdev), os.minor(status.st_rdev)
+        header.pax_headers = _attributes(path)
+        return header
+
+
+def _attributes(path: str) -> dict[str, str]:
+    return {
+        f"SCHILY.xattr.{name}": os.getxattr(path, name, follow_symlinks=False).decode(
+            "utf-8", "surrogateescape"
+        )
+        for name in os.listxattr(path, follow_symlinks=False)
+        if not name.startswith(_OVERLAYS)
+    }
+
+
+def _is_opaque(path: str) -> bool:
+    try:
+        return os.getxattr(path, "trusted.overlay.opaque") == b"y"
+    except OSError:
+        return False
+
+
+def _empty(name: str) -> tarfile.TarInfo:
+    header = tarfile.TarInfo(name)
+    header.mode = 0o600
+    return header
