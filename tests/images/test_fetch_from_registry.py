@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.images.conftest import Refused
 from tests.support import images
 from tests.support.ocipod import Ocipod
 from tests.support.registry import Registry
@@ -106,30 +107,30 @@ def test_a_corrupt_byte(
 
 
 def test_a_corrupt_manifest(
-    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
+    ocipod: Ocipod, refused: Refused, registry: Registry, built: images.BuiltImage, work: Path
 ) -> None:
     media_type, data = "application/json", built.manifest + b" "
     registry.push("web", "v1", built)
     registry.tags["web", built.id] = (media_type, data)
     registry.digest_headers = False
-    ocipod("fetch", f"{registry.host}/web@{built.id}").failed("digest mismatch")
+    refused(f"{registry.host}/web@{built.id}", "digest mismatch")
     assert stored(work) == []
 
 
 def test_a_shorter_and_a_longer_blob(
-    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
+    ocipod: Ocipod, refused: Refused, registry: Registry, built: images.BuiltImage, work: Path
 ) -> None:
     registry.push("web", "v1", built)
     digest = built.manifest_document["layers"][2]["digest"]
     for wrong in (built.stored[2][:-1], built.stored[2] + b"x"):
         registry.blobs["web", digest] = wrong
-        ocipod("fetch", f"{registry.host}/web:v1").failed("size mismatch")
+        refused(f"{registry.host}/web:v1", "size mismatch")
     assert stored(work) == []
 
 
-def test_platforms(ocipod: Ocipod, registry: Registry) -> None:
+def test_platforms(ocipod: Ocipod, refused: Refused, registry: Registry) -> None:
     registry.push_index("web", "v1", [foreign()])
-    ocipod("fetch", f"{registry.host}/web:v1").failed("no image for", "there are: linux/s390x")
+    refused(f"{registry.host}/web:v1", "no image for", "there are: linux/s390x")
 
 
 def test_names_that_are_not_there(ocipod: Ocipod, registry: Registry) -> None:

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from tests.images.conftest import Refused
 from tests.support import gnupg, images
 from tests.support.gnupg import GnuPG
 from tests.support.ocipod import Ocipod
@@ -126,6 +127,7 @@ def test_detached_signature(
 @needs_gpg
 def test_wrong_openpgp_signatures(
     ocipod: Ocipod,
+    refused: Refused,
     registry: Registry,
     built: images.BuiltImage,
     work: Path,
@@ -155,11 +157,10 @@ def test_wrong_openpgp_signatures(
         "no OpenPGP signature": b"hello",
         "no OpenPGP": b"",
     }
-    signature = work / "signature"
     for words, data in wrong.items():
-        signature.write_bytes(data)
-        ocipod("fetch", f"--signature={signature}", name).failed(words)
+        refused(name, words, signature=data)
         assert is_empty(work)
+    signature = work / "signature"
     ocipod("fetch", f"--signature={work}/nothing", name).failed("no such file")
     ocipod("fetch", f"--signature={signature}", name, name).failed("about one image")
     signature.write_bytes(good)
@@ -257,30 +258,32 @@ def cosign(
     registry.push_manifest(repository, tag, images.to_json(manifest), images.OCI_MANIFEST)
 
 
-def test_cosign(ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path) -> None:
+def test_cosign(
+    ocipod: Ocipod, refused: Refused, registry: Registry, built: images.BuiltImage, work: Path
+) -> None:
     digest = registry.push_index("web", "v1", [built])
     name = f"{registry.host}/web"
     ours, others = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     public = ours.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     (work / "config" / "team.pub").write_bytes(public)
     set_rule(work, name, {"signedBy": {"cosign": ["team.pub"]}})
-    ocipod("fetch", f"{name}:v1").failed("not signed", "manifest unknown")
+    refused(f"{name}:v1", "not signed", "manifest unknown")
     for signed, identity, key, words in (
         (digest, name, others, "by another key"),
         (digest, "example.org/web", ours, 'is about "example.org/web"'),
         (built.id, "example.org/web", ours, 'is about "example.org/web"'),
     ):
         cosign(registry, "web", signed, identity, key)
-        ocipod("fetch", f"{name}:v1").failed("not signed", words)
+        refused(f"{name}:v1", "not signed", words)
         assert is_empty(work)
     cosign(registry, "web", digest, name, ours)
     ocipod("fetch", f"{name}:v1").ok()
     registry.tags["web", f"{digest.replace(':', '-')}.sig"] = (images.OCI_MANIFEST, b"{}")
-    ocipod("fetch", f"{name}@{digest}").failed("no image")
+    refused(f"{name}@{digest}", "no image")
 
 
 def test_a_signature_of_another_image(
-    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
+    ocipod: Ocipod, refused: Refused, registry: Registry, built: images.BuiltImage, work: Path
 ) -> None:
     """A signature moved to another image's tag says what it was made for."""
     key = ec.generate_private_key(ec.SECP256R1())
@@ -292,22 +295,22 @@ def test_a_signature_of_another_image(
     cosign(registry, "web", other, f"{registry.host}/web", key)
     moved = registry.tags["web", f"{other.replace(':', '-')}.sig"]
     registry.tags["web", f"{digest.replace(':', '-')}.sig"] = moved
-    ocipod("fetch", f"{registry.host}/web:v1").failed(f"is about {other}")
+    refused(f"{registry.host}/web:v1", f"is about {other}")
 
 
 def test_wrong_cosign_keys(
-    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
+    ocipod: Ocipod, refused: Refused, registry: Registry, built: images.BuiltImage, work: Path
 ) -> None:
     registry.push("web", "v1", built)
     name = f"{registry.host}/web:v1"
     set_rule(work, registry.host, {"signedBy": {"cosign": ["team.pub"]}})
-    ocipod("fetch", name).failed("team.pub", "no such file")
+    refused(name, "team.pub", "no such file")
     (work / "config" / "team.pub").write_text("hello")
-    ocipod("fetch", name).failed("team.pub", "PEM")
+    refused(name, "team.pub", "PEM")
     key = ec.generate_private_key(ec.SECP384R1()).public_key()
     public = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     (work / "config" / "team.pub").write_bytes(public)
-    ocipod("fetch", name).failed("team.pub", "P-256")
+    refused(name, "team.pub", "P-256")
     assert is_empty(work)
 
 

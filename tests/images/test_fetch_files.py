@@ -1,0 +1,341 @@
+"""Images out of files: every kind, which one a path is, and what cannot be one."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import json
+import lzma
+import os
+import stat
+import subprocess
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from ociruntime.image.image import Image
+from ociruntime.image.store import Store
+from ociruntime.image.tree_store import TreeStore
+from tests.images.conftest import Refused
+from tests.support import images
+from tests.support.ocipod import Ocipod
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "tar": bytes,
+    "tar.gz": gzip.compress,
+    "tar.bz2": bz2.compress,
+    "tar.xz": lzma.compress,
+    "tar.zst": zstandard.compress,
+}
+
+
+@pytest.fixture
+def built() -> images.BuiltImage:
+    return images.build([images.busybox_layer(), images.pack({"hello": "world"})])
+
+
+def found(ocipod: Ocipod, name: str) -> Image:
+    with Store(str(ocipod.directory)) as store:
+        return store.find(name)
+
+
+def rendered(ocipod: Ocipod, name: str) -> Path:
+    trees = TreeStore(str(ocipod.directory))
+    return Path(trees.rootfs(trees.render(found(ocipod, name))))
+
+
+def is_empty(ocipod: Ocipod) -> bool:
+    blobs = ocipod.directory / "cas" / "blobs"
+    return not [path for path in blobs.rglob("*") if path.is_file()]
+
+
+def test_layouts_and_archives(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
+    built.name = "example.org/web:v1"
+    built.write_layout(work / "layout", "v1")
+    built.write_oci_archive(work / "oci.tar", "v1")
+    built.write_docker_archive(work / "docker.tar")
+    (work / "oci.tar.gz").write_bytes(gzip.compress((work / "oci.tar").read_bytes()))
+    for name in (
+        f"oci:{work}/layout:v1",
+        f"oci:{work}/layout",
+        f"oci:{work}/layout:{built.id}",
+        f"{work}/layout",
+        f"oci-archive:{work}/oci.tar:v1",
+        f"{work}/oci.tar",
+        f"file://{work}/oci.tar.gz",
+    ):
+        assert ocipod("fetch", "--full", name).ok().out == f"{built.id}\n", name
+    docker = f"docker-archive:{work}/docker.tar"
+    ocipod("fetch", docker, f"{docker}:example.org/web:v1", f"{work}/docker.tar").ok()
+    image = found(ocipod, docker)
+    assert [layer.diff_id for layer in image.layers] == found(ocipod, built.id).config["rootfs"][
+        "diff_ids"
+    ]
+    ocipod("fetch", f"oci:{work}/layout:v2").failed('no image "v2"', "there are: v1")
+    ocipod("fetch", f"{docker}:v2").failed("there are: example.org/web:v1")
+
+
+def test_policies_of_pulling(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
+    """A file is looked at whenever it is there; what it was is known without it."""
+    name = f"oci:{work}/layout"
+    ocipod("fetch", "--pull-policy=never", name).failed("not in the store")
+    built.write_layout(work / "layout")
+    ocipod("fetch", "--pull-policy=new", name).ok()
+    (work / "layout").rename(work / "before")
+    assert ocipod("fetch", "--full", "--pull-policy=new", name).ok().out == f"{built.id}\n"
+    assert ocipod("fetch", "--full", "--pull-policy=never", name).ok().out == f"{built.id}\n"
+    ocipod("fetch", name).failed("no such file")
+    other = images.make_layout(work / "layout", files={"more": "x"})
+    assert ocipod("fetch", "--full", "--pull-policy=new", name).ok().out == f"{other.id}\n"
+
+
+def test_several_images_in_one_layout(ocipod: Ocipod, work: Path) -> None:
+    one, two = (images.build([images.pack({"a": text})]) for text in "ab")
+    entries = [images.tagged(one.entry, "one"), images.tagged(two.entry, "two")]
+    images.write_directory(work / "l", images.layout_files(one.blobs | two.blobs, entries))
+    assert ocipod("fetch", "--full", f"oci:{work}/l:two").ok().out == f"{two.id}\n"
+    ocipod("fetch", f"oci:{work}/l").failed("several images", "one, two")
+
+
+def test_an_index_in_a_layout(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
+    foreign = images.BuiltImage([images.pack({"x": "y"})], architecture="s390x")
+    index = images.make_index_layout(work / "l", [foreign, built])
+    assert ocipod("fetch", "--full", f"oci:{work}/l:latest").ok().out == f"{built.id}\n"
+    assert found(ocipod, built.id).index == index
+
+
+def make_tree(tree: Path) -> None:
+    (tree / "sub").mkdir(parents=True)
+    (tree / "file").write_text("hello")
+    os.setxattr(tree / "file", "user.key", b"\xff\0value")
+    os.chown(tree / "file", 1000, 2000)
+    os.link(tree / "file", tree / "sub" / "hard")
+    (tree / "soft").symlink_to("sub/hard")
+    (tree / ("n" * 200)).write_bytes(os.urandom(100_000))
+    os.mkfifo(tree / "fifo", 0o600)
+    os.mknod(tree / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    (tree / "sub").chmod(0o1770)
+    os.utime(tree / "file", (1_000_000, 1_000_000))
+
+
+def test_a_directory(ocipod: Ocipod, work: Path) -> None:
+    tree = work / "tree"
+    make_tree(tree)
+    first = ocipod("fetch", "--full", f"dir:{tree}").ok().out
+    assert ocipod("fetch", "--full", str(tree)).ok().out == first  # the same files, the same image
+    made = rendered(ocipod, f"dir:{tree}")
+    assert sorted(os.listdir(made)) == sorted(os.listdir(tree))
+    file = made / "file"
+    assert (file.read_text(), os.getxattr(file, "user.key")) == ("hello", b"\xff\0value")
+    about = file.stat()
+    assert (about.st_uid, about.st_gid, about.st_mtime) == (1000, 2000, 1_000_000)
+    assert about.st_ino == (made / "sub" / "hard").stat().st_ino
+    assert os.readlink(made / "soft") == "sub/hard"
+    assert stat.S_ISFIFO((made / "fifo").stat().st_mode)
+    assert (made / "null").stat().st_rdev == os.makedev(1, 3)
+    assert stat.S_IMODE((made / "sub").stat().st_mode) == 0o1770
+    (tree / "more").touch()
+    assert ocipod("fetch", "--full", f"dir:{tree}").ok().out != first
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_a_tarball(ocipod: Ocipod, work: Path, suffix: str) -> None:
+    file = work / f"root.{suffix}"
+    file.write_bytes(PACKERS[suffix](images.pack({"etc/": "", "etc/name": "x"})))
+    first = ocipod("fetch", "--full", str(file)).ok().out
+    assert ocipod("fetch", "--full", f"tar:{file}").ok().out == first
+    assert (rendered(ocipod, f"tar:{file}") / "etc" / "name").read_text() == "x"
+
+
+def test_what_is_no_image(ocipod: Ocipod, refused: Refused, work: Path) -> None:
+    def write(name: str, data: bytes) -> str:
+        (work / name).write_bytes(data)
+        return str(work / name)
+
+    packed = gzip.compress(images.pack({"a": os.urandom(3000)}))
+    os.mkfifo(work / "fifo")
+    (work / "marks").mkdir()
+    (work / "marks" / ".wh.x").touch()
+    cases = {
+        str(work / "nothing"): "no such file",
+        f"oci:{work}/nothing": "no such file",
+        str(work / "fifo"): "no regular file",
+        f"tar:{work}/fifo": "no regular file",
+        write("text.tar", b"hello" * 1000): "damaged",
+        f"tar:{work}/text.tar": "no tar",
+        write("short.tar.gz", packed[:-20]): "",
+        write("broken.tar.gz", packed[:100] + b"x" + packed[101:]): "",
+        write("broken.tar.xz", lzma.compress(b"x" * 3000)[:-8]): "",
+        f"oci:{work}/marks": "oci-layout is missing",
+        f"oci-archive:{write('empty.tar', images.pack({}))}": "oci-layout is missing",
+        f"docker-archive:{work}/empty.tar": "manifest.json is missing",
+        f"aci:{work}/empty.tar": "no manifest",
+        f"dir:{work}/marks": ".wh.x",
+        f"dir:{work}/text.tar": "not a directory",
+        f"aci:{write('other.aci', images.pack({'manifest': '{}'}))}": "App Container Image",
+    }
+    for name, words in cases.items():
+        refused(name, words)
+        assert is_empty(ocipod), name
+    assert os.listdir(ocipod.directory / "cas" / "tmp") == []
+
+
+def test_damaged_layouts(
+    ocipod: Ocipod, refused: Refused, built: images.BuiltImage, work: Path
+) -> None:
+    files = built.layout_files("v1")
+    layer = built.manifest_document["layers"][1]["digest"]
+    blob = f"blobs/sha256/{layer[7:]}"
+    manifest = f"blobs/sha256/{built.id[7:]}"
+    changes: list[tuple[dict[str, bytes], str]] = [
+        ({blob: files[blob][:-1] + b"x"}, "digest mismatch"),
+        ({blob: files[blob][:-1]}, "ends after"),
+        ({manifest: files[manifest] + b" "}, "digest mismatch"),
+        ({"oci-layout": b'{"imageLayoutVersion": "2.0.0"}'}, "version '2.0.0'"),
+        ({"index.json": b"[]"}, "not a JSON object"),
+        ({"index.json": files[manifest]}, "no index"),
+    ]
+    for number, (change, words) in enumerate(changes):
+        images.write_directory(work / str(number), files | change)
+        refused(f"oci:{work}/{number}", words)
+        (work / "a.tar").write_bytes(images.pack(files | change))
+        refused(f"oci-archive:{work}/a.tar", words)
+        assert is_empty(ocipod)
+
+
+def test_links_in_a_layout_lead_nowhere_else(
+    ocipod: Ocipod, refused: Refused, built: images.BuiltImage, work: Path
+) -> None:
+    """In an archive a link is followed inside of it alone."""
+    files: dict[str, Any] = dict(built.layout_files("v1"))
+    (work / "outside").write_bytes(files["index.json"])
+    files["index.json"] = images.member(tarfile.SYMTYPE, linkname=f"{work}/outside")
+    (work / "a.tar").write_bytes(images.pack(files))
+    refused(f"oci-archive:{work}/a.tar", "index.json is missing")
+
+
+# --- App Container Images ---
+
+
+def aci_manifest(name: str, **members: object) -> dict[str, object]:
+    labels = [{"name": "version", "value": "1.0"}, {"name": "os", "value": "linux"}]
+    head = {"acKind": "ImageManifest", "acVersion": "0.8.11", "name": name, "labels": labels}
+    return head | members
+
+
+def write_aci(path: Path, manifest: object, files: dict[str, Any]) -> str:
+    content: dict[str, Any] = {"manifest": json.dumps(manifest), "rootfs/": ""}
+    plain = images.pack(content | {f"rootfs/{name}": data for name, data in files.items()})
+    path.write_bytes(lzma.compress(plain))
+    return f"sha512-{hashlib.sha512(plain).hexdigest()}"
+
+
+APP = {
+    "exec": ["/bin/sh", "-c", "cat /hello"],
+    "user": "1",
+    "group": "2",
+    "workingDirectory": "/srv",
+    "environment": [{"name": "KEY", "value": "a=b"}],
+    "ports": [{"name": "www", "protocol": "tcp", "port": 80, "count": 2}],
+    "mountPoints": [{"name": "data", "path": "/data"}],
+}
+
+
+def test_an_aci(ocipod: Ocipod, work: Path) -> None:
+    hard = images.member(tarfile.LNKTYPE, linkname="rootfs/hello")
+    files = {"hello": "world", "link": hard, "soft": images.member(tarfile.SYMTYPE, linkname="/x")}
+    write_aci(work / "app.aci", aci_manifest("example.com/app", app=APP), files)
+    ocipod("fetch", f"{work}/app.aci").ok()
+    image = found(ocipod, "example.com/app:1.0")
+    assert image.id == found(ocipod, f"aci:{work}/app.aci").id
+    config = image.app
+    assert config["Entrypoint"] == APP["exec"]
+    assert (config["User"], config["WorkingDir"], config["Env"]) == ("1:2", "/srv", ["KEY=a=b"])
+    assert (set(config["ExposedPorts"]), set(config["Volumes"])) == (
+        {"80/tcp", "81/tcp"},
+        {"/data"},
+    )
+    tree = rendered(ocipod, image.id)
+    assert (tree / "link").stat().st_ino == (tree / "hello").stat().st_ino
+    assert sorted(os.listdir(tree)) == ["hello", "link", "soft"]
+
+
+def test_dependencies_of_an_aci(ocipod: Ocipod, work: Path) -> None:
+    label = [{"name": "version", "value": "1.0"}]
+    base = {"imageName": "example.com/base", "labels": label}
+    write_aci(work / "top.aci", aci_manifest("example.com/top", dependencies=[base]), {"b": "top"})
+    ocipod("fetch", f"{work}/top.aci").failed("example.com/base:1.0", "fetch that one first")
+    id = write_aci(work / "base.aci", aci_manifest("example.com/base"), {"a": "base", "b": "base"})
+    ocipod("fetch", f"{work}/base.aci", f"{work}/top.aci").ok()
+    tree = rendered(ocipod, "example.com/top:1.0")
+    assert ((tree / "a").read_text(), (tree / "b").read_text()) == ("base", "top")
+    for given, status in ((id, 0), (f"sha512-{'0' * 128}", 254)):
+        named = base | {"imageID": given}
+        write_aci(work / "top.aci", aci_manifest("example.com/x", dependencies=[named]), {"b": ""})
+        assert ocipod("fetch", f"{work}/top.aci").status == status
+
+
+def test_a_whitelist_of_an_aci(ocipod: Ocipod, work: Path) -> None:
+    manifest = aci_manifest("example.com/app", pathWhitelist=["/etc/a"])
+    write_aci(work / "x.aci", manifest, {"etc/": "", "etc/a": "", "etc/b": "", "c": ""})
+    ocipod("fetch", f"{work}/x.aci").ok()
+    tree = rendered(ocipod, "example.com/app:1.0")
+    assert sorted(str(path.relative_to(tree)) for path in tree.rglob("*")) == ["etc", "etc/a"]
+
+
+def test_acis_that_are_refused(ocipod: Ocipod, refused: Refused, work: Path) -> None:
+    name = "example.com/app"
+    cases: list[tuple[dict[str, object], dict[str, Any], str]] = [
+        (aci_manifest("Bad Name"), {}, "is no name"),
+        (aci_manifest(name, labels=[{"name": "os", "value": "darwin"}]), {}, 'made for "darwin"'),
+        (aci_manifest(name, labels=[{"name": "arch", "value": "pdp"}]), {}, "unknown architecture"),
+        (aci_manifest(name, app={"eventHandlers": [{}]}), {}, "eventHandlers"),
+        (aci_manifest(name, app={"exec": "x"}), {}, "exec"),
+        (aci_manifest(name, app={"ports": [{"port": 0}]}), {}, "ports"),
+        (aci_manifest(name, app={"ports": [{"port": 1, "protocol": "x"}]}), {}, "ports"),
+        (aci_manifest(name, app={"mountPoints": [{"name": "x"}]}), {}, "mountPoints"),
+        (aci_manifest(name, dependencies=[{"imageName": "?"}]), {}, "dependencies"),
+        (aci_manifest(name), {"../x": ""}, "neither manifest nor in rootfs"),
+        (aci_manifest(name), {".wh.x": ""}, ".wh.x"),
+        (
+            aci_manifest(name),
+            {"x": images.member(tarfile.LNKTYPE, linkname="manifest")},
+            "not in the image",
+        ),
+    ]
+    for manifest, files, words in cases:
+        write_aci(work / "x.aci", manifest, files)
+        refused(f"aci:{work}/x.aci", words)
+        assert is_empty(ocipod)
+
+
+def test_the_name_in_an_aci_needs_its_own_permission(ocipod: Ocipod, work: Path) -> None:
+    """A file cannot take the name of an image that has to be signed."""
+    rules = {"prefixes": {"example.com": {"signedBy": {"openpgp": True}}}}
+    (work / "config" / "policy.json").write_text(json.dumps(rules))
+    write_aci(work / "x.aci", aci_manifest("example.com/app"), {"a": ""})
+    ocipod("fetch", f"{work}/x.aci").ok()
+    assert found(ocipod, f"aci:{work}/x.aci").names == (f"aci:{work}/x.aci",)
+
+
+def test_gnu_tar_makes_it(ocipod: Ocipod, work: Path) -> None:
+    """With sparse files, long names and extended attributes as GNU tar writes them."""
+    tree = work / "tree" / "rootfs"
+    make_tree(tree)
+    with (tree / "sparse").open("wb") as file:
+        file.seek(1 << 20)
+        file.write(b"end")
+    manifest = json.dumps(aci_manifest("example.com/app"))
+    (work / "tree" / "manifest").write_text(manifest)
+    command = ["tar", "--sparse", "--xattrs", "-czf", f"{work}/x.aci", "-C", f"{work}/tree"]
+    subprocess.run([*command, "manifest", "rootfs"], check=True, capture_output=True)
+    ocipod("fetch", f"{work}/x.aci").ok()
+    made = rendered(ocipod, "example.com/app:1.0")
+    assert sorted(os.listdir(made)) == sorted(os.listdir(tree))
+    assert (made / "sparse").read_bytes() == (tree / "sparse").read_bytes()
+    assert os.getxattr(made / "file", "user.key") == b"\xff\0value"

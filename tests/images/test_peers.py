@@ -1,0 +1,118 @@
+"""Images as skopeo and podman write them, and a registry that is not the tests' own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import images, processes
+from tests.support.ocipod import Ocipod
+
+
+def needs(*programs: str) -> pytest.MarkDecorator:
+    missing = [program for program in programs if not shutil.which(program)]
+    return pytest.mark.skipif(bool(missing), reason=f"{' and '.join(missing)} is not installed")
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def built() -> images.BuiltImage:
+    layers = [images.busybox_layer(), images.pack({"hello": "world"})]
+    return images.build(layers, {"Cmd": ["cat", "/hello"]})
+
+
+@pytest.fixture
+def layout(work: Path, built: images.BuiltImage) -> str:
+    built.write_layout(work / "layout", "v1")
+    return f"oci:{work}/layout:v1"
+
+
+@pytest.fixture
+def docker_registry(work: Path) -> Iterator[str]:
+    """HOST:PORT of Docker's own registry."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        host = f"127.0.0.1:{free.getsockname()[1]}"
+    settings = {
+        "version": 0.1,
+        "log": {"level": "error"},
+        "storage": {"filesystem": {"rootdirectory": str(work / "registry")}},
+        "http": {"addr": host},
+    }
+    (work / "registry.json").write_text(json.dumps(settings))  # JSON is YAML
+    command = ["docker-registry", "serve", str(work / "registry.json")]
+    with (work / "registry.log").open("wb") as log:
+        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def answers() -> bool:
+        assert server.poll() is None, (work / "registry.log").read_text()
+        address, _, port = host.partition(":")
+        with socket.socket() as probe:
+            return probe.connect_ex((address, int(port))) == 0
+
+    try:
+        assert processes.until(answers, 20), (work / "registry.log").read_text()
+        yield host
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@needs("docker-registry", "skopeo")
+def test_docker_registry(
+    ocipod: Ocipod, built: images.BuiltImage, layout: str, docker_registry: str
+) -> None:
+    """A manifest of OCI's type comes out as it went in; one of Docker's has its own id."""
+    name = f"{docker_registry}/team/web:v1"
+    policy = ("--insecure-policy", "copy", "--dest-tls-verify=false", "--quiet")
+    run("skopeo", *policy, "--preserve-digests", layout, f"docker://{name}")
+    assert ocipod("fetch", "--full", name).ok().out == f"{built.id}\n"
+    assert ocipod("fetch", "--full", name).ok().out == f"{built.id}\n"
+    by_digest = f"docker://{name.rpartition(':')[0]}@{built.id}"
+    assert ocipod("fetch", "--full", by_digest).ok().out == f"{built.id}\n"
+    docker = f"{docker_registry}/team/docker:v1"
+    run("skopeo", *policy, "--format=v2s2", layout, f"docker://{docker}")
+    digest = run(
+        "skopeo", "inspect", "--tls-verify=false", "--format={{.Digest}}", f"docker://{docker}"
+    ).strip()
+    assert ocipod("fetch", "--full", docker).ok().out == f"{digest}\n"
+    missing = f"{docker_registry}/team/web:v2"
+    ocipod("fetch", missing).failed("404", "manifest unknown")
+
+
+@needs("skopeo")
+@pytest.mark.parametrize("kind", ["oci", "oci-archive", "docker-archive"])
+def test_skopeo_writes_it(
+    ocipod: Ocipod, built: images.BuiltImage, layout: str, work: Path, kind: str
+) -> None:
+    name = "docker.io/library/web:v1"
+    run("skopeo", "--insecure-policy", "copy", "--quiet", layout, f"{kind}:{work}/out:{name}")
+    found = ocipod("fetch", "--full", f"{kind}:{work}/out:{name}").ok().out.strip()
+    assert ocipod("fetch", "--full", f"{work}/out").ok().out.strip() == found
+    assert (found == built.id) == (kind != "docker-archive")
+    ocipod("fetch", f"{kind}:{work}/out:other").failed("there are: ", "web:v1")
+
+
+@needs("podman")
+@pytest.mark.parametrize("kind", ["oci-archive", "docker-archive", "oci-dir"])
+def test_podman_saves_it(ocipod: Ocipod, built: images.BuiltImage, work: Path, kind: str) -> None:
+    built.name = "localhost/web:v1"
+    built.write_oci_archive(work / "in.tar")
+    podman = ["podman", f"--root={work}/podman", f"--runroot={work}/run", "--storage-driver=vfs"]
+    run(*podman, "load", "--quiet", "--input", work / "in.tar")
+    out = work / "out"
+    run(*podman, "save", "--quiet", f"--format={kind}", "--output", out, "localhost/web:v1")
+    found = ocipod("fetch", "--full", str(out)).ok().out
+    prefix = "oci" if kind == "oci-dir" else kind
+    assert ocipod("fetch", "--full", f"{prefix}:{out}").ok().out == found
+    assert ocipod("fetch", "--full", "--pull-policy=never", f"{prefix}:{out}").ok().out == found
