@@ -1,0 +1,53 @@
+"""Commands that cannot do what they are told: what they say, and that nothing has happened."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.images import make_layout
+from tests.support.ocipod import Ocipod
+
+NOBODY = 65534
+SLEEPS = ("--name=app", "--exec=/bin/sleep", "--", "100")
+
+
+@pytest.fixture
+def image(work: Path) -> str:
+    make_layout(work / "layout")
+    return f"oci:{work / 'layout'}:latest"
+
+
+def test_uuid_that_cannot_be_saved(ocipod: Ocipod, image: str, work: Path) -> None:
+    missing = work / "missing" / "uuid"
+    saved = f"--uuid-file-save={missing}"
+    result = ocipod("run", "--net=none", "--detach", saved, image, *SLEEPS)
+    result.failed(f"write the UUID to {missing}", "no such file or directory")
+    assert ocipod.pods("run") == []
+
+
+def test_pod_that_has_not_ended(ocipod: Ocipod, image: str) -> None:
+    uuid = ocipod("run", "--net=none", "--detach", image, *SLEEPS).ok().out.strip()
+    ocipod("status", "--wait=50ms", uuid).failed(f"pod {uuid} has not ended: it is still running")
+    assert ocipod.state(uuid) == "running"
+    ocipod("stop", "--force", "--wait", uuid).ok()
+
+
+def test_pods_of_an_ordinary_user(ocipod: Ocipod, image: str, work: Path) -> None:
+    ocipod("fetch", image).ok()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(writer, 2)
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        command = ocipod.command("prepare", image, *SLEEPS)
+        os.execv(command[0], command)
+    os.close(writer)
+    with open(reader, "rb") as errors:
+        said = errors.read().decode()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 254
+    assert "pods are root's (sudo ocipod ...)" in said
+    assert ocipod.pods() == []
