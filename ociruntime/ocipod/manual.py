@@ -55,7 +55,7 @@ SHORT: dict[str, str] = {
     "image rm": "remove images",
     "image gc": "remove unused ones",
     "image export": "write to a file",
-    "image extract": "unpack the layers",
+    "image extract": "copy to a directory",
     "image render": "unpack the files",
     "image verify": "check the content",
     "image cat-manifest": "print a manifest",
@@ -216,6 +216,29 @@ ocipod run --volume=pages,kind=host,source=/srv/pages,readOnly=true \\
     "app exec": (
         ("The processes of the pod", "ocipod app exec --app=web 6d52 ps -ef"),
         ("A shell with a terminal", "ocipod app exec --app=web --tty 6d52 sh"),
+    ),
+    "image list": (
+        ("The largest ones first", "ocipod image list --sort=size --order=desc"),
+        ("Their names alone", "ocipod image list --no-legend --fields=name"),
+    ),
+    "image rm": (("By its name", "ocipod image rm docker.io/library/busybox:latest"),),
+    "image gc": (("By a timer", "ocipod image gc --grace-period=168h"),),
+    "image export": (
+        (
+            "To another machine, where `fetch` takes it as oci-archive:busybox.tar",
+            "ocipod image export busybox - | ssh web 'cat >busybox.tar'",
+        ),
+    ),
+    "image extract": (("Its blobs, as a layout", "ocipod image extract busybox ./layout"),),
+    "image render": (
+        ("A bundle's root file system", "ocipod image render --rootfs-only busybox rootfs"),
+    ),
+    "image verify": (("Is all as it was fetched?", "ocipod image verify busybox"),),
+    "image cat-manifest": (
+        ("Its environment", "ocipod image cat-manifest --config busybox | jq .config.Env"),
+    ),
+    "trust": (
+        ("A key for the images of one registry", "ocipod trust --prefix=quay.io/web web.asc"),
     ),
     "config": (("The settings in one piece", "ocipod config"),),
     "rm": (("One that has ended", "ocipod rm 6d52"),),
