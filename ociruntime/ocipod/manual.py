@@ -202,6 +202,7 @@ ocipod run --volume=pages,kind=host,source=/srv/pages,readOnly=true \\
     ),
     "enter": (("A shell in the only app", "ocipod enter 6d52"),),
     "attach": (("The terminal of an app", "ocipod attach --app=shell 6d52"),),
+    "export": (("Its files as they are now", "ocipod export --app=web 6d52 web.tar"),),
     "app sandbox": (("In the background", "uuid=$(ocipod app sandbox --detach)"),),
     "app add": (
         ("From the store", "ocipod app add 6d52 busybox --name=web --exec=/bin/httpd -- -f"),

@@ -157,7 +157,7 @@ POD_COMMANDS: tuple[Command, ...] = (
         "write an app that has ended as an image archive",
         (
             ("app", "", "text", "NAME", "which one, if the pod has several"),
-            ("squash", "", "flag", "", "one layer with everything, not the image's and one more"),
+            ("squash", "", "flag", "", "one layer with all, not the image's and another"),
             ("overwrite", "", "flag", "", "replace FILE if it is there"),
         ),
         "The image runs as the app's does, with the files that the app has left.",
