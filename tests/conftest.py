@@ -39,6 +39,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         help="look at N times as many made-up configs, and at others each time (default: 1)",
     )
+    parser.addoption(
+        "--invariant-rounds",
+        metavar="N",
+        type=int,
+        default=12,
+        help="how often a process of a pod is killed while its lock is watched (default: 12)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -18,9 +18,9 @@ _Noreturn void be_init(const struct init *init);
 
 /*
  * Waits until the process behind `watched`, a pidfd, has ended and no process is left in the
- * NULL-terminated `cgroups`, which it kills.  Meanwhile the lock, a descriptor that nothing looks
- * at, is held.  Never returns.
+ * NULL-terminated `cgroups`, which it kills; `control` as above tells of the monitor's end.
+ * Meanwhile the lock, a descriptor that nothing looks at, is held.  Never returns.
  */
-_Noreturn void be_keeper(int watched, char *const cgroups[]);
+_Noreturn void be_keeper(int watched, int control, char *const cgroups[]);
 
 #endif

@@ -21,6 +21,7 @@
 
 #define DEEPEST 32 /* levels of cgroups below that of the pod */
 #define PAUSE 10   /* milliseconds between two looks */
+#define PATIENCE 1000 /* milliseconds that process 1 may take to end without its monitor */
 
 /* What getdents64(2) fills a buffer with. */
 struct entry {
@@ -95,19 +96,11 @@ static bool kill_cgroup(int parent, const char *name, int depth)
 	return any;
 }
 
-void be_keeper(int watched, char *const cgroups[])
+/* Kill whoever is in the cgroups until nobody is. */
+static void empty(char *const cgroups[])
 {
-	struct pollfd process = { .fd = watched, .events = POLLIN };
-	uint64_t all = ~(uint64_t)0;
 	bool any;
 
-	(void)prctl(PR_SET_NAME, "ocipod-keeper", 0, 0, 0);
-	(void)setsid();
-	(void)!chdir("/");
-	(void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, NULL, sizeof(all));
-	while (poll(&process, 1, -1) < 0 && errno == EINTR)
-		;
-	/* Usually nobody is left but, for a moment, a runtime that was about to make a container. */
 	do {
 		any = false;
 		for (char *const *each = cgroups; *each; each++)
@@ -115,5 +108,35 @@ void be_keeper(int watched, char *const cgroups[])
 		if (any)
 			(void)poll(NULL, 0, PAUSE);
 	} while (any);
+}
+
+/*
+ * Until process 1 has ended.  When the monitor has ended, process 1 is being killed, but its end
+ * takes until all zombies of its namespace are reaped, by whoever is their parent now: that may be
+ * a program that does not do so.  Then it is enough that no process runs any more.
+ */
+static void await_end(int watched, int control)
+{
+	struct pollfd both[] = { { .fd = watched, .events = POLLIN }, { .fd = control } };
+	int ready;
+
+	do
+		ready = poll(both, 2, -1);
+	while (ready < 0 && errno == EINTR);
+	if (!(both[0].revents & POLLIN))
+		(void)poll(both, 1, PATIENCE);
+}
+
+void be_keeper(int watched, int control, char *const cgroups[])
+{
+	uint64_t all = ~(uint64_t)0;
+
+	(void)prctl(PR_SET_NAME, "ocipod-keeper", 0, 0, 0);
+	(void)setsid();
+	(void)!chdir("/");
+	(void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, NULL, sizeof(all));
+	await_end(watched, control);
+	/* Usually nobody is left but, for a moment, a runtime that was about to make a container. */
+	empty(cgroups);
 	_exit(0);
 }

@@ -4,7 +4,7 @@
  *   _init pod LOCK CONTROL REPORT NAMESPACES HOSTNAME [CGROUP]...
  *       makes the pod's process 1, as a child of who has called, tells its pid on the descriptor
  *       REPORT as a line, and becomes its keeper
- *   _init keep LOCK WATCHED [CGROUP]...
+ *   _init keep LOCK WATCHED CONTROL [CGROUP]...
  *       becomes the keeper in the place of one that was killed; WATCHED is a pidfd of process 1
  *
  * Descriptors and namespaces (CLONE_NEW* together) are decimal numbers.
@@ -90,8 +90,7 @@ static _Noreturn void start_pod(int lock, const struct init *init, char **argv)
 	}
 	tell(init->report, pid);
 	close(init->report);
-	close(init->control);
-	be_keeper(pidfd, argv + FIRST_CGROUP);
+	be_keeper(pidfd, init->control, argv + FIRST_CGROUP);
 }
 
 int main(int argc, char **argv)
@@ -106,7 +105,7 @@ int main(int argc, char **argv)
 
 		start_pod((int)number(argv[2]), &init, argv);
 	}
-	if (argc >= 4 && strcmp(argv[1], "keep") == 0)
-		be_keeper((int)number(argv[3]), argv + 4);
+	if (argc >= 5 && strcmp(argv[1], "keep") == 0)
+		be_keeper((int)number(argv[3]), (int)number(argv[4]), argv + 5);
 	return WRONG_USE;
 }

@@ -36,7 +36,7 @@ class PodProcesses:
     """``pid`` is that of process 1, 0 when it has ended; both are children of this process."""
 
     __slots__ = (
-        *("_cgroups", "_control", "_keeper", "_lock", "_loop", "_pidfd"),
+        *("_alive", "_cgroups", "_control", "_keeper", "_lock", "_loop", "_pidfd"),
         *("on_end", "on_loss", "pid"),
     )
 
@@ -45,7 +45,8 @@ class PodProcesses:
         self._loop = loop
         self._lock = lock
         self._cgroups = cgroups
-        self._control = -1
+        self._control = -1  # our end of a pipe that ends with us
+        self._alive = -1  # its other end, for keepers to come
         self._pidfd = -1
         self._keeper = 0
         self.on_end: Callable[[], None] = _nothing  # when both have ended
@@ -58,17 +59,17 @@ class PodProcesses:
         ``id_map``: what is written to uid_map and gid_map when "user" is among them.
         Raises HostError, PodError.
         """
-        control, self._control = posix.pipe2(posix.O_CLOEXEC)
+        self._alive, self._control = posix.pipe2(posix.O_CLOEXEC)
         report, told = posix.pipe2(posix.O_CLOEXEC)
         flags = 0
         for kind in kinds:
             flags |= KINDS[kind]
-        words = [str(number) for number in (self._lock, control, told, flags)]
+        given = (self._lock, self._alive, told)
+        words = [str(number) for number in (*given, flags)]
         try:
-            self._spawn(["pod", *words, hostname, *self._cgroups], (self._lock, control, told))
+            self._spawn(["pod", *words, hostname, *self._cgroups], given)
         finally:
             posix.close(told)
-            posix.close(control)
         try:
             self._begin(report, id_map)
         finally:
@@ -145,8 +146,8 @@ class PodProcesses:
     def _init_ended(self, status: int) -> None:
         del status
         self.pid = 0
-        posix.close(self._control)
-        posix.close(self._pidfd)
+        for fd in (self._control, self._alive, self._pidfd):
+            posix.close(fd)
         self.on_loss()
         if not self._keeper:
             self.on_end()
@@ -155,8 +156,8 @@ class PodProcesses:
         del status
         self._keeper = 0
         if self.pid:  # it was killed: another one takes its place
-            words = ["keep", str(self._lock), str(self._pidfd), *self._cgroups]
-            self._spawn(words, (self._lock, self._pidfd))
+            given = (self._lock, self._pidfd, self._alive)
+            self._spawn(["keep", *(str(fd) for fd in given), *self._cgroups], given)
         else:
             self.on_end()
 

@@ -1,0 +1,72 @@
+"""Who belongs to a running pod, by what the kernel says."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from tests.support import cgroupfs
+
+PF_EXITING = 0x4
+
+
+def children(pid: int) -> list[int]:
+    """Of the process's first thread; none if it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except OSError:
+        return []
+    return [int(word) for word in text.split()]
+
+
+def command_line(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:
+        return []
+
+
+def pid_namespace(pid: int) -> str:
+    """What tells it apart; empty if the process is gone."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return ""
+
+
+def living(uuid: str, namespace: str) -> list[int]:
+    """Processes of the pod, by its cgroups and its pid namespace, that have not ended."""
+    found: set[int] = set()
+    for top in cgroupfs.hierarchies().values():
+        for place in (top / f"ocipod-{uuid}").rglob("cgroup.procs"):
+            try:
+                found.update(int(word) for word in place.read_text().split())
+            except OSError:
+                continue
+    for name in os.listdir("/proc"):
+        if name.isdigit() and namespace and pid_namespace(int(name)) == namespace:
+            found.add(int(name))
+    return sorted(pid for pid in found if is_alive(pid))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it can still run; one that the kernel is ending cannot."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return False
+    fields = stat.rpartition(")")[2].split()
+    return fields[0] not in "ZX" and not int(fields[6]) & PF_EXITING
+
+
+def is_free(path: Path) -> bool:
+    """Whether nobody holds the pod's lock right now."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(fd)
+    return True
