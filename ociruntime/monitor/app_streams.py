@@ -95,6 +95,11 @@ class AppStreams:
         self._watch_terminal()
 
     @property
+    def terminal(self) -> int:
+        """The master of the app's terminal, or -1."""
+        return self._terminal
+
+    @property
     def has_terminal(self) -> bool:
         return self._terminal >= 0
 

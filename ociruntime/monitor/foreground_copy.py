@@ -50,6 +50,16 @@ class ForegroundCopy:
         self._pending += text
         self._flush()
 
+    def write_bare(self, data: bytes) -> None:
+        """Add what came as it is."""
+        if self._unwanted:
+            return
+        if len(self._pending) > HELD:
+            self._dropped += len(data)
+            return
+        self._pending += data
+        self._flush()
+
     def _flush(self) -> None:
         try:
             while self._pending:

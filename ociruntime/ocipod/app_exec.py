@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 def run(context: Context, arguments: Arguments) -> int:
     """Becomes the command.  Raises RuntimeFailure."""
     uuid, *command = arguments.positional
-    command = command[1:] if command[:1] == ["--"] else command
     if not command:
         raise UsageError("app exec needs a command")
     options = ["--tty"] if arguments.flag("tty") else []

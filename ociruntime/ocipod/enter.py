@@ -19,7 +19,6 @@ SHELL = "/bin/sh"
 def run(context: Context, arguments: Arguments) -> int:
     """Becomes the command.  Raises RuntimeFailure."""
     uuid, *command = arguments.positional
-    command = command[1:] if command[:1] == ["--"] else command
     pod = open_pod(context.directory, uuid)
     app = choose_app(pod, arguments.text("app"))
     options = ["--tty"] if posix.isatty(0) and posix.isatty(1) else []

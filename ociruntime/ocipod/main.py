@@ -58,8 +58,7 @@ def _run(argv: list[str], arguments: Arguments) -> int:
     rest = argv[at + used :]
     name = command[0]
     if name not in RAW:
-        end = parse(rest, (command[5], GLOBAL_OPTIONS), arguments, mixed=name not in INSIDE)
-        arguments.positional += rest[end:]
+        _read_options(rest, command, arguments)
     if arguments.flag("help") or (name in RAW and rest[:1] in (["--help"], ["-h"])):
         from ociruntime.ocipod.help import command_help
 
@@ -89,6 +88,18 @@ def _help_of(words: list[str]) -> str:
 
 def _groups() -> set[str]:
     return {command[0].partition(" ")[0] for command in COMMANDS if " " in command[0]}
+
+
+def _read_options(words: list[str], command: Command, arguments: Arguments) -> None:
+    """Options and arguments; behind a UUID, the first that is no option begins a program's."""
+    tables = (command[5], GLOBAL_OPTIONS)
+    if command[0] not in INSIDE:
+        parse(words, tables, arguments)
+        return
+    end = parse(words, tables, arguments, mixed=False)
+    arguments.positional += words[end : end + 1]
+    words = words[end + 1 :]
+    arguments.positional += words[parse(words, tables, arguments, mixed=False) :]
 
 
 def _find(words: list[str]) -> tuple[Command, int]:

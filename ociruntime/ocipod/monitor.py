@@ -42,7 +42,7 @@ def _supervise(context: Context, uuid: str, lock: int, told: int, print_uuid: bo
     if told >= 0:
         supervisor.tell = lambda error: _tell(told, error)
     else:
-        supervisor.copy_to(1, 2)
+        supervisor.stay_in_foreground()
         if print_uuid:
             supervisor.tell = lambda error: None if error else _print(uuid)
     return supervisor.run()

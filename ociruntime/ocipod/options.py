@@ -32,5 +32,5 @@ COMMANDS: tuple[Command, ...] = tuple(command for _, group in GROUPS for command
 # Options of these belong to the image before them: they read their words themselves.
 RAW = ("run", "prepare", "app add")
 
-# Behind the first argument, the words of these belong to a program in an app.
+# From the second argument on, the words of these belong to a program in an app.
 INSIDE = ("enter", "app exec")

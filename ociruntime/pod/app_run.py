@@ -55,6 +55,7 @@ class AppRun:
         "name",
         "on_end",
         "on_output",
+        "on_terminal",
         "pid",
         "record",
         "streams",
@@ -87,6 +88,7 @@ class AppRun:
         self.streams: AppStreams | None = None
         self.watchers: list[Callable[[int], None]] = []  # are told the exit code
         self.on_output: Callable[[AppRun, str, bytes], None] = _no_output
+        self.on_terminal: Callable[[AppStreams], None] | None = None
         self.on_end: Callable[[AppRun], None] = _no_end
         self.record: dict[str, Any] = {
             "state": "prepared",
@@ -175,6 +177,8 @@ class AppRun:
         self.streams.read()
         if master >= 0:
             self.streams.use_terminal(master)
+            if self.on_terminal is not None:
+                self.on_terminal(self.streams)
         self.record["pid"] = self.pid
         if self._cancelled:
             posix.kill(self.pid, SIGKILL)

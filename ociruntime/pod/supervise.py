@@ -10,6 +10,7 @@ from ociruntime.host.process import become_subreaper, start_time
 from ociruntime.monitor import pod_cgroup, records, worker
 from ociruntime.monitor.control_socket import ControlSocket
 from ociruntime.monitor.foreground_copy import ForegroundCopy
+from ociruntime.monitor.local_terminal import LocalTerminal
 from ociruntime.monitor.loop import Loop
 from ociruntime.monitor.pod_processes import PodProcesses
 from ociruntime.pod.app_run import AppRun
@@ -70,6 +71,7 @@ class Supervisor:
         self.reason = ""
         self.failure: RuntimeFailure | None = None
         self.copies: dict[str, ForegroundCopy] = {}
+        self.terminal: LocalTerminal | None = None
         self.control: ControlSocket | None = None
         self.tell: Callable[[str], None] | None = None
         self._winding_down = False
@@ -82,6 +84,8 @@ class Supervisor:
         self._try(self._begin)
         while not self.loop.stopped:
             self._try(self.loop.run)
+        if self.terminal is not None:
+            self.terminal.close()
         self.loop.close()
         if self.failure is not None:
             raise self.failure
@@ -137,6 +141,8 @@ class Supervisor:
         app = AppRun(self.around, entry)
         app.on_end = self._app_ended
         app.on_output = self._copy
+        if self.terminal is not None:
+            app.on_terminal = self.terminal.connect
         self.apps[app.name] = app
         return app
 
@@ -162,10 +168,14 @@ class Supervisor:
         elif self._starting == 0 and not self.halting:
             self._become_ready()
 
-    def copy_to(self, stdout: int, stderr: int) -> None:
-        """Show what the apps write on these descriptors as well."""
-        self.copies["stdout"] = ForegroundCopy(self.loop, stdout)
-        self.copies["stderr"] = ForegroundCopy(self.loop, stderr)
+    def stay_in_foreground(self) -> None:
+        """Show what the apps write on our streams as well, or give the only app our terminal."""
+        if self.config.get("interactive") and posix.isatty(0):
+            self.terminal = LocalTerminal(self.loop)
+            self.around.has_terminal = True
+        else:
+            self.copies["stdout"] = ForegroundCopy(self.loop, 1)
+            self.copies["stderr"] = ForegroundCopy(self.loop, 2)
 
     def _become_ready(self) -> None:
         remove_file("ready")
@@ -180,7 +190,9 @@ class Supervisor:
 
     def _copy(self, app: AppRun, stream: str, data: bytes) -> None:
         copy = self.copies.get(stream)
-        if copy is not None:
+        if self.terminal is not None:
+            self.terminal.write(data)
+        elif copy is not None:
             copy.write(f"{app.label}: ", data)
 
     def _app_ended(self, app: AppRun) -> None:
@@ -236,6 +248,8 @@ class Supervisor:
             self._go_on()
 
     def _signal(self, number: int) -> None:
+        if self.terminal is not None:
+            self.terminal.signal(number)
         if number in ENDING:
             self.halt("pod stop", 0 if self.halting else GRACE)
 
@@ -264,14 +278,12 @@ class Supervisor:
             self.log.warning(f"the cgroup {left} could not be removed")
         _remove_tree(self.around.runtime.root)
         records.replace("exit", {"code": self.code, "reason": self.reason})
-        if not all(copy.is_empty for copy in self.copies.values()):
-            self.loop.after(FLUSH_LIMIT, self._stop)
-            self._stop_when_flushed()
-        else:
-            self._stop()
+        self.loop.after(FLUSH_LIMIT, self._stop)
+        self._stop_when_flushed()
 
     def _stop_when_flushed(self) -> None:
-        if all(copy.is_empty for copy in self.copies.values()):
+        shown = [self.terminal] if self.terminal is not None else list(self.copies.values())
+        if all(each.is_empty for each in shown):
             self._stop()
         else:
             self.loop.after(0.02, self._stop_when_flushed)

@@ -57,7 +57,7 @@ class Watched:
             time.sleep(0.001)
 
     def wait_until_ready(self) -> None:
-        self.wait(lambda: (self.path / "ready").is_symlink(), "readiness")
+        self.wait((self.path / "ready").is_symlink, "readiness")
         self.namespace = pid_namespace(self.find("init"))
 
     def find(self, name: str) -> int:
@@ -98,10 +98,10 @@ class Watched:
         pid = runtime if victim == "runtime" else self.process.pid
         if is_alive(pid):
             os.kill(pid, signal.SIGKILL)
-        if not self.find("keeper"):
-            return
-        if victim == "runtime" and (self.path / "ready").is_symlink():
-            os.kill(self.process.pid, signal.SIGKILL)  # it was quicker than we
+        ready = self.path / "ready"
+        self.wait(lambda: ready.is_symlink() or is_free(self.path), "readiness or the end")
+        if ready.is_symlink() and victim == "runtime":
+            os.kill(self.process.pid, signal.SIGKILL)  # the runtime was quicker than we
 
     def watch_the_lock(self, reaps: bool) -> None:
         """Until it is free: then nobody lives any more.

@@ -223,8 +223,11 @@ class Ocipod:
             number = int(noted.get(pid) or 0)
             if number > 1 and _start_time(number) == noted.get(started):
                 pids.add(number)
-        if pids:
-            processes.end(pids)
+        for number in pids:
+            try:
+                os.kill(number, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
         self._wait_for_lock(uuid)
 
     def _wait_for_lock(self, uuid: str) -> None:
@@ -240,6 +243,8 @@ class Ocipod:
                 try:
                     fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
+                    # The pod's first process has not ended before its orphans are reaped.
+                    processes.reap_orphans()
                     time.sleep(0.02)
                 else:
                     return
@@ -273,7 +278,11 @@ def _start_time(pid: int) -> int:
 
 def after(ocipod: Ocipod, check: Callable[[], list[str]]) -> list[str]:
     """What is left once everything has had a moment to go."""
-    processes.until(lambda: not check(), 3)
-    processes.reap_orphans()
+
+    def clean() -> bool:
+        processes.reap_orphans()
+        return not check()
+
+    processes.until(clean, 3)
     ocipod.look()
     return check()

@@ -1,0 +1,170 @@
+"""Apps of mutable pods: added, started, stopped and removed while the pod runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support import processes
+from tests.support.ocipod import Ocipod
+from tests.support.pod_images import busybox, shell
+
+
+class Sandbox:
+    """A mutable pod without networks, and an image for its apps."""
+
+    def __init__(self, ocipod: Ocipod, work: Path, *options: str) -> None:
+        self.ocipod = ocipod
+        self.image = busybox(work)
+        ocipod("fetch", self.image).ok()
+        self.uuid = ocipod("app", "sandbox", "--detach", "--net=none", *options).ok().out.strip()
+
+    def add(self, name: str, *lines: str) -> None:
+        self.ocipod("app", "add", self.uuid, self.image, f"--name={name}", *shell(*lines)).ok()
+
+    def do(self, action: str, name: str) -> None:
+        self.ocipod("app", action, self.uuid, f"--app={name}").ok()
+
+    def start(self, name: str, *lines: str) -> None:
+        self.add(name, *lines)
+        self.do("start", name)
+
+    def states(self) -> dict[str, str]:
+        lines = self.ocipod("app", "list", "--no-legend", self.uuid).ok().out.splitlines()
+        return dict(line.split() for line in lines)
+
+    def status(self, name: str) -> dict[str, str]:
+        lines = self.ocipod("app", "status", self.uuid, f"--app={name}").ok().out.splitlines()
+        return {key: value for key, _, value in (line.partition("=") for line in lines)}
+
+    def wait(self, name: str, state: str) -> None:
+        assert processes.until(lambda: self.states().get(name) == state), self.states()
+
+
+@pytest.fixture
+def sandbox(ocipod: Ocipod, work: Path) -> Sandbox:
+    return Sandbox(ocipod, work)
+
+
+def test_the_life_of_an_app(ocipod: Ocipod, sandbox: Sandbox) -> None:
+    uuid = sandbox.uuid
+    ocipod("status", "--wait-ready=5s", uuid).ok()
+    sandbox.add("web", "exec sleep 60")
+    assert sandbox.states() == {"web": "prepared"}
+    sandbox.do("start", "web")
+    first = sandbox.status("web")
+    sandbox.do("start", "web")
+    assert sandbox.status("web") == first
+    assert ocipod("app", "exec", "--app=web", uuid, "--", "sh", "-c", "exit 7").status == 7
+    sandbox.do("stop", "web")
+    assert sandbox.status("web")["state"] == "exited"
+    assert sandbox.status("web")["exit_code"] == "143"
+    sandbox.do("stop", "web")
+    sandbox.do("start", "web")
+    again = sandbox.status("web")
+    assert (again["state"], again["restarts"]) == ("running", "1")
+    assert again["started_at"] > first["started_at"]
+    sandbox.do("rm", "web")
+    assert sandbox.states() == {}
+    assert list((ocipod.path(uuid) / "apps").iterdir()) == []
+    assert ocipod.state(uuid) == "running"
+    ocipod("stop", "--wait", uuid).ok()
+    assert ocipod.state(uuid) == "exited"
+
+
+def test_a_failing_app_leaves_the_others_alone(ocipod: Ocipod, sandbox: Sandbox) -> None:
+    """Also if both are of one image: each has files of its own."""
+    sandbox.start("a", "echo mine >/file", "exit 12")
+    sandbox.start("b", "echo mine >/file", "sleep 60")
+    sandbox.wait("a", "exited")
+    assert sandbox.status("a")["exit_code"] == "12"
+    sandbox.do("rm", "a")
+    assert sandbox.states() == {"b": "running"}
+    words = ("cat /file && echo more >>/file && cat /bin/busybox >/dev/null",)
+    done = ocipod("app", "exec", "--app=b", sandbox.uuid, "--", "sh", "-c", *words).ok()
+    assert done.out == "mine\n"
+
+
+def test_a_failing_app_halts_a_pod_that_is_to_be_halted(ocipod: Ocipod, work: Path) -> None:
+    sandbox = Sandbox(ocipod, work, "--on-failure=halt")
+    sandbox.start("b", "exec sleep 60")
+    sandbox.start("a", "exit 12")
+    ocipod.wait_for(sandbox.uuid, "exited")
+    assert json.loads((ocipod.path(sandbox.uuid) / "exit").read_text())["code"] == 12
+    assert sandbox.status("b")["stopped_by"] == "halt"
+
+
+def test_what_is_refused(ocipod: Ocipod, work: Path, sandbox: Sandbox) -> None:
+    sandbox.start("one", "exec sleep 60")
+    uuid, image = sandbox.uuid, sandbox.image
+    ocipod("app", "add", uuid, image, "--name=one").failed("one")
+    ocipod("app", "start", uuid, "--app=two").failed('no app "two"')
+    ocipod("app", "add", uuid, f"oci:{work}/nowhere", "--name=x").failed()
+    ocipod("app", "exec", uuid, "--env=X", "--", "true").failed("--env")
+    words = ("--detach", "--net=none", image, "--name=a", *shell("exec sleep 60"))
+    other = ocipod("run", *words).ok().out.strip()
+    ocipod("app", "add", other, image, "--name=b").failed("immutable")
+    ocipod("app", "rm", other, "--app=a").failed("immutable")
+    ocipod("app", "stop", other, "--app=a").failed("immutable")
+    ocipod("stop", "--force", "--wait", uuid, other).ok()
+    ocipod("app", "start", uuid, "--app=one").failed("exited")
+    ocipod("app", "exec", uuid, "--", "true").failed("exited")
+
+
+def test_an_app_that_cannot_be_started(ocipod: Ocipod, sandbox: Sandbox) -> None:
+    sandbox.ocipod("app", "add", sandbox.uuid, sandbox.image, "--name=no", "--exec=/nope").ok()
+    ocipod("app", "start", sandbox.uuid, "--app=no").failed("/nope")
+    assert sandbox.status("no")["exit_code"] == "127"
+    assert "/nope" in ocipod("logs", sandbox.uuid).ok().err
+    assert ocipod.state(sandbox.uuid) == "running"
+
+
+def test_side_by_side(ocipod: Ocipod, sandbox: Sandbox) -> None:
+    names = [f"app{number}" for number in range(6)]
+    words = [
+        ("app", "add", sandbox.uuid, sandbox.image, f"--name={name}", *shell("exec sleep 60"))
+        for name in names
+    ]
+    readers = [("app", "list", "--format=json", sandbox.uuid)] * 4
+    done = ocipod.together(*words, *readers)
+    assert [one.status for one in done] == [0] * len(done), done
+    for one in done[len(words) :]:
+        assert {app["state"] for app in one.json} <= {"unknown", "prepared"}, one
+    assert sorted(sandbox.states()) == names
+    same = ("app", "add", sandbox.uuid, sandbox.image, "--name=same", *shell("exec sleep 60"))
+    codes = sorted(one.status for one in ocipod.together(*[same] * 4))
+    assert codes == [0, 254, 254, 254]
+    assert sorted(path.name for path in (ocipod.path(sandbox.uuid) / "apps").iterdir()) == [
+        *names,
+        "same",
+    ]
+
+
+def test_an_addition_that_was_killed(ocipod: Ocipod, sandbox: Sandbox) -> None:
+    words = ("app", "add", sandbox.uuid, sandbox.image, "--name=half", *shell("exec sleep 60"))
+    assert ocipod(*words, fault="appadd.after-manifest:kill").status == -9
+    assert sandbox.states() == {"half": "unknown"}
+    sandbox.do("rm", "half")
+    assert sandbox.states() == {}
+    sandbox.start("half", "exec sleep 60")
+    assert sandbox.states() == {"half": "running"}
+
+
+def test_apps_share_what_a_pod_shares(ocipod: Ocipod, sandbox: Sandbox) -> None:
+    sandbox.start("one", "hostname >/name", "exec sleep 1234")
+    sandbox.start("two", "exec sleep 60")
+
+    def run(*words: str) -> str:
+        return ocipod("app", "exec", "--app=two", sandbox.uuid, *words).ok().out
+
+    assert "sleep 1234" in run("ps")
+    assert f"ocipod-{sandbox.uuid}" == run("hostname").strip()
+
+
+def test_removal_from_a_pod_that_has_ended(ocipod: Ocipod, sandbox: Sandbox) -> None:
+    sandbox.start("one", "exec sleep 60")
+    ocipod("stop", "--wait", sandbox.uuid).ok()
+    sandbox.do("rm", "one")
+    assert sandbox.states() == {}
