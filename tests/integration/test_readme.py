@@ -36,6 +36,9 @@ def as_printed(lines: list[str], home: Path) -> list[str]:
     """With the same for what differs each time: numbers, times, widths, the reader's place."""
     text = "\n".join(lines).replace(str(home), "/root")
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", text)
+    text = re.sub(r"\d{4}-\d\d-\d\d [\d:]+ \+0000 UTC", "TIME", text)
+    text = re.sub(r"\bnow\b|\d+ seconds? ago", "TIME", text)
+    text = re.sub(r"\b[0-9a-f]{8}((-[0-9a-f]{4}){3}-[0-9a-f]{12})?\b", "UUID", text)
     text = re.sub(r'^time=\S+ level=error msg="(.*)"$', r"\1", text, flags=re.M)
     text = text.replace('\\"', '"')
     return [" ".join(re.sub(r"\d+", "N", line).split()) for line in text.splitlines()]
@@ -50,7 +53,11 @@ def test_session(runtime: Runtime, work: Path) -> None:
     bin = work / "bin"
     bin.mkdir()
     (bin / "ociruntime").write_text(f'#!/bin/sh\nexec {runtime.path} --root {state} "$@"\n')
-    (bin / "ociruntime").chmod(0o755)
+    runtime_and_place = f"--runtime {runtime.path} --dir {work / 'pods'}"
+    ocipod = runtime.path.with_name("ocipod")
+    (bin / "ocipod").write_text(f'#!/bin/sh\nexec {ocipod} {runtime_and_place} "$@"\n')
+    for program in bin.iterdir():
+        program.chmod(0o755)
     environment = {"PATH": f"{bin}:{os.environ['PATH']}", "HOME": str(work)}
     try:
         with (work / "out").open("w+") as out:
