@@ -158,6 +158,7 @@ def _sweep(directory: str, phase: str, uuid: str, grace: float) -> Iterator[Even
 
 def _remove(pod: Pod) -> list[str]:
     """Raises PodError, HostError: the pod stays, for the next attempt."""
+    fault("gc.sweep.after-lock")
     problems = sweep.clean_up(pod)
     sweep.remove(pod)
     return problems

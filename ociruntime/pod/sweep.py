@@ -9,6 +9,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import HostError, PodError, reason
+from ociruntime.fault import fault
 from ociruntime.host.files import read_file
 from ociruntime.monitor import pod_cgroup
 from ociruntime.pod.leftover_cgroups import remove_cgroups
@@ -56,7 +57,10 @@ def remove(pod: Pod) -> None:
     place = f"/proc/self/fd/{pod.fd}"
     try:
         first = [name for name in posix.listdir(place) if name not in _LAST]
-        for name in (*sorted(first, key=lambda name: name != "apps"), *_LAST):
+        for name in sorted(first, key=lambda name: name != "apps"):
+            remove_tree(pod.fd, name)
+        fault("gc.sweep.before-manifest")
+        for name in _LAST:
             remove_tree(pod.fd, name)
         posix.rmdir(pod.path())
         sync_directory(phase_path(pod.directory, pod.phase))
