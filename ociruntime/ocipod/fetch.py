@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ociruntime.cli.output import write
-from ociruntime.errors import HostError, UsageError
+from ociruntime.errors import HostError, ImageError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.args import Arguments
+    from ociruntime.image.image import Image
+    from ociruntime.image.store import Store
     from ociruntime.ocipod.context import Context
 
 SHORT = 12  # digits of an id
@@ -15,31 +17,52 @@ SHORT = 12  # digits of an id
 
 def run(context: Context, arguments: Arguments) -> int:
     """Prints an id for each image, in the order of the arguments."""
-    from ociruntime.image.fetch import fetch
-    from ociruntime.image.settings import Settings
     from ociruntime.image.store import Store
-    from ociruntime.ocipod.progress import Bar
 
     signature = _signature(arguments)
-    settings = Settings(context.system_config, context.local_config, context.user_config)
     policy = arguments.text("pull-policy", "update")
     with Store(context.directory) as store:
         for text in arguments.positional:
-            with Bar() as bar:
-                image = fetch(
-                    store,
-                    text,
-                    policy,
-                    context.insecure,
-                    bar,
-                    settings=settings,
-                    signature=signature,
-                )
+            image = _fetch(context, store, text, policy, signature)
             full = image.id if arguments.flag("full") else image.id.partition(":")[2][:SHORT]
             status = write(f"{full}\n")
             if status:
                 return status
     return 0
+
+
+def _fetch(
+    context: Context, store: Store, text: str, policy: str, signature: bytes | None
+) -> Image:
+    """Into the store, and unpacked at once: a pod of it is quickly made.
+
+    An image that cannot be unpacked does not stay.
+    """
+    from ociruntime.image.fetch import fetch
+    from ociruntime.image.settings import Settings
+    from ociruntime.image.tree_store import TreeStore
+    from ociruntime.ocipod.progress import Bar
+    from ociruntime.pod.lock import prepare_lock
+
+    settings = Settings(context.system_config, context.local_config, context.user_config)
+    before = {name: one.id for one in store.records() for name in (*one.names, one.id)}
+    with Bar() as bar:
+        image = fetch(
+            store, text, policy, context.insecure, bar, settings=settings, signature=signature
+        )
+        trees = TreeStore(context.directory)
+        try:
+            with prepare_lock(context.directory, exclusive=False):
+                trees.render(image, bar)
+        except ImageError:
+            if image.id not in before:
+                store.remove([image.id])
+                if image.name in before:
+                    store.set_name(before[image.name], image.name)
+            raise
+    for note in trees.notes:
+        context.log.warning(note)
+    return image
 
 
 def _signature(arguments: Arguments) -> bytes | None:

@@ -22,7 +22,7 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         "IMAGE...",
         1,
         ANY,
-        "put images into the store and print their ids",
+        "put images into the store, unpack them, print their ids",
         (
             PULL_POLICY,
             ("full", "", "flag", "", "print whole ids"),

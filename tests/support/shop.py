@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from ociruntime.image.digest import chain_id
 from tests.support import images
-from tests.support.ocipod import REPOSITORY, Ocipod
+from tests.support.ocipod import Ocipod
 
 
 class Shop:
@@ -39,14 +37,3 @@ class Shop:
         """Where the tree of an image is, or would be."""
         chain = chain_id([images.digest(layer) for layer in built.layers])
         return self.trees / chain.replace(":", "-")
-
-    def render(self, name: str, fault: str = "") -> int:
-        """Has the store's tree of an image made, as preparing a pod does; the exit status."""
-        program = (
-            "import sys; from ociruntime.image.store import Store;"
-            "from ociruntime.image.tree_store import TreeStore;"
-            "TreeStore(sys.argv[1]).render(Store(sys.argv[1]).find(sys.argv[2]))"
-        )
-        command = [sys.executable, "-c", program, str(self.ocipod.directory), self.name(name)]
-        env = Ocipod.environment(fault, {})
-        return subprocess.run(command, cwd=REPOSITORY, env=env).returncode
