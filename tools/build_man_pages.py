@@ -49,8 +49,8 @@ def command_page(program: Program, command: Command) -> str:
     lines = heading(program, program.page(name), summary.replace("`", ""))
     lines += [*synopsis(*program.usage(command)), ".SH DESCRIPTION"]
     lines += [paragraphs(details or sentence(summary))]
-    for argument, text in manual.ARGUMENTS.items():
-        if re.search(rf"(?<![A-Z]){argument}(?![A-Z])", arguments):
+    for beginning, argument, text in manual.ARGUMENTS:
+        if name.startswith(beginning) and re.search(rf"(?<![A-Z]){argument}(?![A-Z])", arguments):
             lines += [".PP", roff(text)]
     for title, table in program.option_sections(command):
         shown = options(program, name, table)

@@ -34,7 +34,7 @@ class Manual(Protocol):
     @property
     def DESCRIPTION(self) -> str: ...  # noqa: N802
     @property
-    def ARGUMENTS(self) -> Mapping[str, str]: ...  # noqa: N802
+    def ARGUMENTS(self) -> tuple[tuple[str, str, str], ...]: ...  # noqa: N802
     @property
     def SECTIONS(self) -> tuple[tuple[str, Terms], ...]: ...  # noqa: N802
     @property

@@ -24,8 +24,8 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 ID_FORMAT = "ID is the container's name: letters, digits and _ + - ."
-# What an argument is, by its name in the help: said on the page of a command that begins with it.
-ARGUMENTS = {"ID": ID_FORMAT}
+# (beginning of a command, argument, what it is): said on the page of each command that has it.
+ARGUMENTS = (("", "ID", ID_FORMAT),)
 
 # ID is a new name there: there is nothing to complete.
 NEW_CONTAINER = ("create", "run", "restore")

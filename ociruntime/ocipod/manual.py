@@ -5,6 +5,8 @@ Loaded when one of them is asked for or built, never by a command that does some
 
 from __future__ import annotations
 
+from ociruntime.ocipod import remarks
+
 DESCRIPTION = (
     "ocipod runs pods: groups of apps that are started, watched and ended together and share a "
     "network. Each app is a container made from an image, by ociruntime or another OCI runtime. "
@@ -18,11 +20,21 @@ DESCRIPTION = (
     "UUID. An error is one line on standard error."
 )
 
-# What an argument is, by its name in the help: said on the page of each command that has it.
-ARGUMENTS = {
-    "UUID": "UUID is that of a pod, or its first digits if no other pod begins so.",
-    "IMAGE": "IMAGE is written in one of the forms that the section IMAGES of ocipod(1) lists.",
-}
+_ANY_FORM = "IMAGE is written in one of the forms that the section IMAGES of ocipod(1) lists."
+
+# (beginning of a command, argument, what it is): said on the page of each command that has it.
+ARGUMENTS: tuple[tuple[str, str, str], ...] = (
+    ("", "UUID", "UUID is that of a pod, or its first digits if no other pod begins so."),
+    ("fetch", "IMAGE", _ANY_FORM),
+    ("run", "IMAGE", _ANY_FORM),
+    ("prepare", "IMAGE", _ANY_FORM),
+    ("app add", "IMAGE", _ANY_FORM),
+    (
+        "image",
+        "IMAGE",
+        "IMAGE is one of the store, by its name, its id or the first digits of that.",
+    ),
+)
 
 # Name of a command -> its summary in the list of all commands, where two share a line.
 SHORT: dict[str, str] = {
@@ -75,7 +87,12 @@ COMPLETED_BY = {
     "SIGNAL": "signal",
 }
 # (command, option): paths inside an app.
-NOT_COMPLETED: tuple[tuple[str, str], ...] = ()
+NOT_COMPLETED: tuple[tuple[str, str], ...] = (
+    ("run", "working-dir"),
+    ("prepare", "working-dir"),
+    ("app add", "working-dir"),
+    ("app exec", "cwd"),
+)
 NEW_CONTAINER: tuple[str, ...] = ()
 
 EXIT_STATUS = (
@@ -133,19 +150,6 @@ FILES = (
     ("/etc/ociruntime", "settings of the administrator, which win over those"),
     ("/run/ocipod", "what the OCI runtime keeps of the containers of running pods"),
 )
-
-# (command, option) -> what the line of the help has no room for; of every command: ("", option).
-MORE: dict[tuple[str, str], str] = {
-    ("", "dir"): "Images and pods of one directory are not seen from another.",
-    ("", "runtime"): (
-        "It is called as runc and crun are, which can be used as well: a name is looked up in PATH."
-    ),
-    ("", "insecure-options"): (
-        "Several are separated by commas: none, image, tls, http, pubkey, capabilities, paths, "
-        "seccomp, all-fetch (the first four of them), all-run (the others), all."
-    ),
-    ("", "user-config"): "It wins over the other two.",
-}
 
 # Command -> (what for, command line).
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
@@ -262,7 +266,5 @@ SECTIONS = (
     ("FILES", FILES),
 )
 
-
-def more(command: str, option: str) -> str:
-    """What there is to say of an option."""
-    return MORE.get((command, option), "")
+MORE = remarks.MORE
+more = remarks.more
