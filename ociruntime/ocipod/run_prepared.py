@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.cli.output import write
-from ociruntime.errors import PodError, UsageError
+from ociruntime.errors import UsageError
 from ociruntime.ocipod.preparation import check_networks, check_root
 from ociruntime.pod.app_words import Values
 from ociruntime.pod.launch import become_monitor, start_monitor
@@ -14,7 +14,7 @@ from ociruntime.pod.manifest_file import (
     write_manifest,
     write_runtime_config,
 )
-from ociruntime.pod.phases import open_pod, to_run
+from ociruntime.pod.phases import open_pod, require_prepared, to_run
 from ociruntime.pod.runtime_calls import find_runtime
 from ociruntime.pod.runtime_config import run_settings
 
@@ -32,9 +32,7 @@ def run(context: Context, arguments: Arguments) -> int:
     values.flags = arguments.flags
     check_root()
     pod = open_pod(context.directory, arguments.positional[0])
-    if pod.state != "prepared":
-        message = f"pod {pod.uuid} is {pod.state}, not prepared"
-        raise PodError(message, "already run" if pod.phase == "run" else "")
+    require_prepared(pod)
     manifest, config = read_manifest(pod), read_runtime_config(pod)
     settings = run_settings(values, pod.uuid, config["flavor"])
     check_network(manifest, [name for name, _ in settings["net"]])

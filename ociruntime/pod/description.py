@@ -17,8 +17,9 @@ import posix
 
 from ociruntime.errors import PodError, RuntimeFailure
 from ociruntime.host.process import is_alive
+from ociruntime.pod.app_states import app_record
 from ociruntime.pod.manifest_file import MANIFEST, read_object
-from ociruntime.pod.pod import EMBRYO, GONE, PREPARE, PREPARED, RUN, STATES
+from ociruntime.pod.pod import GONE, RUN, STATES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 RUNNING = STATES[RUN][0]
 ENDED = ("exited", "exited garbage", "exited deleting")
 MUTABLE = "ociruntime/mutable"
-_NOT_YET = (EMBRYO, PREPARE, PREPARED)
 
 
 def describe(pod: Pod) -> dict[str, Any]:
@@ -39,8 +39,6 @@ def describe(pod: Pod) -> dict[str, Any]:
     manifest = read_object(pod, MANIFEST) or {}
     monitor = read_object(pod, "monitor.json") or {}
     apps = [_app(pod, entry) for entry in manifest.get("apps") or ()]
-    for app in apps:
-        _settle(app, pod)
     found: dict[str, Any] = {
         "name": pod.uuid,
         "state": state,
@@ -82,10 +80,10 @@ def exit_code(pod: Pod) -> int | None:
 def _app(pod: Pod, entry: dict[str, Any]) -> dict[str, Any]:
     name = str(entry.get("name"))
     image = entry.get("image") or {}
-    kept = read_object(pod, f"apps/{name}/state.json") or {}
+    kept = app_record(pod, name)
     found: dict[str, Any] = {
         "name": name,
-        "state": kept.get("state"),
+        "state": kept["state"],
         "image_id": image.get("id"),
         "image_name": image.get("name"),
         "created_at": seconds(kept.get("created")),
@@ -97,16 +95,6 @@ def _app(pod: Pod, entry: dict[str, Any]) -> dict[str, Any]:
         "reason": kept.get("reason") or None,
     }
     return {member: value for member, value in found.items() if value is not None}
-
-
-def _settle(app: dict[str, Any], pod: Pod) -> None:
-    """What the pod's state says about its apps outweighs what was written last."""
-    if pod.phase in _NOT_YET:
-        app["state"] = "prepared" if pod.phase == PREPARED else "preparing"
-    elif pod.state != RUNNING:
-        app["state"] = "exited"
-    else:
-        app.setdefault("state", "unknown")
 
 
 def _code(pod: Pod, name: str, kept: dict[str, Any]) -> int | None:

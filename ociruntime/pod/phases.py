@@ -46,6 +46,7 @@ __all__ = (
     "new_uuid",
     "open_in",
     "open_pod",
+    "require_prepared",
     "to_prepared",
     "to_run",
 )
@@ -272,8 +273,7 @@ def to_run(pod: Pod) -> None:
         if not pod.move(RUN):
             raise PodError(f"pod {pod.uuid} has vanished while it was prepared")
         return
-    if pod.refresh() != STATES[PREPARED][0]:
-        raise _not_prepared(pod)
+    require_prepared(pod)
     if not lock_patiently(pod, PREPARED):
         if pod.refresh() == STATES[PREPARED][0]:
             raise PodError(f"pod {pod.uuid} is held by another process", "try again")
@@ -287,6 +287,12 @@ def to_run(pod: Pod) -> None:
     if not moved:
         pod.release()
         pod.refresh()
+        raise _not_prepared(pod)
+
+
+def require_prepared(pod: Pod) -> None:
+    """Raises PodError, which names the state, if it is not prepared; HostError."""
+    if pod.refresh() != STATES[PREPARED][0]:
         raise _not_prepared(pod)
 
 

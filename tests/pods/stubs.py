@@ -24,6 +24,12 @@ def start(ocipod: Ocipod, *args: str, fault: str = "") -> Process:
     return process
 
 
+def started(ocipod: Ocipod, *args: str, fault: str = "") -> Process:
+    """A command of ``ocipod``, with pipes; for ``finish``."""
+    pipe = subprocess.PIPE
+    return ocipod.popen(*args, fault=fault, stdout=pipe, stderr=pipe)
+
+
 def finish(ocipod: Ocipod, process: Process) -> PodResult:
     """Lets it go on to its end."""
     out, err = process.communicate(timeout=30)

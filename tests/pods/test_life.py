@@ -1,0 +1,88 @@
+"""The life of real pods, from being prepared to being thrown away."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+from ociruntime.pod import phases
+from tests.pods import stubs
+from tests.support import processes
+from tests.support.ocipod import Ocipod
+from tests.support.pod_images import busybox, shell
+
+RUN = ("run-prepared", "--net=none")
+
+
+def prepare(ocipod: Ocipod, work: Path, *script: str) -> str:
+    uuid = ocipod("prepare", "--quiet", busybox(work), *shell(*script)).ok().out.strip()
+    assert ocipod.state(uuid) == "prepared"
+    return uuid
+
+
+def seen_state(ocipod: Ocipod, uuid: str) -> str:
+    """As any observer sees it."""
+    pod = phases.find(str(ocipod.directory), uuid)
+    if pod is None:
+        return "gone"
+    with pod:
+        return pod.state
+
+
+def test_one_of_many_runs_it_and_it_exits_once(ocipod: Ocipod, work: Path) -> None:
+    uuid = prepare(ocipod, work, "echo ran", "sleep 3", "exit 6")
+    running = [stubs.started(ocipod, *RUN, uuid) for _ in range(6)]
+    states = [seen_state(ocipod, uuid)]
+    while states[-1] != "exited" or any(one.poll() is None for one in running):
+        state = seen_state(ocipod, uuid)
+        if state != states[-1]:
+            states.append(state)
+        assert len(states) < 4, states
+        time.sleep(0.01)
+    assert states == ["prepared", "running", "exited"]
+    results = [stubs.finish(ocipod, one) for one in running]
+    assert sorted(result.status for result in results) == [6, 254, 254, 254, 254, 254]
+    for result in results:
+        if result.status == 254:
+            assert f"pod {uuid} is already " in result.err
+    log = (ocipod.path(uuid) / "logs" / "busybox.log").read_text()
+    assert log.count(" ran") == 1
+    assert ocipod.status(uuid)["app-busybox"] == "6"
+    ocipod("run-prepared", uuid).failed(f"pod {uuid} is already exited, not prepared")
+    ocipod("gc").ok()
+    ocipod("run-prepared", uuid[:8]).failed("already exited garbage")
+    assert ocipod.status(uuid)["app-busybox"] == "6"
+
+
+def test_it_is_not_expired_when_it_is_about_to_run(ocipod: Ocipod, work: Path) -> None:
+    uuid = prepare(ocipod, work, "exit 0")
+    runner = stubs.started(ocipod, *RUN, uuid, fault="runprepared.after-lock:stop")
+    assert stubs.stopped(runner)
+    ocipod("gc", "--expire-prepared=0s").silent()
+    ocipod("rm", uuid).failed(f"pod {uuid} is prepared (it is held by another process)")
+    runner.send_signal(signal.SIGCONT)
+    stubs.finish(ocipod, runner).ok()
+    assert ocipod.state(uuid) == "exited"
+
+
+def test_a_running_pod_is_left_alone(ocipod: Ocipod, work: Path) -> None:
+    image = busybox(work)
+    words = ("run", "--detach", "--net=none", image, "--name=a", *shell("exec sleep 60"))
+    uuid = ocipod(*words, "---", image, "--name=b", *shell("exit 0")).ok().out.strip()
+    ocipod("status", uuid, "--wait-ready=20s").ok()
+    ocipod("gc", "--grace-period=0s", "--expire-prepared=0s").silent()
+    ocipod("rm", uuid).failed("is running (stop it first)")
+    status = ocipod.status(uuid)
+    assert (status["state"], processes.alive(int(status["pid"]))) == ("running", True)
+    (first, second) = ocipod("list", "--no-legend").ok().out.splitlines()
+    assert first.startswith(f"{uuid[:8]}\ta\t")
+    assert "\trunning\t" in first
+    assert second.startswith("\t\tb\t")
+    ocipod("stop", uuid).ok()
+    assert "state=exited" in ocipod("status", uuid, "--wait=20s").ok().out
+    status = ocipod.status(uuid)
+    assert (status["app-a"], status["app-b"]) == ("143", "0")
+    assert "pid" not in status
+    assert ocipod("rm", uuid).ok().out == f'"{uuid}"\n'
+    assert ocipod.pods() == []
