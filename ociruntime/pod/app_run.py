@@ -286,7 +286,7 @@ class AppRun:
             self._queue.pop(0)()
 
     def stop(self, by: str, seconds: float, done: Callable[[], None]) -> None:
-        """Send the stop signal, after ``seconds`` KILL; ``done`` when nothing is left of it."""
+        """Send the stop signal, after ``seconds`` KILL (0: at once); ``done`` when it is over."""
         if not self.busy:
             done()
             return
@@ -300,8 +300,11 @@ class AppRun:
         if self.record["state"] == "running":
             self.record["state"] = "stopping"
             self._save()
-        if self.pid and first and not self._starting:
+        if self.pid and first and not self._starting and seconds > 0:
             self._send(self._stop_signal)
+        if seconds <= 0:
+            self.kill()
+            return
         if self._kill_timer is not None:
             self._kill_timer.cancel()
         self._kill_timer = self.around.loop.after(seconds, self.kill)

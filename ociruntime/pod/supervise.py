@@ -220,8 +220,6 @@ class Supervisor:
         remove_file("ready")
         for app in reversed(list(self.apps.values())):
             app.stop(by, seconds, _nothing)
-            if seconds <= 0:
-                app.kill()
         if first:
             self._go_on()
 

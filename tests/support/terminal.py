@@ -59,6 +59,11 @@ class Terminal:
             assert self._read(deadline), f"no {text!r} in {self.seen!r}"
         return self.seen.decode(errors="replace")
 
+    def take(self) -> None:
+        """What can be read at once."""
+        while select.select([self.master], [], [], 0)[0] and self._read(time.monotonic() + 1):
+            pass
+
     def read_all(self, seconds: float = 20) -> str:
         """Everything until the other side is closed."""
         deadline = time.monotonic() + seconds
