@@ -24,6 +24,7 @@ _PAUSES = (0.2, 0.5, 1.0, 2.0)  # seconds before each further attempt
 _LONGEST_PAUSE = 60.0
 _MOST_REDIRECTS = 8
 _REDIRECTS = (301, 302, 303, 307, 308)
+_NO_PROXIES = {"http": "", "https": "", "all": ""}
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
 
 
@@ -127,7 +128,7 @@ class HttpClient:
     ) -> Response:
         session = self._opened()
         # A proxy of the environment cannot reach what is on this machine.
-        session.trust_env = not is_loopback(urlsplit(url).netloc)
+        proxies = _NO_PROXIES if is_loopback(urlsplit(url).netloc) else None
         verify: bool | None = False if "tls" in self.insecure else None
         return session.request(
             method,
@@ -136,6 +137,7 @@ class HttpClient:
             data=form,
             stream=True,
             verify=verify,
+            proxies=proxies,
             allow_redirects=False,
             timeout=(CONNECT_SECONDS, SILENT_SECONDS),
         )

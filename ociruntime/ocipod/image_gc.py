@@ -21,11 +21,14 @@ _GRACE = 24 * 3600.0  # seconds
 def run(context: Context, arguments: Arguments) -> int:
     """Removes trees and images that nobody needs, then files that belong to none.
 
+    Among these are downloads that were cut, and not gone on with during the grace period.
+
     Under the lock that pods are prepared with: what a pod is about to use is not named by it yet.
     When the images of one pod cannot be told, nothing goes.
     """
     from ociruntime.fault import fault
     from ociruntime.image.collection import rubbish
+    from ociruntime.image.partial import remove_stale
     from ociruntime.image.store import Store
     from ociruntime.image.tree_store import TreeStore
     from ociruntime.pod.lock import prepare_lock
@@ -53,6 +56,8 @@ def run(context: Context, arguments: Arguments) -> int:
             freed += store.remove([record.id])
             write(f"removed {record.id}{' ' * bool(record.names)}{' '.join(record.names)}\n")
         files, size = store.sweep()
+        cut = remove_stale(f"{store.path}/partial", grace)
+        files, size = files + cut[0], size + cut[1]
     removed = f"{len(found.images)} images, {len(found.trees)} trees and {files} stray files"
     return write(f"{removed} removed, {amount(freed + size)} freed\n")
 

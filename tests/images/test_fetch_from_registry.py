@@ -85,6 +85,8 @@ def test_a_cut_that_stays_is_gone_on_with_later(
     kept = f"partial/{digest.replace(':', '-')}"
     assert stored(work) == [kept]
     assert (work / "data" / "cas" / kept).stat().st_size == int(second["size"] * 0.6)
+    ocipod("image", "gc").ok()
+    assert stored(work) == [kept]
     registry.broken.clear()
     registry.forget()
     ocipod("fetch", name).ok()
@@ -213,3 +215,15 @@ def test_killed_while_it_fetches(
         registry.slow.clear()
     ocipod("fetch", "--pull-policy=never", f"{registry.host}/web:v1").failed("not in the store")
     assert ocipod("fetch", "--full", f"{registry.host}/web:v1").ok().out == f"{built.id}\n"
+
+
+def test_image_gc_removes_what_was_cut(
+    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
+) -> None:
+    registry.push("web", "v1", built)
+    digest = built.manifest_document["layers"][1]["digest"]
+    registry.cut[digest] = 0.6
+    registry.broken.add(digest)
+    ocipod("fetch", f"{registry.host}/web:v1").failed("the connection was cut")
+    assert "1 stray files" in ocipod("image", "gc", "--grace-period=0s").ok().out
+    assert stored(work) == []

@@ -12,6 +12,7 @@ import base64
 import json
 import re
 import secrets
+import ssl
 import threading
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -41,7 +42,13 @@ class Asked:
 class Registry:
     """What it does wrong is set by members, which a request looks up each time."""
 
-    def __init__(self, *, token: bool = False, basic: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        token: bool = False,
+        basic: tuple[str, str] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.tags: dict[tuple[str, str], tuple[str, bytes]] = {}  # (repository, tag or digest)
         self.blobs: dict[tuple[str, str], bytes] = {}
         self.token = token  # bearer tokens are wanted, from /token
@@ -60,6 +67,8 @@ class Registry:
         self.log: list[Asked] = []
         self.lock = threading.Lock()
         self._server = _Server(self)
+        if tls:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     def __enter__(self) -> Registry:

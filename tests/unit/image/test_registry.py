@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import ipaddress
+import ssl
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from ociruntime.errors import ImageError, RegistryError
 from ociruntime.image.http_client import HttpClient, is_loopback, read_body, retry_after
@@ -168,6 +176,65 @@ def test_challenges() -> None:
     assert challenges("") == []
     assert challenges("Negotiate")[0].scheme == "negotiate"
     assert challenges('Basic realm="a \\"b\\""')[0].parameters == {"realm": 'a "b"'}
+
+
+# --- TLS ---
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for 127.0.0.1 with its key, signed by itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tests")])
+    now = datetime.now(tz=UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, SHA256())
+    )
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path = tmp_path_factory.mktemp("tls") / "certificate.pem"
+    path.write_bytes(secret + made.public_bytes(Encoding.PEM))
+    return path
+
+
+@pytest.fixture
+def encrypted(certificate: Path) -> Iterator[Registry]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with Registry(tls=context) as one:
+        one.push("web", "v1", images.build([images.pack({"a": "b"})]))
+        yield one
+
+
+def test_certificates_are_checked(encrypted: Registry, pauses: list[float]) -> None:
+    """Also where plain HTTP would do: what is encrypted stays so."""
+    for insecure in (frozenset[str](), frozenset({"http"})):
+        http = HttpClient(insecure, pauses.append)
+        with pytest.raises(RegistryError, match=r"certificate.*--insecure-options=tls"):
+            Client(encrypted.host, "web", http).manifest("v1")
+        http.close()
+    assert (encrypted.log, pauses) == ([], [])
+
+
+def test_certificates_that_are_not_checked(encrypted: Registry) -> None:
+    http = HttpClient(frozenset({"tls"}))
+    assert Client(encrypted.host, "web", http).manifest("v1").digest
+    http.close()
+
+
+def test_certificates_of_the_environment(
+    encrypted: Registry, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    http = HttpClient(frozenset())
+    assert Client(encrypted.host, "web", http).manifest("v1").digest
+    http.close()
 
 
 # --- credentials ---
