@@ -51,3 +51,11 @@ def test_pods_of_an_ordinary_user(ocipod: Ocipod, image: str, work: Path) -> Non
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 254
     assert "pods are root's (sudo ocipod ...)" in said
     assert ocipod.pods() == []
+
+
+def test_export_of_one_of_two_apps(ocipod: Ocipod, image: str, work: Path) -> None:
+    apps = (image, "--name=one", "--exec=/bin/true", image, "--name=two", "--exec=/bin/true")
+    uuid = ocipod("prepare", "--quiet", *apps).ok().out.strip()
+    target = work / "app.tar"
+    ocipod("export", uuid, str(target)).failed("which app?", "--app names one: one, two")
+    assert not target.exists()
