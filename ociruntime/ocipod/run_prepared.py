@@ -7,7 +7,7 @@ from ociruntime.errors import UsageError
 from ociruntime.ocipod.preparation import check_networks, check_root
 from ociruntime.pod.app_words import Values
 from ociruntime.pod.launch import become_monitor, start_monitor
-from ociruntime.pod.manifest import check_network, make_interactive
+from ociruntime.pod.manifest import make_interactive
 from ociruntime.pod.manifest_file import (
     read_manifest,
     read_runtime_config,
@@ -15,6 +15,7 @@ from ociruntime.pod.manifest_file import (
     write_runtime_config,
 )
 from ociruntime.pod.phases import open_pod, require_prepared, to_run
+from ociruntime.pod.ports import check_network
 from ociruntime.pod.runtime_calls import find_runtime
 from ociruntime.pod.runtime_config import run_settings
 

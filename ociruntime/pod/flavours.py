@@ -18,10 +18,11 @@ class Flavour:
 
     ``mounts``: destination, type, source, options; ``confined``: whether capabilities, seccomp,
     paths, devices and limits restrict the apps; ``apps``: how many a pod can have; ``recursive``:
-    whether volumes bring the mounts below them unless they say so.
+    whether volumes bring the mounts below them unless they say so; ``ignored``: options that have
+    no effect.
     """
 
-    __slots__ = ("apps", "confined", "joined", "mounts", "name", "own", "recursive")
+    __slots__ = ("apps", "confined", "ignored", "joined", "mounts", "name", "own", "recursive")
 
     def __init__(
         self,
@@ -33,6 +34,7 @@ class Flavour:
         confined: bool,
         recursive: bool,
         apps: int,
+        ignored: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.joined = joined
@@ -41,6 +43,7 @@ class Flavour:
         self.confined = confined
         self.recursive = recursive
         self.apps = apps
+        self.ignored = ignored
 
 
 _OCI_MOUNTS: tuple[Mount, ...] = (
@@ -64,6 +67,13 @@ _FLY_MOUNTS: tuple[Mount, ...] = (
     ("/tmp", "tmpfs", "tmpfs", ("nosuid", "nodev", "mode=1777")),
 )
 
+# Of the host's namespaces and limits nothing is changed.
+_FLY_IGNORES = (
+    *("hostname", "ipc", "dns", "dns-search", "dns-opt", "dns-domain", "hosts-entry"),
+    *("memory", "cpu", "cpu-shares", "pids", "oom-score-adj", "caps-retain", "caps-remove"),
+    "seccomp",
+)
+
 FLAVOURS = {
     "oci": Flavour(
         "oci",
@@ -74,7 +84,16 @@ FLAVOURS = {
         recursive=True,
         apps=1 << 16,
     ),
-    "fly": Flavour("fly", (), ("mount",), _FLY_MOUNTS, confined=False, recursive=False, apps=1),
+    "fly": Flavour(
+        "fly",
+        (),
+        ("mount",),
+        _FLY_MOUNTS,
+        confined=False,
+        recursive=False,
+        apps=1,
+        ignored=_FLY_IGNORES,
+    ),
 }
 # Names that stand for another.
 ALIASES = {"nspawn": "oci", "coreos": "oci", "host": "oci", "src": "oci", "stage1-fly": "fly"}

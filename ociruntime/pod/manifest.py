@@ -7,9 +7,9 @@ every mount has its volume.
 from __future__ import annotations
 
 from ociruntime.errors import PodError, UsageError
-from ociruntime.pod import isolators, volumes
+from ociruntime.pod import image_settings, isolators, ports, seccomp, volumes
 from ociruntime.pod.environment import merged
-from ociruntime.pod.names import is_name, name_of_image, volume_of_path
+from ociruntime.pod.names import is_name, name_of_image
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 VERSION = "0.8.11"
 MUTABLE = "ociruntime/mutable"
 STREAM_DEFAULTS = {"stdin": "null", "stdout": "log", "stderr": "log"}
-ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
 
 
 class Draft:
@@ -87,8 +86,8 @@ def build(
     common = [volumes.mount(text) for text in words.options.list("mount")]
     for app, image in zip(words.apps, images, strict=True):
         add_app(draft, app, image, common, variables, inherited)
-    ports = [volumes.port(text) for text in words.options.list("port")]
-    add_ports(draft.manifest, ports)
+    wishes = [volumes.port(text) for text in words.options.list("port")]
+    ports.add_ports(draft.manifest, wishes)
     if words.options.flag("interactive"):
         make_interactive(draft.manifest)
     return draft
@@ -111,7 +110,7 @@ def add_app(
     entry["app"] = app = _app(entry["name"], words.options, settings)
     app["exec"] = _program(words, settings, entry["name"])
     own = _environment(words.options)
-    environment = merged(inherited, _image_environment(settings), variables, own)
+    environment = merged(inherited, image_settings.environment_of(settings), variables, own)
     app["environment"] = [{"name": key, "value": value} for key, value in environment.items()]
     mounts = [volumes.mount(text) for text in words.options.list("mount")]
     add_mounts(draft, entry, [*common, *mounts])
@@ -131,7 +130,7 @@ def new_entry(manifest: dict[str, Any], words: AppWords, image: ImageFacts) -> d
         "image": {
             "id": image.id,
             "name": image.name or words.image,
-            "labels": _labels(image.config),
+            "labels": image_settings.labels_of(image.config),
         },
         "app": {},
         "readOnlyRootFS": words.options.flag("readonly-rootfs"),
@@ -161,6 +160,7 @@ def _app(name: str, options: Values, settings: dict[str, Any]) -> dict[str, Any]
     """The part of an entry that says how the program runs, but which one."""
     user, _, group = (settings.get("User") or "").partition(":")
     wanted = isolators.from_options(options)
+    seccomp.check(wanted)
     directory = options.text("working-dir") or settings.get("WorkingDir") or "/"
     if not directory.startswith("/"):
         raise UsageError(f'app "{name}": --working-dir {directory} is no absolute path')
@@ -170,11 +170,8 @@ def _app(name: str, options: Values, settings: dict[str, Any]) -> dict[str, Any]
         "group": options.text("group") or ("" if options.has("user") else group),
         "supplementaryGIDs": _numbers(options, "supplementary-gids"),
         "workingDirectory": volumes.clean_path(directory),
-        "mountPoints": [
-            {"name": volume_of_path(path), "path": volumes.clean_path(path), "readOnly": False}
-            for path in settings.get("Volumes") or {}
-        ],
-        "ports": [_image_port(text, name) for text in settings.get("ExposedPorts") or {}],
+        "mountPoints": image_settings.mount_points_of(settings),
+        "ports": image_settings.ports_of(settings),
         "isolators": wanted,
         "stopSignal": settings.get("StopSignal") or "SIGTERM",
         "userAnnotations": _pairs(options, "user-annotation"),
@@ -219,7 +216,8 @@ def add_mounts(draft: Draft, entry: dict[str, Any], wanted: list[dict[str, Any]]
         if volume not in known:
             volume = f"{name}-{point['name']}"
             if volume not in known:
-                draft.manifest["volumes"].append({"name": volume, "kind": "empty"})
+                known[volume] = {"name": volume, "kind": "empty"}
+                draft.manifest["volumes"].append(known[volume])
                 draft.implicit.append((volume, name, point["path"]))
                 draft.warnings.append(
                     f'app "{name}": no volume for {point["path"]}, which begins with the '
@@ -229,103 +227,12 @@ def add_mounts(draft: Draft, entry: dict[str, Any], wanted: list[dict[str, Any]]
     entry["mounts"] = list(mounts.values())
 
 
-def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]]) -> None:
-    """Adds forwarded ports, each to the one app that has it by name.  Raises UsageError."""
-    by_name: dict[str, list[dict[str, Any]]] = {}
-    for entry in manifest["apps"]:
-        for one in entry["app"].get("ports", ()):
-            by_name.setdefault(one["name"], []).append(one)
-    for port in ports:
-        candidates = by_name.get(port["name"], [])
-        if len(candidates) > 1:
-            raise UsageError(f'--port: the port "{port["name"]}" is that of several apps')
-        try:
-            inside = candidates[0] if candidates else _unexposed(manifest, port["name"])
-        except ValueError:
-            known = ", ".join(sorted(by_name)) or "none"
-            message = f'--port: no app has a port "{port["name"]}"'
-            raise UsageError(message, f"ports of the images: {known}; or as in 80-tcp") from None
-        manifest["ports"].append({**port, "podPort": inside["port"]})
-    check_ports(manifest)
-
-
-def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
-    """A port that no image tells of, by its name; noted with the first app.
-
-    All apps have the same network.  Raises ValueError.
-    """
-    port = port_of_name(name)
-    if manifest["apps"]:
-        manifest["apps"][0]["app"].setdefault("ports", []).append(port)
-    return port
-
-
-def check_ports(manifest: dict[str, Any]) -> None:
-    """Raises UsageError if two forwarded ports want the same one of the host."""
-    seen: list[dict[str, Any]] = []
-    for port in forwarded_ports(manifest):
-        for other in seen:
-            same = (port["protocol"], port["hostPort"]) == (other["protocol"], other["hostPort"])
-            addresses = {port["hostIP"], other["hostIP"]}
-            if same and (len(addresses) == 1 or addresses & ANY_ADDRESS):
-                text = f"{port['protocol']} port {port['hostPort']} of the host"
-                raise UsageError(f'--port: "{other["name"]}" and "{port["name"]}" want {text}')
-        seen.append(port)
-
-
-def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """The pod's forwarded ports with what the apps say: ``name protocol port hostPort hostIP``."""
-    of_apps = {
-        port["name"]: port for entry in manifest["apps"] for port in entry["app"].get("ports", ())
-    }
-    joined = []
-    for port in manifest.get("ports", ()):
-        inside = of_apps.get(port["name"])
-        if inside is None:
-            try:
-                inside = port_of_name(port["name"])
-            except ValueError:
-                inside = {"protocol": port.get("protocol", "tcp"), "port": port.get("podPort", 0)}
-        joined.append(
-            {
-                "name": port["name"],
-                "protocol": inside["protocol"],
-                "port": port.get("podPort") or inside["port"],
-                "hostPort": port["hostPort"],
-                "hostIP": port.get("hostIP") or "",
-            }
-        )
-    return joined
-
-
-def port_of_name(name: str) -> dict[str, Any]:
-    """``80-tcp`` or ``80/tcp`` as an app's port.  Raises ValueError."""
-    number, _, protocol = name.replace("/", "-").partition("-")
-    protocol = protocol or "tcp"
-    if not number.isdigit() or not 0 < int(number) < 65536 or protocol not in ("tcp", "udp"):
-        raise ValueError(name)
-    return {
-        "name": f"{int(number)}-{protocol}",
-        "protocol": protocol,
-        "port": int(number),
-        "count": 1,
-        "socketActivated": False,
-    }
-
-
 def make_interactive(manifest: dict[str, Any]) -> None:
     """Gives the only app the caller's terminal.  Raises UsageError."""
     if len(manifest["apps"]) != 1:
         number = len(manifest["apps"])
         raise UsageError(f"--interactive is for a pod of one app, and this one has {number}")
     manifest["apps"][0]["app"]["streams"] = STREAM_DEFAULTS | {"stdin": "interactive"}
-
-
-def check_network(manifest: dict[str, Any], networks: list[str]) -> None:
-    """Raises UsageError if ports are to be forwarded where there is no network for it."""
-    for alone in ("none", "host"):
-        if alone in networks and manifest.get("ports"):
-            raise UsageError(f"--net={alone}: ports cannot be forwarded", "leave out --port")
 
 
 def is_mutable(manifest: dict[str, Any]) -> bool:
@@ -341,22 +248,6 @@ def app_entry(manifest: dict[str, Any], name: str) -> dict[str, Any]:
             return found
     names = ", ".join(entry["name"] for entry in manifest["apps"]) or "none"
     raise PodError(f'the pod has no app "{name}"', f"its apps: {names}")
-
-
-def _image_port(text: str, name: str) -> dict[str, Any]:
-    try:
-        return port_of_name(text)
-    except ValueError:
-        raise UsageError(f'app "{name}": the image\'s port "{text}" cannot be understood') from None
-
-
-def _image_environment(settings: dict[str, Any]) -> dict[str, str]:
-    found = {}
-    for line in settings.get("Env") or ():
-        name, equals, value = line.partition("=")
-        if name and equals:
-            found[name] = value
-    return found
 
 
 def _environment(options: Values) -> dict[str, str]:
@@ -376,11 +267,6 @@ def _pairs(options: Values, option: str) -> dict[str, str]:
 def _annotations(options: Values) -> list[dict[str, str]]:
     pairs = _pairs(options, "annotation")
     return [{"name": name, "value": value} for name, value in pairs.items()]
-
-
-def _labels(config: dict[str, Any]) -> list[dict[str, str]]:
-    kinds = (("os", "os"), ("architecture", "arch"), ("variant", "variant"))
-    return [{"name": name, "value": config[key]} for key, name in kinds if config.get(key)]
 
 
 def _numbers(options: Values, option: str) -> list[int]:

@@ -8,6 +8,7 @@ import os
 from ociruntime.errors import PodError, UsageError
 from ociruntime.pod import manifest
 from ociruntime.pod.app_words import AppWords, Values
+from ociruntime.pod.ports import add_ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manife
             raise UsageError(f'the volume "{name}" is there twice')
     for entry in document["apps"]:
         _add(draft, entry, images[entry["image"]["id"]])
-    manifest.add_ports(made, [{"hostIP": "", **port} for port in document.get("ports", [])])
+    add_ports(made, [{"hostIP": "", **port} for port in document.get("ports", [])])
     return draft
 
 

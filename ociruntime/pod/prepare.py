@@ -16,6 +16,7 @@ from ociruntime.pod import environment, isolators, manifest, seccomp
 from ociruntime.pod.app_options import SAID_BY_MANIFEST
 from ociruntime.pod.copy_files import copy_metadata, copy_tree
 from ociruntime.pod.flavours import Flavour, flavour
+from ociruntime.pod.ports import check_network
 from ociruntime.pod.runtime_config import Host, prepared_settings
 from ociruntime.pod.users import account, open_inside
 
@@ -55,6 +56,7 @@ def prepare(request: Request) -> Pod:
     from ociruntime.image.store import Store
 
     kind = check(request)
+    _warn_of_ignored(request, kind)
     with Store(request.host.directory) as store:
         draft, images = _draft(request, store)
         _check_draft(draft, request, kind)
@@ -85,11 +87,18 @@ def check(request: Request) -> Flavour:
     if options.flag("interactive") and len(request.words.apps) > 1:
         number = len(request.words.apps)
         raise UsageError(f"--interactive is for a pod of one app, and this one has {number}")
-    if request.networks is not None and options.list("port"):
-        for alone in ("none", "host"):
-            if alone in request.networks or kind.name == "fly":
-                raise UsageError(f"--net={alone}: ports cannot be forwarded", "leave out --port")
+    networks = ["host"] if kind.name == "fly" else request.networks or []
+    for alone in {"none", "host"}.intersection(networks):
+        if options.list("port"):
+            raise UsageError(f"--net={alone}: ports cannot be forwarded", "leave out --port")
     return kind
+
+
+def _warn_of_ignored(request: Request, kind: Flavour) -> None:
+    given = [request.words.options, *(app.options for app in request.words.apps)]
+    told = [name for name in kind.ignored if any(values.has(name) for values in given)]
+    if told:
+        request.warn(f"without effect in a pod of flavour {kind.name}: --{', --'.join(told)}")
 
 
 def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Image]]:
@@ -147,7 +156,7 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
 
 def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None:
     if request.networks is not None:
-        manifest.check_network(draft.manifest, request.networks)
+        check_network(draft.manifest, request.networks)
     for entry in draft.manifest["apps"]:
         isolators.check(entry["app"].get("isolators", []), entry["name"])
         seccomp.check(entry["app"].get("isolators", []))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from ociruntime.errors import HostError, UsageError
-from ociruntime.pod.manifest import MUTABLE, add_ports, check_network, empty_manifest, port_of_name
+from ociruntime.pod.manifest import MUTABLE, empty_manifest
+from ociruntime.pod.ports import add_ports, check_network, port_of_name
 from ociruntime.pod.runtime_config import Host, prepared_settings, run_settings
 
 TYPE_CHECKING = False

@@ -104,7 +104,9 @@ def test_killed_while_preparing(ocipod: Ocipod, work: Path, point: str) -> None:
         (("run", "--interactive", "IMAGE", "--", "a", "---", "IMAGE"), "pod of one app"),
         (("run", "--flavor=kvm", "IMAGE"), "flavour kvm of pods is not available"),
         (("run", "--flavor=big", "IMAGE"), 'no flavour "big"'),
-        (("run", "--flavor=fly", "IMAGE", "--name=a", "---x", "IMAGE"), "unknown option"),
+        (("run", "--flavor=fly", "IMAGE", "--name=a", "--", "---", "IMAGE"), "has one app"),
+        (("run", "--flavor=fly", "--port=80-tcp:80", "IMAGE"), "ports cannot be forwarded"),
+        (("run", "--flavor=fly", "--private-users", "IMAGE"), "the host's users"),
         (("run", "--pod-manifest=/nowhere"), "no such file"),
         (("run", "--pod-manifest=/x", "IMAGE"), "exclude each other"),
         (("prepare", "--pod-manifest=/x", "--set-env=A=1"), "exclude each other"),
@@ -150,9 +152,11 @@ def test_copied_files(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_fly(ocipod: Ocipod, work: Path) -> None:
+    options = ("run", "--flavor=fly", "--hostname=x")
     check = shell("for kind in pid net mnt; do readlink /proc/self/ns/$kind; done", "exit 6")
-    done = ocipod("run", "--flavor=fly", busybox(work), *check)
+    done = ocipod(*options, busybox(work), "--memory=64M", *check)
     assert done.status == 6
+    assert "without effect in a pod of flavour fly: --hostname, --memory" in done.err
     ours = [Path(f"/proc/self/ns/{name}").readlink().name for name in ("pid", "net", "mnt")]
     assert lines(done)[:2] == ours[:2]
     assert lines(done)[2] != ours[2]

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from ociruntime.errors import UsageError
+from ociruntime.errors import PodError, UsageError
 from ociruntime.pod.app_options import APP_OPTIONS, PREPARE_OPTIONS, RUN_OPTIONS
 from ociruntime.pod.app_words import read_words
-from ociruntime.pod.manifest import Draft, build, check_network, forwarded_ports
+from ociruntime.pod.manifest import Draft, build
 from ociruntime.pod.names import name_of_image
+from ociruntime.pod.ports import check_network, forwarded_ports
 
 POD = (*PREPARE_OPTIONS, *RUN_OPTIONS)
 ID = "sha256:" + "1" * 64
@@ -102,6 +103,19 @@ def test_volumes_of_an_image() -> None:
     }
 
 
+def test_volumes_with_the_same_name() -> None:
+    image = Image(Cmd=["x"], Volumes={"/a/b": {}, "/a-b": {}, "/": {}, "/a/./b": {}})
+    made = draft("i --name a", image)
+    assert made.manifest["apps"][0]["mounts"] == [
+        {"volume": "a-volume-a-b", "path": "/a/b"},
+        {"volume": "a-volume-a-b-2", "path": "/a-b"},
+    ]
+    assert [volume["name"] for volume in made.manifest["volumes"]] == [
+        "a-volume-a-b",
+        "a-volume-a-b-2",
+    ]
+
+
 def test_own_mounts_hide_those_of_all() -> None:
     text = (
         "--volume a,kind=empty --volume b,kind=empty --mount volume=a,target=/d "
@@ -113,7 +127,7 @@ def test_own_mounts_hide_those_of_all() -> None:
 
 
 def test_ports() -> None:
-    image = Image(Cmd=["x"], ExposedPorts={"80/tcp": {}, "53/udp": {}, "9000": {}})
+    image = Image(Cmd=["x"], ExposedPorts={"80/tcp": {}, "53/udp": {}, "9/sctp": {}})
     made = draft("--port=80-tcp:8080 --port 53/udp:127.0.0.1:5353 --port 22/tcp:2222 i", image)
     assert forwarded_ports(made.manifest) == [
         {"name": "80-tcp", "protocol": "tcp", "port": 80, "hostPort": 8080, "hostIP": ""},
@@ -174,6 +188,7 @@ EXPOSED = Image(Cmd=["x"], ExposedPorts={"80/tcp": {}})
         ("i --caps-retain=CAP_KILL --caps-remove=CAP_CHOWN", [], "exclude each other"),
         ("i --caps-retain=CAP_NOTHING", [], "is no capability"),
         ("i --seccomp=chmod", [], "mode and names"),
+        ("i --seccomp=mode=retain,@x/y", [], "is unknown"),
         ("i --seccomp=mode=retain,errno=ENOTHING,read", [], "is no error"),
         ("i --environment=x", [], "is not NAME=VALUE"),
         ("i --supplementary-gids=staff", [], "no number of a group"),
@@ -181,7 +196,7 @@ EXPOSED = Image(Cmd=["x"], ExposedPorts={"80/tcp": {}})
     ],
 )
 def test_refusals(text: str, images: list[Image], message: str) -> None:
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises((UsageError, PodError)) as refused:
         draft(text, *images)
     assert message in str(refused.value)
 
