@@ -121,8 +121,8 @@ class NetworkHost:
         if shutil.which("nft"):
             tables = self.run("nft", "list", "tables").splitlines()
             text += "".join(f"{table}\n" for table in tables if "ocipod" in table)
-        if shutil.which("iptables-save"):
-            lines = self.run("iptables-save").splitlines()
+        for save in filter(shutil.which, ("iptables-save", "ip6tables-save")):
+            lines = self.run(save).splitlines()
             text += "".join(
                 f"{line}\n" for line in lines if line.startswith("-") or "CIPOD" in line
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -182,6 +183,32 @@ def without_comments(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith(("#", ":"))]
 
 
+def test_ipv6(
+    tool: str, host: NetworkHost, outside: NetworkNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pod's own families are what ports and masquerade are made for."""
+    monkeypatch.setattr("ociruntime.net.configuration.PLUGIN_DIRECTORIES", ())
+    for namespace, device, address in (
+        (host.namespace, "out0", "2001:db8::1/64"),
+        (outside, "eth0", "2001:db8::2/64"),
+    ):
+        namespace.run("ip", "addr", "add", address, "dev", device, "nodad")
+    ranges = [[{"subnet": "10.7.0.0/24"}], [{"subnet": "fd00:7::/64"}]]
+    ipam = {"type": "host-local", "ranges": ranges, "routes": [{"dst": "::/0"}]}
+    host.configure("n.conf", {"name": "six", "type": "ptp", "ipMasq": True, "ipam": ipam})
+    pod = host.pod()
+    info = host.join(pod, "six", ports=[mapping(8080, 80), mapping(8081, 81, "2001:db8::1")])
+    assert info["networks"][0]["ip6"] == "fd00:7::2"
+    inside = pod.namespace
+    assert seen_source(inside, outside, "2001:db8::2", 80) == "2001:db8::1"
+    assert seen_source(outside, inside, "2001:db8::1", 8080, 80) == "2001:db8::2"
+    assert seen_source(outside, inside, "2001:db8::1", 8081, 81) == "2001:db8::2"
+    assert seen_source(inside, inside, "2001:db8::1", 8080, 80) == "fd00:7::1"
+    assert seen_source(host.namespace, inside, "127.0.0.1", 8080, 80) == "10.7.0.1"
+    assert host.leave(pod) == []
+    assert_clean(host)
+
+
 def test_a_port_leads_to_one_pod(host: NetworkHost) -> None:
     first, second = host.pod(), host.pod()
     host.join(first, ports=[mapping(8080, 80, "127.0.0.1")])
@@ -205,6 +232,19 @@ def test_a_port_that_a_program_has(host: NetworkHost) -> None:
         host.join(host.pod(), ports=[mapping(8080, 80)])
     with pytest.raises(NetworkError, match=r"192\.0\.2\.9, port 80/tcp .*: cannot assign"):
         host.join(host.pod(), ports=[mapping(80, 80, "192.0.2.9")])
+    host.assert_clean()
+
+
+def test_pods_at_once(tool: str, host: NetworkHost) -> None:
+    """Each makes and removes its rules in one transaction, whatever others do meanwhile."""
+    pods = [host.pod() for _ in range(6)]
+    requests = [
+        host.request(pod, "default", ports=[mapping(8000 + i, 80)]) for i, pod in enumerate(pods)
+    ]
+    with host.namespace.entered(), ThreadPoolExecutor() as threads:
+        for pod, info in zip(pods, threads.map(networks.set_up, requests), strict=True):
+            pod.info = info
+        assert list(threads.map(networks.tear_down, [pod.info for pod in pods])) == [[]] * 6
     host.assert_clean()
 
 

@@ -113,7 +113,9 @@ def test_same(host: NetworkHost, monkeypatch: pytest.MonkeyPatch, name: str, ver
     host.run("sh", "-c", "echo 0 > /proc/sys/net/ipv4/ip_forward")
     monkeypatch.setattr("ociruntime.net.configuration.PLUGIN_DIRECTORIES", ())
     ours = outcome(host, host.pod(), "n")
-    assert ours == theirs
+    assert ours == theirs, [
+        (key, ours[key], theirs[key]) for key in ours if ours[key] != theirs[key]
+    ]
     host.assert_clean()
 
 
@@ -134,6 +136,18 @@ def test_either_goes_on_where_the_other_was(
             plugin["program"] = "" if plugin["program"] else f"{PROGRAMS}/ptp"
         pod.info["directories"].append(PROGRAMS)
         assert host.leave(pod) == []
+    assert host.leases() == []
+
+
+def test_theirs_after_the_pod_has_died(host: NetworkHost) -> None:
+    bridge = {**CONFIGURATIONS["bridge-gateway"], "ipMasq": True}
+    portmap = {"type": "portmap", "capabilities": {"portMappings": True}}
+    chain = {"name": "n", "cniVersion": "1.0.0", "plugins": [bridge, portmap]}
+    host.configure("n.conflist", chain)
+    pod = host.pod()
+    host.join(pod, "n", ports=PORTS)
+    pod.namespace.close()
+    assert host.leave(pod) == []
     assert host.leases() == []
 
 
