@@ -34,7 +34,10 @@ def find_tool() -> str:
 def apply(tool: str, rules: Rules) -> None:
     """Make the rules, in place of any of the same tag.  Raises NetworkError."""
     if tool == NFT:
-        _run(NFT, ["-f", "-"], rules_nft.script(rules))
+        try:
+            _run(NFT, ["-f", "-"], rules_nft.script(rules, replace=False))
+        except NetworkError:
+            _run(NFT, ["-f", "-"], rules_nft.script(rules, replace=True))
     elif tool == IPTABLES:
         saved = _saved(rules.family)
         text = rules_iptables.removal(rules.tag, saved) + rules_iptables.script(rules)
