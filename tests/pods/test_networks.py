@@ -25,7 +25,7 @@ __all__ = ("namespaces",)
 PAGE = "a page of the first app\n"
 WEB = ("--name=web", "--exec=/bin/busybox", "--", "httpd", "-f", "-p", "80", "-h", "/srv")
 # Until the other app listens.
-ASK = "until wget -q -O /tmp/page http://localhost/page; do sleep 0.1; done; cat /tmp/page"
+ASK = "until wget -q -O /tmp/page http://localhost/page 2>/dev/null; do sleep 0.1; done; cat /tmp/page"
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +92,7 @@ def test_two_apps_a_port_and_names(
 ) -> None:
     make_layout(work / "plain", files={"tmp/.keep": ""})
     names = ["--dns=9.9.9.9", "--dns-search=lan", "--hosts-entry=10.0.0.9=db"]
-    look = f"{ASK}; cat /etc/resolv.conf; grep db /etc/hosts; sleep 60"
+    look = f"{ASK}; cat /etc/resolv.conf; grep 10.0.0.9 /etc/hosts; sleep 60"
     uuid = detached(
         ocipod,
         *("--net=default", "--port=80-tcp:8080", *names),
