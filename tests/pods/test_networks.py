@@ -25,7 +25,7 @@ __all__ = ("namespaces",)
 PAGE = "a page of the first app\n"
 WEB = ("--name=web", "--exec=/bin/busybox", "--", "httpd", "-f", "-p", "80", "-h", "/srv")
 # Until the other app listens.
-ASK = "until wget -q -O /tmp/page http://localhost/page 2>/dev/null; do sleep 0.1; done; cat /tmp/page"
+ASK = "until wget -qO /tmp/page http://localhost/page 2>&-; do sleep 0.1; done; cat /tmp/page"
 
 
 @pytest.fixture(autouse=True)
