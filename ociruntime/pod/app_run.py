@@ -315,6 +315,8 @@ class AppRun:
             self.stop("stop", seconds, lambda: self.remove(seconds, done))
             return
         self.busy = True
+        self.record["state"] = "deleting"
+        self._save()
         path = f"{self.around.path}/{self.directory}/bundle/rootfs"
         worker.start(
             self.around.loop,

@@ -47,7 +47,9 @@ class Surroundings:
         from ociruntime.pod.write_bundle import write_bundle
 
         directory = f"{self.path}/apps/{app}"
-        write_bundle(self.path, app, self.namespaces)
+        for warning in write_bundle(self.path, app, self.namespaces):
+            if streams[2] >= 0:  # the app's log shows it
+                posix.write(streams[2], f"ocipod: {warning}\n".encode())
         config_path = f"{directory}/bundle/config.json"
         config = records.read(config_path)
         if bool(config["process"].get("terminal")) != terminal:

@@ -35,9 +35,9 @@ SECONDS = 20
 class Watched:
     """A pod that was just started, and its processes."""
 
-    def __init__(self, ocipod: Ocipod, image: str) -> None:
+    def __init__(self, ocipod: Ocipod, image: str, *options: str) -> None:
         before = set(ocipod.pods("run"))
-        words = ("--net=none", image, "--name=a", "--exec", "/bin/sh", "--", "-c", APP)
+        words = (*options, "--net=none", image, "--name=a", "--exec", "/bin/sh", "--", "-c", APP)
         self.process = ocipod.popen("run", *words)
         found: set[str] = set()
 
@@ -142,3 +142,13 @@ def test_the_lock_outlives_every_process(
         if number % len(VICTIMS) == len(VICTIMS) - 1:
             ocipod("gc", "--grace-period=0s").ok()
             assert ocipod.pods() == []
+
+
+def test_a_pod_without_a_pid_namespace(ocipod: Ocipod, image: str) -> None:
+    pod = Watched(ocipod, image, "--flavor=fly")
+    ready = pod.path / "ready"
+    pod.wait(ready.is_symlink, "readiness")
+    assert len(living(pod.uuid, "")) > 5
+    pod.kill("monitor")
+    pod.watch_the_lock(reaps=True)
+    pod.process.wait(SECONDS)

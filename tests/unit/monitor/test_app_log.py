@@ -1,0 +1,64 @@
+"""Log files: their lines, and how they are set aside and read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ociruntime.monitor.app_log import LONGEST, AppLog, format_lines
+from ociruntime.pod.logs import Assembler, LogReader, form, in_order
+
+TIME = "2026-01-02T03:04:05.000000006Z"
+
+
+def test_lines() -> None:
+    found = format_lines(TIME, "stdout", b"one\n\ntwo")
+    assert found.decode() == f"{TIME} stdout F one\n{TIME} stdout F \n{TIME} stdout P two\n"
+    assert format_lines(TIME, "stderr", b"") == b""
+
+
+def test_long_lines_are_pieces() -> None:
+    entries = format_lines(TIME, "stdout", b"x" * (2 * LONGEST + 1) + b"\n").splitlines()
+    assert [entry.split(b" ")[2] for entry in entries] == [b"P", b"P", b"F"]
+    (line,) = Assembler("a").add(entries)
+    assert len(line.text) == 2 * LONGEST + 1
+
+
+def test_pieces_of_two_streams() -> None:
+    assembler = Assembler("a")
+    entries = [
+        *(f"1Z stdout P {i}".encode() for i in range(3)),
+        *(b"2Z stderr F error", b"3Z stdout F end", b"4Z stdout P rest", b"nonsense", b""),
+    ]
+    lines = list(assembler.add(entries))
+    assert [(line.time, line.text) for line in lines] == [("2Z", b"error"), ("1Z", b"012end")]
+    assert [line.text for line in in_order(lines)] == [b"012end", b"error"]
+    assert [line.ended for line in assembler.rest()] == [False]
+    assert form(lines[0], with_app=True, with_time=True) == b"2Z a: error\n"
+
+
+def test_setting_aside(tmp_path: Path) -> None:
+    log = AppLog(str(tmp_path / "a.log"), limit=1000)
+    reader = LogReader(str(tmp_path), "a")
+    texts = [f"line {i}" for i in range(200)]
+    found = []
+    for text in texts:
+        log.write("stdout", text.encode() + b"\n")
+        found += reader.read()
+    log.close()
+    assert [line.text.decode() for line in found] == texts
+    assert sorted(os.listdir(tmp_path)) == ["a.log", "a.log.1", "a.log.2"]
+    assert all((tmp_path / name).stat().st_size <= 1000 for name in os.listdir(tmp_path))
+    reader.close()
+    later = LogReader(str(tmp_path), "a")
+    kept = [line.text.decode() for line in later.read()]
+    later.close()
+    assert kept == texts[-len(kept) :]
+    assert len(kept) > 20
+
+
+def test_what_cannot_be_written_is_counted(tmp_path: Path) -> None:
+    log = AppLog("/dev/full")
+    log.write("stdout", b"12345")
+    assert log.lost == 5
+    log.close()

@@ -1,0 +1,101 @@
+"""The loop: descriptors, times, children."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from ociruntime.errors import PodError
+from ociruntime.monitor import worker
+from ociruntime.monitor.loop import READABLE, Loop
+from ociruntime.monitor.worker import Outcome
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    one = Loop()
+    yield one
+    one.close()
+
+
+def test_timers(loop: Loop) -> None:
+    called: list[int] = []
+
+    def stop() -> None:
+        loop.stopped = True
+
+    loop.after(0.02, lambda: called.append(2))
+    loop.after(0.01, lambda: called.append(1))
+    loop.after(0.015, lambda: called.append(9)).cancel()
+    loop.after(0.03, stop)
+    loop.run()
+    assert called == [1, 2]
+
+
+def test_descriptors(loop: Loop) -> None:
+    reader, writer = os.pipe()
+
+    def read(events: int) -> None:
+        del events
+        assert os.read(reader, 10) == b"x"
+        loop.forget(reader)
+        loop.stopped = True
+
+    loop.watch(reader, READABLE, read)
+    os.write(writer, b"x")
+    loop.run()
+    loop.forget(reader)  # twice is no mistake
+    os.close(reader)
+    os.close(writer)
+
+
+def test_signals(loop: Loop) -> None:
+    came: list[int] = []
+
+    def note(number: int) -> None:
+        came.append(number)
+        loop.stopped = True
+
+    loop.on_signal = note
+    os.kill(os.getpid(), signal.SIGTERM)
+    loop.run()
+    assert came == [signal.SIGTERM]
+
+
+def run(loop: Loop, work: worker.Work) -> Outcome:
+    found: list[Outcome] = []
+
+    def done(outcome: Outcome) -> None:
+        found.append(outcome)
+        loop.stopped = True
+
+    worker.start(loop, (), work, done)
+    loop.run()
+    return found[0]
+
+
+def test_work_in_a_child(loop: Loop) -> None:
+    outcome = run(loop, lambda: {"pid": os.getpid()})
+    assert outcome.status == 0
+    assert outcome.value["pid"] != os.getpid()
+    outcome.check("it")
+
+
+def test_work_that_fails(loop: Loop) -> None:
+    def work() -> None:
+        raise PodError("it is broken", "mend it")
+
+    outcome = run(loop, work)
+    assert (outcome.status, outcome.error) == (254, "it is broken (mend it)")
+    with pytest.raises(PodError, match="broken"):
+        outcome.check("it")
+
+
+def test_work_that_is_killed(loop: Loop) -> None:
+    outcome = run(loop, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    assert outcome.status == 137
+    with pytest.raises(PodError, match="it ended with 137"):
+        outcome.check("it")
