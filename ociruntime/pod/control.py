@@ -19,9 +19,13 @@ SOCKET = "ctl"
 _GONE = (2, 104, 111, 32)  # ENOENT, ECONNRESET, ECONNREFUSED, EPIPE
 
 
-def connect(pod: Pod) -> _socket.socket:
-    """A connection to the monitor.  Raises PodError if the pod does not run, HostError."""
+def connect(pod: Pod, seconds: float | None = None) -> _socket.socket:
+    """A connection to the monitor; with ``seconds`` nothing on it may take longer.
+
+    Raises PodError if the pod does not run, HostError.
+    """
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
+    sock.settimeout(seconds)
     try:
         # Through the descriptor: a Unix socket's address has little room for a path.
         sock.connect(f"/proc/self/fd/{pod.fd}/{SOCKET}")
@@ -33,12 +37,12 @@ def connect(pod: Pod) -> _socket.socket:
     return sock
 
 
-def ask(pod: Pod, request: dict[str, Any]) -> dict[str, Any]:
-    """The answer to ``request``: an object with ``op`` and what that needs.
+def ask(pod: Pod, request: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
+    """The answer to ``request``: an object with ``op`` and what that needs; in time, if told.
 
     Raises PodError with what the monitor says, or if the pod does not run; HostError.
     """
-    sock = connect(pod)
+    sock = connect(pod, seconds)
     try:
         return ask_over(sock, request)
     finally:

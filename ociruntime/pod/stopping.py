@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ociruntime.pod.pod import Pod
 
 SIGKILL = 9
-BEGINNING = 5.0  # seconds that a monitor may take until it listens
+BEGINNING = 5.0  # seconds that a monitor may take until it listens and answers
 _PAUSE = 0.05
 _BEFORE = ("embryo", "preparing", "aborted prepare", "prepared")
 
@@ -33,7 +33,8 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
     deadline = time.monotonic() + BEGINNING
     while True:
         try:
-            ask(pod, {"op": "halt", "force": force, "seconds": seconds})
+            request = {"op": "halt", "force": force, "seconds": seconds}
+            ask(pod, request, max(0.1, deadline - time.monotonic()))
             break
         except RuntimeFailure:
             if pod.refresh() != "running":

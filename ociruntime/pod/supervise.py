@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ociruntime.log import Log
     from ociruntime.monitor.worker import Outcome
 else:
     import _signal
@@ -42,12 +41,12 @@ class Supervisor:
     ``tell`` is called once: with "" when the pod is ready, with what kept it from that before.
     """
 
-    def __init__(self, path: str, uuid: str, lock: int, log: Log) -> None:
-        """Raises RuntimeFailure."""
+    def __init__(self, path: str, uuid: str, lock: int, warn: Callable[[str], None]) -> None:
+        """``warn`` gets what the user should know.  Raises RuntimeFailure."""
         self.path = path
         self.uuid = uuid
         self.lock = lock
-        self.log = log
+        self.warn = warn
         self.config: dict[str, Any] = records.read("runtime-config")
         self.loop = Loop()
         self.loop.on_signal = self._signal
@@ -88,6 +87,7 @@ class Supervisor:
             self.terminal.close()
         self.loop.close()
         if self.failure is not None:
+            self._say(str(self.failure))
             raise self.failure
         return self.code
 
@@ -264,7 +264,7 @@ class Supervisor:
     def _network_down(self, outcome: Outcome) -> None:
         for problem in outcome.value.get("problems") or [outcome.error]:
             if problem:
-                self.log.warning(problem)
+                self.warn(problem)
         self.processes.on_end = self._processes_ended
         if self.processes.is_over:
             self._processes_ended()
@@ -273,7 +273,7 @@ class Supervisor:
 
     def _processes_ended(self) -> None:
         for left in pod_cgroup.remove(self.around.cgroups):
-            self.log.warning(f"the cgroup {left} could not be removed")
+            self.warn(f"the cgroup {left} could not be removed")
         _remove_tree(self.around.runtime.root)
         records.replace("exit", {"code": self.code, "reason": self.reason})
         self.loop.after(FLUSH_LIMIT, self._stop)

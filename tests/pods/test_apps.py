@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -168,3 +169,23 @@ def test_removal_from_a_pod_that_has_ended(ocipod: Ocipod, sandbox: Sandbox) -> 
     ocipod("stop", "--wait", sandbox.uuid).ok()
     sandbox.do("rm", "one")
     assert sandbox.states() == {}
+
+
+def test_a_sandbox_in_the_foreground(ocipod: Ocipod, work: Path) -> None:
+    process = ocipod.popen("app", "sandbox", "--net=none", stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    uuid = process.stdout.readline().decode().strip()
+    assert (ocipod.path(uuid) / "ready").is_symlink()
+    process.terminate()
+    assert process.wait(20) == 0
+    ocipod("app", "add", uuid, busybox(work)).failed("exited")
+
+
+def test_the_monitor_does_not_grow(ocipod: Ocipod, sandbox: Sandbox) -> None:
+    sandbox.start("one", "exec sleep 60")
+    directory = Path(f"/proc/{ocipod.monitor(sandbox.uuid)['pid']}/fd")
+    before = len(list(directory.iterdir()))
+    for _ in range(3):
+        sandbox.do("stop", "one")
+        sandbox.do("start", "one")
+    assert len(list(directory.iterdir())) == before

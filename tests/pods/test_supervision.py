@@ -71,7 +71,8 @@ def test_programs_that_cannot_be_executed(pods: Ocipod, work: Path) -> None:
         assert program in done.err
         failed = pods("run", "--detach", "--net=none", busybox(work), f"--exec={program}")
         assert program in failed.failed().err
-    assert "/nope" in pods("logs", pods.pods()[0]).err + pods("logs", pods.pods()[1]).err
+    written = [pods("logs", uuid).err for uuid in pods.pods()]
+    assert sum("/nope" in text for text in written) == 2
 
 
 def test_entering(pods: Ocipod, work: Path) -> None:
@@ -200,3 +201,22 @@ def test_the_first_process_gives_nothing_away(ocipod: Ocipod, work: Path) -> Non
     done = ocipod("enter", uuid, "sh", "-c", "cat /proc/1/cmdline; readlink " + " ".join(links))
     assert done.out.rstrip("\0") == "ocipod-init"
     assert ocipod("enter", uuid, "cat", "/proc/1/environ").out == ""
+
+
+def test_a_monitor_that_does_not_answer(ocipod: Ocipod, work: Path) -> None:
+    uuid = start(ocipod, work, "exec sleep 60")
+    os.kill(ocipod.monitor(uuid)["pid"], signal.SIGSTOP)
+    process = ocipod.popen("stop", "--force", "--wait", uuid)
+
+    def has_ended() -> bool:
+        if ocipod.state(uuid) != "running":
+            return process.wait(5) == 0
+        processes.reap_orphans()
+        return False
+
+    assert processes.until(has_ended, 20)
+
+
+def test_who_may_ask(ocipod: Ocipod, work: Path) -> None:
+    uuid = start(ocipod, work, "exec sleep 60")
+    assert (ocipod.path(uuid) / "ctl").stat().st_mode & 0o777 == 0o600
