@@ -114,6 +114,16 @@ class Incoming:
                 os.unlink(partial)
         return named
 
+    def adopt(self, path: str, digest: str) -> None:
+        """Shares a file beside the store, written out and compared with ``digest``.
+
+        Nobody may change it any more; its own name stays.
+        """
+        try:
+            os.link(path, self._file(digest))
+        except OSError as error:
+            raise HostError(f'take "{path}"', error) from None
+
     def commit(self, manifest_digest: str, name: str = "", index: str = "") -> Image:
         """Takes the image with that manifest into the store, under ``name`` if there is one.
 

@@ -1,9 +1,9 @@
 """Downloads that may be cut: what has come is kept beside the store until the blob is whole.
 
-    $D/cas/partial/HEX    the first bytes of the blob sha256:HEX, locked while it grows
+    $D/cas/partial/sha256-HEX    the first bytes of that blob, locked while it grows
 
-The name is the digest, so what is there can be gone on with from any registry that has the blob;
-whether the whole is right is judged by who takes it into the store.
+The name is the digest, so what is there can be gone on with from any registry that has the blob.
+A whole one stays as well until its image is in the store, which then shares the file.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ociruntime.errors import HostError, ImageError, RegistryError
+from ociruntime.image.digest import hasher
+from ociruntime.image.progress import Progress
 
 if TYPE_CHECKING:
     from requests import Response
@@ -27,11 +29,10 @@ _CHUNK = 1 << 18
 
 
 class Download:
-    """A blob as a stream of bytes: first what an earlier attempt has left, then the registry's.
+    """One blob: first what an earlier attempt has left of it, then what a registry has.
 
-    A context manager: two downloads of one blob wait for each other.  The file stays until
-    ``discard``.  Raises HostError, RegistryError when the blob does not come, ImageError when
-    another one is offered.
+    A context manager: two downloads of one blob wait for each other.  The file at ``path`` stays
+    until ``discard``.
     """
 
     def __init__(self, directory: str, sources: Sources, blob: Descriptor) -> None:
@@ -69,8 +70,26 @@ class Download:
         finally:
             os.close(self._file)
 
+    def complete(self, progress: Progress, kind: str) -> None:
+        """The whole blob is in the file, and is what its digest says.
+
+        Raises HostError, RegistryError when it does not come, ImageError when another one does.
+        """
+        digest, size = self.blob.digest, self.blob.size
+        found = hasher(digest)
+        while data := self._next():
+            found.update(data)
+            progress(kind, self._at, size)
+        if f"{found.name}:{found.hexdigest()}" != digest:
+            came = f"{found.name}:{found.hexdigest()}"
+            raise ImageError(f"digest mismatch: {came} instead of {digest}")
+        try:
+            os.fsync(self._file)
+        except OSError as error:
+            raise HostError(f"write {self.path}", error) from None
+
     def discard(self) -> None:
-        """The blob is in the store, or what came is not the blob."""
+        """The image is in the store, or what came is not the blob."""
         try:
             os.unlink(self.path)
         except FileNotFoundError:
@@ -78,18 +97,17 @@ class Download:
         except OSError as error:
             raise HostError(f"remove {self.path}", error) from None
 
-    def read(self, size: int, /) -> bytes:
-        """The next bytes, ``size`` at most; none at the end of the blob."""
-        wanted = min(size, _CHUNK, self.blob.size - self._at)
+    def _next(self) -> bytes:
+        """The next bytes; none at the end of the blob."""
+        wanted = min(_CHUNK, self.blob.size - self._at)
         if wanted <= 0:
-            # One byte beyond would be told by the length that the registry promises.
             return b""
         try:
             if self._at < self._kept:
                 data = os.pread(self._file, min(wanted, self._kept - self._at), self._at)
             else:
                 data = self._receive(wanted)
-                os.pwrite(self._file, data, self._at)
+                _write(self._file, data, self._at)
         except OSError as error:
             raise HostError(f"keep a download in {self.path}", error) from None
         self._at += len(data)
@@ -181,6 +199,13 @@ def _open_locked(path: str) -> int:
             os.close(file)
             raise
         os.close(file)
+
+
+def _write(file: int, data: bytes, at: int) -> None:
+    view = memoryview(data)
+    while view:
+        count = os.pwrite(file, view, at)
+        view, at = view[count:], at + count
 
 
 def _read(response: Response | None, size: int) -> tuple[bytes, str]:

@@ -37,33 +37,50 @@ def update(
         return known
     judge(way)
 
-    def add(incoming: Incoming, blob: Descriptor, kind: str) -> None:
-        _transfer(f"{store.path}/partial", incoming, sources, blob, progress, kind)
+    downloads = Downloads(f"{store.path}/partial", sources, progress)
+    try:
+        image = take_in(store, way, downloads.add, "fetching", name)
+    except RegistryError:
+        raise  # the next attempt goes on with what has come
+    except ImageError:
+        downloads.discard()
+        raise
+    downloads.discard()
+    return image
 
-    return take_in(store, way, add, "fetching", name)
 
+class Downloads:
+    """Brings the blobs of one image into an import."""
 
-def _transfer(
-    directory: str,
-    incoming: Incoming,
-    sources: Sources,
-    blob: Descriptor,
-    progress: Progress,
-    kind: str,
-) -> None:
-    while True:
-        with Download(directory, sources, blob) as download:
-            try:
+    def __init__(self, directory: str, sources: Sources, progress: Progress) -> None:
+        self.directory = directory
+        self.sources = sources
+        self.progress = progress
+        self.blobs: list[Descriptor] = []
+
+    def add(self, incoming: Incoming, blob: Descriptor, kind: str) -> None:
+        """Raises HostError, RegistryError, ImageError."""
+        self.blobs.append(blob)
+        while True:
+            with Download(self.directory, self.sources, blob) as download:
                 # Whoever had the download before may have finished it.
-                if not incoming.has(blob.digest):
-                    incoming.add_blob(download, blob.digest, blob.size, progress, kind)
-            except RegistryError:
-                raise  # what has come may be gone on with
-            except ImageError:
-                download.discard()
-                # What lay there from an earlier attempt may be at fault, or a mirror.
-                if not download.resumed and not sources.give_up():
+                if incoming.has(blob.digest):
+                    return
+                try:
+                    download.complete(self.progress, kind)
+                except RegistryError:
                     raise
-                continue
-            download.discard()
-            return
+                except ImageError:
+                    download.discard()
+                    # What lay there from an earlier attempt may be at fault, or a mirror.
+                    if not download.resumed and not self.sources.give_up():
+                        raise
+                else:
+                    incoming.adopt(download.path, blob.digest)
+                    return
+
+    def discard(self) -> None:
+        """Nothing is kept of what was added.  Raises HostError."""
+        for blob in self.blobs:
+            with Download(self.directory, self.sources, blob) as download:
+                download.discard()

@@ -1,0 +1,65 @@
+"""Which prefix covers which image."""
+
+from __future__ import annotations
+
+import pytest
+
+from ociruntime.errors import ImageError
+from ociruntime.image.policy import check_prefix, covers, read_policy, shown
+from ociruntime.image.trusted_keys import place_of, prefix_of
+
+
+@pytest.mark.parametrize(
+    ("prefix", "name", "covered"),
+    [
+        ("docker.io", "docker.io/library/busybox:1", True),
+        ("docker.io/library", "docker.io/library/busybox:1", True),
+        ("docker.io/library/busybox", "docker.io/library/busybox:1", True),
+        ("docker.io/library/busybox", "docker.io/library/busybox@sha256:0", True),
+        ("docker.io/library/busybox:1", "docker.io/library/busybox:1", True),
+        ("docker.io/library/busybox:1", "docker.io/library/busybox:12", False),
+        ("docker.io/library/busy", "docker.io/library/busybox:1", False),
+        ("docker.io/lib", "docker.io/library/busybox:1", False),
+        ("example.org", "example.org:5000/web:1", False),
+        ("example.org:5000", "example.org:5000/web:1", True),
+        ("example.org", "example.organisation/web:1", False),
+        ("oci:", "oci:/srv/a:1", True),
+        ("oci:/srv", "oci:/srv/a:1", True),
+        ("oci:/srv/a", "oci:/srv/a:1", True),
+        ("oci:/srv/a", "oci:/srv/ab", False),
+        ("oci:", "oci-archive:/srv/a", False),
+    ],
+)
+def test_covers(prefix: str, name: str, covered: bool) -> None:
+    check_prefix(prefix, "it")
+    assert covers(prefix, name) == covered
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "busybox", "library/busybox", "https://a.org", "a.org/", "/a.org", "A.org"]
+)
+def test_what_is_no_prefix(prefix: str) -> None:
+    with pytest.raises(ImageError, match="no prefix of images"):
+        check_prefix(prefix, "it")
+
+
+def test_the_longest_prefix_decides() -> None:
+    document = {
+        "default": "reject",
+        "prefixes": {
+            "a.org": "accept",
+            "a.org/team": {"signedBy": {"openpgp": True, "cosign": ["x.pub", "/y.pub"]}},
+        },
+    }
+    policy = read_policy(document, "/etc/x/policy.json")
+    assert policy.rule("b.org/web:1").kind == "reject"
+    assert policy.rule("a.org/web:1").kind == "accept"
+    rule = policy.rule("a.org/team/web:1")
+    assert (rule.kind, rule.openpgp, rule.cosign) == ("signedBy", True, ("/etc/x/x.pub", "/y.pub"))
+    assert shown(rule) == {"signedBy": {"openpgp": True, "cosign": ["/etc/x/x.pub", "/y.pub"]}}
+
+
+def test_places_of_keys() -> None:
+    for prefix in ("", "a.org", "a.org:5000/team/web"):
+        assert prefix_of(place_of(prefix)) == prefix
+    assert place_of("a.org/team") == "prefix.d/a.org,team"
