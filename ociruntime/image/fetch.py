@@ -7,13 +7,15 @@ from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from ociruntime.errors import ImageError
-from ociruntime.image.policy import REJECT, load_policy
+from ociruntime.image.policy import ACCEPT, REJECT, load_policy
 from ociruntime.image.progress import Progress, silent
 from ociruntime.image.reference import Reference, parse
 from ociruntime.image.settings import Settings
 
 if TYPE_CHECKING:
+    from ociruntime.image.document import Document, Judge
     from ociruntime.image.image import Image
+    from ociruntime.image.sources import Sources
     from ociruntime.image.store import Store
 
 PULL_POLICIES = ("new", "update", "never")
@@ -65,8 +67,29 @@ def fetch(
     if reference.is_local:
         from ociruntime.image.local_image import take_in
 
-        return take_in(store, reference, insecure, progress or silent, settings, signature)
+        judge = _judge(reference, settings, insecure, signature, None)
+        return take_in(store, reference, insecure, progress or silent, settings, judge)
     return _from_registry(store, reference, insecure, progress or silent, settings, signature)
+
+
+def _judge(
+    reference: Reference,
+    settings: Settings,
+    insecure: Set[str],
+    signature: bytes | None,
+    sources: Sources | None,
+) -> Judge:
+    """Who says whether the image may be taken; where nothing has to be signed, nobody is asked."""
+    if signature is None and load_policy(settings).rule(reference.name).kind == ACCEPT:
+        return _accept
+    from ociruntime.image.signatures import SignatureJudge
+
+    return SignatureJudge(reference, settings, insecure, signature, sources)
+
+
+def _accept(documents: list[Document]) -> None:
+    """The judge where nothing has to be signed."""
+    del documents
 
 
 def _is_asked(reference: Reference, policy: str) -> bool:
@@ -90,13 +113,12 @@ def _from_registry(
 ) -> Image:
     from ociruntime.image.http_client import HttpClient
     from ociruntime.image.registry_image import update
-    from ociruntime.image.signatures import Judge
     from ociruntime.image.sources import Sources
 
     http = HttpClient(insecure)
     try:
         sources = Sources.of(reference, settings, http)
-        judge = Judge(reference, settings, insecure, signature, sources)
+        judge = _judge(reference, settings, insecure, signature, sources)
         return update(store, reference, sources, judge, progress)
     finally:
         http.close()

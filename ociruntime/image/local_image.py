@@ -18,7 +18,7 @@ from ociruntime.image.archives import (
     open_file,
     plain,
 )
-from ociruntime.image.document import Document
+from ociruntime.image.document import Document, Judge
 from ociruntime.image.document import take_in as take_in_documents
 from ociruntime.image.incoming import Incoming
 from ociruntime.image.layout import Layout, is_layout
@@ -26,7 +26,6 @@ from ociruntime.image.policy import ACCEPT, REJECT, load_policy
 from ociruntime.image.progress import Progress
 from ociruntime.image.reference import Reference
 from ociruntime.image.settings import Settings
-from ociruntime.image.signatures import Judge
 
 if TYPE_CHECKING:
     from ociruntime.image.image import Descriptor, Image
@@ -68,10 +67,9 @@ def take_in(
     insecure: Set[str],
     progress: Progress,
     settings: Settings,
-    signature: bytes | None,
+    judge: Judge,
 ) -> Image:
     """The image in the store, under the name of ``reference``.  Raises HostError, ImageError."""
-    judge = Judge(reference, settings, insecure, signature)
     if not os.path.lexists(reference.path):
         raise HostError(f"open {reference.path}", FileNotFoundError(2, os.strerror(2)))
     if reference.kind in ("oci", "oci-archive"):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _TYPES = ("atomic container signature", "cosign container image signature")
 
 
-class Judge:
+class SignatureJudge:
     """``judge(documents)`` raises ImageError unless the image may be taken under that name.
 
     The documents lead to the image, the one that its name means first.  ``signature`` is what the
