@@ -53,7 +53,7 @@ def open_database(path: str) -> sqlite3.Connection:
         connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
     except sqlite3.Error as error:
         raise ImageError(f'cannot open the image index "{path}": {error}') from None
-    with _explained(path):
+    with explained(path):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -68,7 +68,7 @@ def writing(connection: sqlite3.Connection) -> Iterator[None]:
 
     Raises ImageError when another holds it for longer than PATIENCE.
     """
-    with _explained("the image index"):
+    with explained():
         connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -79,7 +79,8 @@ def writing(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _explained(path: str) -> Iterator[None]:
+def explained(path: str = "the image index") -> Iterator[None]:
+    """Raises ImageError for an error of SQLite."""
     try:
         yield
     except sqlite3.Error as error:

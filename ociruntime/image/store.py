@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from ociruntime.errors import HostError, ImageError
 from ociruntime.image.blobs import Blobs
-from ociruntime.image.database import open_database, writing
+from ociruntime.image.database import explained, open_database, writing
 from ociruntime.image.digest import chain_id
 from ociruntime.image.image import Descriptor, Image
 from ociruntime.image.incoming import Incoming, remove_stale
@@ -142,10 +142,12 @@ class Store:
     def digests(self, id: str) -> list[str]:
         """Of all blobs that the index counts to the image."""
         query = "SELECT blob FROM image_blobs WHERE image = ? ORDER BY blob"
-        return [digest for (digest,) in self.database.execute(query, (id,))]
+        with explained():
+            return [digest for (digest,) in self.database.execute(query, (id,))]
 
     def _records(self, query: str, *values: str) -> list[Record]:
-        rows = self.database.execute(query, values).fetchall()
+        with explained():
+            rows = self.database.execute(query, values).fetchall()
         found = []
         for id, imported, used, index, joined, size in rows:
             names = tuple(sorted((joined or "").split("\n"))) if joined else ()

@@ -99,7 +99,7 @@ def number(digits: bytes) -> int:
     text = digits.strip(b" \0").partition(b"\0")[0].strip()
     if not text:
         return 0
-    if not all(0x30 <= digit <= 0x37 for digit in text):
+    if text.strip(b"01234567"):
         raise ImageError("a number in the layer's tar header is damaged")
     return int(text, 8)
 
@@ -162,7 +162,7 @@ def _check_sum(block: bytes) -> None:
         expected = number(block[148:156])
     except ImageError:
         expected = -1
-    if expected not in (found, found - 256 * sum(byte > 127 for byte in rest)):
+    if expected != found and expected != found - 256 * sum(byte > 127 for byte in rest):
         message = "the layer is no tar archive, or damaged: the checksum of a header is wrong"
         raise ImageError(message)
 

@@ -34,21 +34,28 @@ class Checked:
         self.plain = decompressed(stored)
         self.hash = hasher(layer.diff_id)
         self.count = 0
+        self.buffer = b""
+        self.at = 0  # what of the buffer was read
 
     def read(self, size: int, /) -> bytes:
-        data = self.plain.read(size)
-        self.count += len(data)
-        self.hash.update(data)
-        self.budget.check_ratio(self.count, self.stored.count)
-        if len(data) > 512:  # not for every header
-            self.progress(self.kind, self.stored.count, self.layer.size)
+        if self.at == len(self.buffer):
+            self._fill()
+        data = self.buffer[self.at : self.at + size]
+        self.at += len(data)
         return data
+
+    def _fill(self) -> None:
+        """Headers are small and many: nobody below is asked for each of them."""
+        self.buffer, self.at = self.plain.read(CHUNK), 0
+        self.count += len(self.buffer)
+        self.hash.update(self.buffer)
+        self.budget.check_ratio(self.count, self.stored.count)
+        self.progress(self.kind, self.stored.count, self.layer.size)
 
     def finish(self) -> None:
         """Reads what is left behind the archive.  Raises ImageError if the digest is wrong."""
         while self.read(CHUNK):
             pass
-        self.progress(self.kind, self.stored.count, self.layer.size)
         algorithm, _, digits = self.layer.diff_id.partition(":")
         found = self.hash.hexdigest()
         if found != digits:
