@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -35,7 +35,7 @@ MARKS = {
     "exited": "exited garbage",
 }
 SWEEP_FAULTS = ("gc.sweep.after-lock", "gc.sweep.before-manifest")
-ENDS = st.sampled_from(["kill", "kill", "stop"])
+ENDS = st.sampled_from(["kill", "stop"])
 # Which pod: by number, so that what is drawn does not depend on who wins a race.
 NUMBERS = st.integers(0, 11)
 
@@ -155,7 +155,7 @@ class Pods(RuleBasedStateMachine):
         if not self.states:
             return
         discards: list[Collection | Removal] = []
-        for _ in range(data.draw(st.integers(1, 3))):
+        for _ in range(data.draw(st.integers(2, 4))):
             discards.append(self.draw_discard(data))
         commands = [one.start(self.directory) for one in discards]
         starts: dict[Command, str] = {}
@@ -169,6 +169,7 @@ class Pods(RuleBasedStateMachine):
         runs = self.settle([*commands, *looks], starts)
         for one in [*commands, *looks]:
             assert "!!" not in one.said, one.said
+            assert "problem" not in one.said, one.said
         for look in looks:
             assert look.said.startswith("!") or look.said in TABLE | {GONE}
         self.judge(discards, runs)
@@ -201,8 +202,9 @@ class Pods(RuleBasedStateMachine):
         fault = f"{point}:{data.draw(ENDS)}" if point else ""
         if point != "gc.expire.after-lock" and data.draw(st.booleans()):
             return Removal(self.choose(data.draw(NUMBERS)), fault)
-        periods = st.sampled_from([0, LONG])
-        return Collection(data.draw(periods), data.draw(periods), data.draw(st.booleans()), fault)
+        periods = st.sampled_from([0, 0, LONG])
+        only = data.draw(st.sampled_from([False, False, False, True]))
+        return Collection(data.draw(periods), data.draw(periods), only, fault)
 
     # --- what is always so ---
 
@@ -239,6 +241,7 @@ class Pods(RuleBasedStateMachine):
                 assert pod_processes.collect(self.directory, 0, 0, False).wait() == 0
             assert self.on_disk() == {}
         finally:
+            pod_processes.end_all()
             shutil.rmtree(self.directory)
 
 
@@ -265,11 +268,13 @@ def test_pods(isolated: None, pytestconfig: pytest.Config) -> None:
     run_state_machine_as_test(
         Pods,
         settings=settings(
-            max_examples=35 * factor,
+            max_examples=25 * factor,
             stateful_step_count=30,
             derandomize=factor == 1,
             deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
+            # Who wins a race is another one the next time: there is nothing to be made smaller.
+            phases=[Phase.generate],
         ),
     )

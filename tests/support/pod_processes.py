@@ -9,12 +9,13 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from typing import ClassVar
 
 from ociruntime.errors import RuntimeFailure
 from ociruntime.fault import VARIABLE
 from ociruntime.pod import garbage, phases
 from ociruntime.pod.description import describe
-from tests.support import processes, stub_pod
+from tests.support import stub_pod
 
 FAILED = 254
 CODE = "7"  # of the only app of a stub that ends orderly
@@ -22,6 +23,8 @@ CODE = "7"  # of the only app of a stub that ends orderly
 
 class Command:
     """A forked process: what it has said (``said``) and how it ended (``status``)."""
+
+    unfinished: ClassVar[set[Command]] = set()
 
     def __init__(self, work: Callable[[Command], int], fault: str = "") -> None:
         self.fault = fault
@@ -37,6 +40,7 @@ class Command:
             self._be_child(work)
         os.close(tells)
         os.close(self._ends)
+        Command.unfinished.add(self)
 
     def _be_child(self, work: Callable[[Command], int]) -> None:
         status = 99
@@ -87,6 +91,7 @@ class Command:
         return self.said
 
     def _ended(self, status: int) -> None:
+        Command.unfinished.discard(self)
         self.status = os.waitstatus_to_exitcode(status)
         while part := os.read(self._hears, 4096):
             self.said += part.decode()
@@ -164,18 +169,29 @@ def status(directory: str, uuid: str) -> Command:
 
 def let_all_end(commands: list[Command], *, keep: Callable[[Command], bool]) -> None:
     """Waits for those that neither stop themselves nor are kept, then lets the stopped go on."""
-    deadline = time.monotonic() + 20
     stopping = [one for one in commands if one.fault.endswith(":stop")]
     for one in commands:
-        if one not in stopping and not keep(one):
-            one.wait()
-    for one in stopping:
-        assert processes.until(lambda one=one: one.settled(stops=True)), one.fault  # type: ignore[misc]
+        if one in stopping or not keep(one):
+            _until_settled(one, stops=one in stopping)
     for one in commands:
-        # Again and again: a collector stops itself at every pod.
-        while not keep(one) and not one.settled(stops=False):
-            one.go_on()
-            time.sleep(0.001)
+        if not keep(one):
+            _until_settled(one, stops=False)
     for one in stopping:
         one.go_on()
-    assert time.monotonic() < deadline
+
+
+def _until_settled(one: Command, *, stops: bool) -> None:
+    deadline = time.monotonic() + 20
+    while not one.settled(stops=stops):
+        assert time.monotonic() < deadline, f"it does not end: {one.fault} {one.said}"
+        if not stops:
+            # Again and again: a collector stops itself at every pod.
+            one.go_on()
+        time.sleep(0.001)
+
+
+def end_all() -> None:
+    """Of a test that has failed."""
+    for one in list(Command.unfinished):
+        os.kill(one.pid, signal.SIGKILL)
+        one.wait()
