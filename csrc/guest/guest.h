@@ -1,0 +1,90 @@
+/*
+ * What runs in the virtual machine of a pod: one static program, process 1 of its kernel; and what
+ * stands on the host for its apps.
+ *
+ * Everything it is to do lies in its initial file system, made by ociruntime/pod/kvm:
+ *
+ *   /modules/0, 1, ...   kernel modules, in the order in which they are loaded
+ *   /shares              names of the host's directories, one a line; each is mounted at /share/NAME
+ *   /hostname
+ *   /apps/0, 1, ...      the apps (see app.c); app N is spoken with over port N + 2
+ *
+ * Port 1 is the machine's: whatever is written to it, or its end, powers the machine off.
+ */
+#ifndef GUEST_H
+#define GUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * Frames on an app's port: a kind, two bytes of size (the low one first), that many bytes.  A kind
+ * of zero is one byte alone that means nothing: enough of these complete a frame that was cut off.
+ *
+ *   to the guest:    s  start the app             i  bytes for its input    c  its input has ended
+ *                    k  a byte, the signal        d  end it; the bytes are sent back when it is gone
+ *   to the host:     r  it runs                   f  why it could not be started
+ *                    o  bytes of its output       e  bytes of its errors
+ *                    x  its wait status, 4 bytes  d  see above
+ */
+#define FRAME_HEAD 3
+#define FRAME_MOST 4096
+
+struct frame {
+	unsigned char kind;
+	size_t size;
+	unsigned char bytes[FRAME_MOST];
+};
+
+/* Bytes that came, of which frames are made. */
+struct incoming {
+	size_t held;
+	unsigned char bytes[2 * (FRAME_HEAD + FRAME_MOST)];
+};
+
+/* Write the whole frame; false if nobody is there to take it. */
+bool send_frame(int fd, unsigned char kind, const void *bytes, size_t size);
+
+/* Read what is there; false at the end. */
+bool receive(int fd, struct incoming *incoming);
+
+/* Take the next frame out of what came; false if there is none that is whole. */
+bool next_frame(struct incoming *incoming, struct frame *frame);
+
+/* A running app: the descriptors are ours, -1 when closed. */
+struct app {
+	const char *path; /* of its description */
+	char cgroup[288];
+	pid_t pid;
+	int input, output, errors;
+};
+
+/* Start it; on failure false, with the reason in `why`. */
+bool start_app(struct app *app, char *why, size_t room);
+
+/* Become the app's program: called in its process, after its streams are in place. */
+_Noreturn void become_app(char *text, size_t size, int report);
+
+/* Make the group's directory; write to one of its files, whether that worked. */
+bool make_cgroup(const char *cgroup);
+bool write_cgroup(const char *cgroup, const char *file, const char *text);
+
+/* Kill all of the group, and wait until nobody is left. */
+void empty_cgroup(const char *cgroup);
+
+/* Speak with the host about one app, for ever. */
+_Noreturn void mind_app(unsigned number);
+
+/* The record after that at `at`, in the description of an app (see become.c). */
+const char *next_record(const char *at);
+
+/* The app's process on the host; returns when the machine has ended. */
+int be_proxy(void);
+
+/* The whole file, followed by a NUL; NULL if it cannot be read. */
+char *read_whole(const char *path, size_t *size);
+
+bool write_text(const char *path, const char *text);
+
+#endif
