@@ -1,4 +1,4 @@
-"""Builds what is not Python: executor, pods' init, the two extension modules and the launchers.
+"""Builds what is not Python: executor, pods' init and guest, extension modules and launchers.
 
 pyproject.toml holds everything else.  ``python setup.py build_native --prefix DIR``
 builds all of it in place, with the programs in ``DIR/bin``; add
@@ -29,6 +29,8 @@ LIBC_SOURCES = sorted(glob("csrc/libc/*.c"))
 EXECUTOR = "ociruntime/executor/_executor"
 INIT_SOURCES = sorted(glob("csrc/init/*.c"))
 INIT = "ociruntime/monitor/_init"
+GUEST_SOURCES = sorted(glob("csrc/guest/*.c"))
+GUEST = "ociruntime/pod/kvm/_guest"
 # With one, `--debug` lists all that is wrong with a config; the other checks `--pod-manifest`.
 SCHEMAS = ["schemas/config.schema.json", "schemas/pod-manifest.schema.json"]
 # Program -> sources.
@@ -64,13 +66,14 @@ SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=
 
 
 def compile_small(directory: str, flags: list[str]) -> None:
-    """Compile what stays in memory with every container or pod: where possible without libc."""
+    """Compile what stays with containers and pods: outside of virtual machines without libc."""
     for name, sources in ((EXECUTOR, EXECUTOR_SOURCES), (INIT, INIT_SOURCES)):
         target = os.path.join(directory, name)
         if platform.machine() in OWN_LIBC_PROCESSORS:
             compile_program([*sources, *LIBC_SOURCES], target, flags, OWN_LIBC)
         else:
             compile_program(sources, target, flags)
+    compile_program(GUEST_SOURCES, os.path.join(directory, GUEST), flags)
 
 
 def compile_launchers(directory: str, flags: list[str]) -> None:

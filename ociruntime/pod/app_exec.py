@@ -28,5 +28,7 @@ def become_command(
     if state != "running":
         raise PodError(f'app "{app}" of pod {pod.uuid} is not running: it is {state}')
     config = read_runtime_config(pod)
+    if config.get("flavor") == "kvm":
+        raise PodError(f"pod {pod.uuid}: a virtual machine cannot be entered", "attach, or logs")
     runtime = RuntimeCalls(find_runtime(str(config.get("runtime") or "ociruntime")), pod.uuid)
     runtime.become("", ["exec", *options, runtime.container(app), *command], (0, 1, 2))

@@ -23,6 +23,7 @@ PREPARE_OPTIONS: tuple[Option, ...] = (
     ("private-users", "", "flag", "", "give the pod user ids that nobody on the host has"),
     ("pull-policy", "", "choice", "new|update|never", "when to ask the registry (new)"),
     ("flavor", "", "text", "NAME", "oci, fly (chroot only) or kvm"),
+    ("kvm-kernel", "", "text", "FILE", "kernel of the virtual machine of flavour kvm"),
     ("stage1-name", "", "text", "NAME", ""),
     ("annotation", "", "list", "NAME=VALUE", ""),
     ("user-annotation", "", "list", "NAME=VALUE", ""),

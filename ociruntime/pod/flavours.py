@@ -1,12 +1,12 @@
 """Flavours of pods: how much of the host its apps see, as data.
 
 ``oci`` is a pod with namespaces and limits of its own; ``fly`` only changes the root, for programs
-that manage the host; ``kvm`` would be a virtual machine.
+that manage the host; ``kvm`` is a virtual machine, in which the apps share the namespaces.
 """
 
 from __future__ import annotations
 
-from ociruntime.errors import PodError
+from ociruntime.errors import PodError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ FLAVOURS = {
         recursive=True,
         apps=1 << 16,
     ),
+    "kvm": Flavour("kvm", (), ("mount",), _OCI_MOUNTS, confined=True, recursive=True, apps=24),
     "fly": Flavour(
         "fly",
         (),
@@ -96,15 +97,21 @@ FLAVOURS = {
     ),
 }
 # Names that stand for another.
-ALIASES = {"nspawn": "oci", "coreos": "oci", "host": "oci", "src": "oci", "stage1-fly": "fly"}
+ALIASES = {"nspawn": "oci", "coreos": "oci", "host": "oci", "src": "oci"}
+ALIASES |= {f"stage1-{name}": name for name in FLAVOURS}
 DEFAULT = "oci"
 
 
 def flavour(name: str) -> Flavour:
     """The flavour called ``name``.  Raises PodError."""
     known = FLAVOURS.get(ALIASES.get(name, name))
-    if known is None and name in ("kvm", "stage1-kvm"):
-        raise PodError("flavour kvm of pods is not available: it needs a virtual machine monitor")
     if known is None:
         raise PodError(f'there is no flavour "{name}" of pods', ", ".join(sorted(FLAVOURS)))
     return known
+
+
+def check_number(kind: Flavour, apps: int) -> None:
+    """Raises UsageError if these are too many apps for one pod."""
+    if apps > kind.apps:
+        most = "one app" if kind.apps == 1 else f"{kind.apps} apps at most"
+        raise UsageError(f"a pod of flavour {kind.name} has {most}")

@@ -15,7 +15,7 @@ from ociruntime.host.files import write_new
 from ociruntime.pod import environment, isolators, manifest, seccomp
 from ociruntime.pod.app_options import SAID_BY_MANIFEST
 from ociruntime.pod.copy_files import copy_metadata, copy_tree
-from ociruntime.pod.flavours import Flavour, flavour
+from ociruntime.pod.flavours import Flavour, check_number, flavour
 from ociruntime.pod.ports import check_network
 from ociruntime.pod.runtime_config import Host, prepared_settings
 from ociruntime.pod.users import account, open_inside
@@ -80,8 +80,7 @@ def check(request: Request) -> Flavour:
             "no image is given", "IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE"
         )
     kind = flavour(options.text("flavor") or options.text("stage1-name") or "oci")
-    if len(request.words.apps) > kind.apps:
-        raise UsageError(f"a pod of flavour {kind.name} has one app")
+    check_number(kind, len(request.words.apps))
     if kind.name == "fly" and options.flag("private-users"):
         raise UsageError("--private-users: a pod of flavour fly has the host's users")
     if options.flag("interactive") and len(request.words.apps) > 1:
@@ -91,6 +90,12 @@ def check(request: Request) -> Flavour:
     for alone in {"none", "host"}.intersection(networks):
         if options.list("port"):
             raise UsageError(f"--net={alone}: ports cannot be forwarded", "leave out --port")
+    if kind.name == "kvm":
+        from ociruntime.pod.kvm.refusals import check_options
+
+        check_options(options, request.host.local_config)
+    elif options.text("kvm-kernel"):
+        raise UsageError("--kvm-kernel is for pods of flavour kvm", "--flavor=kvm")
     return kind
 
 
@@ -160,12 +165,15 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
     for entry in draft.manifest["apps"]:
         isolators.check(entry["app"].get("isolators", []), entry["name"])
         seccomp.check(entry["app"].get("isolators", []))
-    if len(draft.manifest["apps"]) > kind.apps:
-        raise UsageError(f"a pod of flavour {kind.name} has one app")
+    check_number(kind, len(draft.manifest["apps"]))
     for volume in draft.manifest["volumes"]:
         if volume["kind"] == "host" and not os.path.exists(volume["source"]):
             name, source = volume["name"], volume["source"]
             raise UsageError(f'the volume "{name}": there is no {source} on this host')
+    if kind.name == "kvm":
+        from ociruntime.pod.kvm.refusals import check_manifest
+
+        check_manifest(draft.manifest)
 
 
 def _make(
@@ -185,6 +193,8 @@ def _make(
         try:
             private, overlay = options.flag("private-users"), not options.flag("no-overlay")
             settings = prepared_settings(host, kind.name, private, overlay)
+            if options.text("kvm-kernel"):
+                settings["kvm_kernel"] = os.path.abspath(options.text("kvm-kernel"))
             trees = {name: render(store, host.directory, image) for name, image in images.items()}
             fault("prepare.after-render")
             for directory in ("apps", "logs", "volumes"):

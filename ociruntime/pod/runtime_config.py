@@ -2,11 +2,11 @@
 
     {"flavor", "runtime", "mutable", "on_failure", "net": [[name, arguments]], "dns", "hosts",
      "hostname", "ipc", "interactive", "insecure": [...], "overlay", "private_users", "debug",
-     "directory", "local_config", "user_config", "system_config"}
+     "directory", "local_config", "user_config", "system_config", "kvm_kernel"}
 
 ``dns`` and ``hosts`` are as of ``net/resolver.py``, ``private_users`` is null or
-``{"shift", "count"}``.  A pod that waits in prepared has what concerns its files; the rest comes
-when it is run.
+``{"shift", "count"}``, ``kvm_kernel`` is there if it was told.  A pod that waits in prepared has
+what concerns its files; the rest comes when it is run.
 """
 
 from __future__ import annotations
@@ -88,6 +88,10 @@ def run_settings(values: Values, uuid: str, flavour: str) -> dict[str, Any]:
         networks, ipc = [("host", "")], "parent"
     else:
         ipc = "parent" if values.text("ipc") == "parent" else "private"
+    if flavour == "kvm":
+        from ociruntime.pod.kvm.refusals import check_networks
+
+        check_networks(networks, ipc)
     return {
         "net": [list(network) for network in networks],
         "dns": dns,

@@ -55,7 +55,7 @@ class Supervisor:
             uuid,
             bool(self.config.get("debug")),
         )
-        self.around = Surroundings(self.loop, path, runtime)
+        self.around = _surroundings(self.config)(self.loop, path, runtime)
         self.around.private = (lock,)
         self.around.cgroups = pod_cgroup.directories(pod_cgroup.hierarchies(), f"ocipod-{uuid}")
         self.around.log_limit = int(self.config.get("log_size") or LOG_LIMIT)
@@ -155,6 +155,7 @@ class Supervisor:
         if self.mutable:
             self._become_ready()
             return
+        self.around.begin()
         self._starting = len(self.apps)
         for app in list(self.apps.values()):
             app.start(self._app_started)
@@ -257,6 +258,9 @@ class Supervisor:
         self._winding_down = True
         if self.control is not None:
             self.control.close()
+        self.around.end(self._leave_networks)
+
+    def _leave_networks(self) -> None:
         worker.start(
             self.loop, self.around.private, lambda: take_down(self.path), self._network_down
         )
@@ -302,6 +306,14 @@ def _kinds(config: dict[str, Any]) -> tuple[str, ...]:
     if config.get("private_users"):
         kinds.append("user")
     return tuple(kinds)
+
+
+def _surroundings(config: dict[str, Any]) -> type[Surroundings]:
+    if config.get("flavor") != "kvm":
+        return Surroundings
+    from ociruntime.pod.kvm.machine import Machine
+
+    return Machine
 
 
 def _remove_tree(path: str) -> None:

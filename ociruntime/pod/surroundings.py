@@ -9,6 +9,8 @@ from ociruntime.monitor import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ociruntime.monitor.loop import Loop
     from ociruntime.pod.runtime_calls import RuntimeCalls
 
@@ -34,6 +36,13 @@ class Surroundings:
         self.namespaces: dict[str, str] = {}
         self.log_limit = 0
         self.has_terminal = False
+
+    def begin(self) -> None:
+        """Called once, before the first app is started.  Raises RuntimeFailure."""
+
+    def end(self, then: Callable[[], None]) -> None:
+        """Called once, after the last app has ended; ``then`` when the rest has."""
+        then()
 
     def runtime_log(self, app: str) -> str:
         """Where the runtime writes what went wrong."""

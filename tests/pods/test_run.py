@@ -102,7 +102,7 @@ def test_killed_while_preparing(ocipod: Ocipod, work: Path, point: str) -> None:
         (("run", "--net=nowhere", "IMAGE"), 'no network "nowhere"'),
         (("run", "--net=none", "oci:/nowhere:latest"), "/nowhere"),
         (("run", "--interactive", "IMAGE", "--", "a", "---", "IMAGE"), "pod of one app"),
-        (("run", "--flavor=kvm", "IMAGE"), "flavour kvm of pods is not available"),
+        (("run", "--kvm-kernel=/x", "IMAGE"), "is for pods of flavour kvm"),
         (("run", "--flavor=big", "IMAGE"), 'no flavour "big"'),
         (("run", "--flavor=fly", "IMAGE", "--name=a", "--", "---", "IMAGE"), "has one app"),
         (("run", "--flavor=fly", "--port=80-tcp:80", "IMAGE"), "ports cannot be forwarded"),

@@ -1,0 +1,1 @@
+"""Pods of flavour kvm: virtual machines, in which a guest of ours starts the apps."""

@@ -1,0 +1,75 @@
+"""From a pod's files to what its virtual machine is started with."""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.errors import HostError
+from ociruntime.monitor import records
+from ociruntime.pod import isolators
+from ociruntime.pod.kvm.cpio import archive
+from ociruntime.pod.kvm.description import Description, describe
+from ociruntime.pod.kvm.kernel_modules import Modules
+from ociruntime.pod.kvm.port import PROGRAM
+from ociruntime.pod.kvm.qemu import Hardware
+from ociruntime.pod.kvm.settings import Settings, cpus_of, memory_of, settings
+from ociruntime.pod.write_bundle import write_bundle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+INIT = "init"
+MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p")
+
+
+def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple[Hardware, bytes]:
+    """The machine, still without ports, and its first file system.
+
+    Mounts the root file systems of ``apps``, the pod's in the order of its manifest, for qemu to
+    share them.  Raises RuntimeFailure.
+    """
+    found = settings(str(config.get("local_config") or ""), str(config.get("kvm_kernel") or ""))
+    configs = {}
+    for app in apps:
+        write_bundle(path, app, {})
+        configs[app] = records.read(f"{path}/apps/{app}/bundle/config.json")
+    description = describe(configs, path, _directories(configs))
+    machine = Hardware(found.qemu, f"ocipod-{os.path.basename(path)}")
+    machine.accelerator = found.accelerator
+    machine.kernel = found.kernel
+    machine.shares = description.shares
+    wanted = [entry["app"].get("isolators", []) for entry in records.read(f"{path}/pod")["apps"]]
+    machine.memory = memory_of(found, [isolators.memory_limit(each) for each in wanted])
+    machine.cpus = cpus_of(found, [isolators.cpu_limit(each) for each in wanted])
+    files = initial_files(found, description, str(config.get("hostname") or ""))
+    return machine, archive(files, frozenset({INIT}))
+
+
+def initial_files(found: Settings, description: Description, hostname: str) -> dict[str, bytes]:
+    """What the machine's kernel finds first, by path.  Raises PodError, HostError."""
+    files = {INIT: _read(PROGRAM), "hostname": hostname.encode()}
+    modules = Modules(found.modules).load_order(MODULES) if found.modules else []
+    files |= {f"modules/{number}": data for number, data in enumerate(modules)}
+    files["shares"] = "".join(f"{share.tag}\n" for share in description.shares).encode()
+    files |= {f"apps/{number}": data for number, data in enumerate(description.apps)}
+    files |= {f"files/{number}": _read(path) for number, path in enumerate(description.files)}
+    return files
+
+
+def _directories(configs: dict[str, dict[str, Any]]) -> frozenset[str]:
+    sources = {
+        mount["source"]
+        for config in configs.values()
+        for mount in config["mounts"]
+        if mount["type"] == "bind"
+    }
+    return frozenset(source for source in sources if os.path.isdir(source))
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise HostError(f"read {path}", error) from error

@@ -1,0 +1,45 @@
+"""What a pod of flavour kvm cannot be, found before anything of it is made."""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.errors import UsageError
+from ociruntime.pod.kvm.settings import settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.pod.app_words import Values
+
+
+def check_options(options: Values, local_config: str) -> None:
+    """Raises UsageError, and PodError if this host cannot have virtual machines."""
+    if options.flag("private-users"):
+        raise UsageError("--private-users: a virtual machine has users of its own anyway")
+    settings(local_config, options.text("kvm-kernel"))
+
+
+def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
+    """``networks``: (name, arguments) each.  Raises UsageError."""
+    for name, _ in networks:
+        if name == "host":
+            raise UsageError("--net=host: a virtual machine cannot have the host's network")
+        if name != "none":
+            raise UsageError("pods of flavour kvm have no networks yet", "--net=none")
+    if ipc == "parent":
+        raise UsageError("--ipc=parent: a virtual machine shares no memory with the host")
+
+
+def check_manifest(manifest: dict[str, Any]) -> None:
+    """Raises UsageError."""
+    for entry in manifest["apps"]:
+        if "tty" in entry["app"].get("streams", {}).values():
+            name = entry["name"]
+            raise UsageError(f'app "{name}": a virtual machine gives no terminal', "stream")
+    for volume in manifest["volumes"]:
+        if volume["kind"] == "host" and not os.path.isdir(volume["source"]):
+            name, source = volume["name"], volume["source"]
+            message = f'the volume "{name}": a virtual machine sees directories only, not {source}'
+            raise UsageError(message)

@@ -1,0 +1,129 @@
+"""Pods in virtual machines, emulated in software."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support import processes
+from tests.support.ocipod import Ocipod
+from tests.support.pod_images import busybox, shell
+
+CONFIG = Path(os.environ.get("OCIRUNTIME_KVM_DIR", "/var/tmp/ociruntime-kvm")) / "config"
+FLAVOUR = ("--flavor=kvm", "--net=none")
+
+pytestmark = [
+    pytest.mark.skipif(
+        shutil.which("qemu-system-x86_64") is None, reason="qemu-system-x86_64 is not installed"
+    ),
+    pytest.mark.skipif(
+        not (CONFIG / "kvm.json").exists(), reason="no kernel: tests/kvm/build unpacks one"
+    ),
+]
+
+
+@pytest.fixture
+def vm(ocipod: Ocipod) -> Ocipod:
+    """Its machines have the kernel of the tests."""
+    ocipod.options = (*ocipod.options, f"--local-config={CONFIG}")
+    return ocipod
+
+
+def ended(vm: Ocipod, uuid: str) -> None:
+    """Wait until the pod's lock is free."""
+    subprocess.run(["flock", "-s", vm.path(uuid), "true"], check=True, timeout=20)
+
+
+def codes(vm: Ocipod, uuid: str) -> dict[str, int]:
+    files = (vm.path(uuid) / "apps").glob("*/state.json")
+    return {file.parent.name: json.loads(file.read_text())["exit_code"] for file in files}
+
+
+def test_two_apps(vm: Ocipod, work: Path) -> None:
+    """What they see and say; a stop gives them their signals, and the machine ends with them."""
+    image = busybox(work)
+    shared = work / "shared"
+    shared.mkdir()
+    (shared / "given").write_text("given\n")
+    words = ("id -u", "id -g", "hostname", "cat /v/given", "echo $WORD >&2", "touch /v/no /data/x")
+    wait = "trap 'echo bye; exit 3' TERM; echo up; sleep 100 & wait"
+    done = vm(
+        *("run", "--detach", *FLAVOUR, "--hostname=box"),
+        f"--volume=v,kind=host,source={shared},readOnly=true",
+        *(image, "--name=a", "--mount=volume=v,target=/v", "--environment=WORD=said"),
+        *("--user=web", *shell(*words, wait)),
+        *("---", image, "--name=b", "--exec=/bin/cat", "--stdin=stream", "--memory=32M"),
+    )
+    uuid = done.ok().out.strip()
+    assert "state=running" in vm("status", uuid).ok().out
+    assert (vm.path(uuid) / "ready").is_symlink()
+    assert processes.until(lambda: "a: up" in vm("logs", uuid).out, 20)
+    vm("enter", "--app=a", uuid).failed("a virtual machine cannot be entered")
+    vm("stop", uuid).ok()
+    ended(vm, uuid)
+    assert codes(vm, uuid) == {"a": 3, "b": 143}
+    logs = vm("logs", uuid).ok()
+    said = logs.out + logs.err
+    for text in ("33", "34", "box", "given", "said", "bye"):
+        assert f"a: {text}\n" in said
+    assert "/v/no: Read-only file system" in said
+    assert list(shared.iterdir()) == [shared / "given"]
+    made = (vm.path(uuid) / "apps" / "a" / "upper" / "data" / "x").stat()
+    assert (made.st_uid, made.st_gid) == (33, 34)
+    vm("rm", uuid).ok()
+    assert vm.pods() == []
+
+
+def test_no_program(vm: Ocipod, work: Path) -> None:
+    done = vm("run", *FLAVOUR, busybox(work), "--exec=/bin/nothing")
+    assert done.status == 127, done
+    assert "execute /bin/nothing: no such file or directory" in done.err
+
+
+def machines(uuid: str) -> list[str]:
+    """Command lines of this pod's qemu."""
+    wanted = f"ocipod-{uuid}\0".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes()
+        except OSError:
+            continue
+        if wanted in line and b"-nodefaults" in line:
+            found.append(line.decode())
+    return found
+
+
+def test_the_monitor_is_lost(vm: Ocipod, work: Path) -> None:
+    """The lock is not free before the machine has ended."""
+    process = vm.popen("run", *FLAVOUR, busybox(work), *shell("sleep 100"))
+    assert processes.until(lambda: any(machines(uuid) for uuid in vm.pods()), 30)
+    (uuid,) = vm.pods()
+    monitor = json.loads((vm.path(uuid) / "monitor.json").read_text())["pid"]
+    assert monitor == process.pid
+    os.kill(monitor, signal.SIGKILL)
+    ended(vm, uuid)
+    assert machines(uuid) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--net=host", "IMAGE"), "cannot have the host's network"),
+        (("--net=none", "--private-users", "IMAGE"), "has users of its own"),
+        (("--net=none", "--kvm-kernel=/no/kernel", "IMAGE"), "/no/kernel: no such file"),
+        (("--net=none", "IMAGE", "--stdout=tty"), "gives no terminal"),
+        (("--net=none", "--volume=v,kind=host,source=/etc/passwd", "IMAGE"), "directories only"),
+    ],
+)
+def test_refusals(vm: Ocipod, work: Path, words: tuple[str, ...], message: str) -> None:
+    image = busybox(work)
+    done = vm("run", "--flavor=kvm", *(image if word == "IMAGE" else word for word in words))
+    done.failed(message)
+    assert vm.pods() == []
