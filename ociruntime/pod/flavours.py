@@ -74,6 +74,8 @@ _FLY_IGNORES = (
     "seccomp",
 )
 
+_KVM_IGNORES = ("seccomp", "oom-score-adj")
+
 FLAVOURS = {
     "oci": Flavour(
         "oci",
@@ -84,7 +86,16 @@ FLAVOURS = {
         recursive=True,
         apps=1 << 16,
     ),
-    "kvm": Flavour("kvm", (), ("mount",), _OCI_MOUNTS, confined=True, recursive=True, apps=24),
+    "kvm": Flavour(
+        "kvm",
+        (),
+        ("mount",),
+        _OCI_MOUNTS,
+        confined=True,
+        recursive=True,
+        apps=24,
+        ignored=_KVM_IGNORES,
+    ),
     "fly": Flavour(
         "fly",
         (),
