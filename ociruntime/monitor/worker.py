@@ -81,6 +81,8 @@ def _be_child(parent: int, private: tuple[int, ...], work: Work, result: int) ->
         for fd in private:
             posix.close(fd)
         _restore_signals()
+        # What is typed at the terminal (^C) is for the monitor, which decides what comes of it.
+        posix.setpgid(0, 0)
         die_with(parent)
         value = work()
         posix.write(result, records.text_of(value or {}))

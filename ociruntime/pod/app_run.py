@@ -151,13 +151,16 @@ class AppRun:
         self.streams = streams = AppStreams(around.loop, self.kinds, self.terminal)
         streams.sinks.append(self._log.write)
         streams.sinks.append(lambda stream, data: self.on_output(self, stream, data))
-        listener = ConsoleListener(f"{self.directory}/console") if self.terminal else None
+        listener = self._console() if self.terminal else None
         worker.start(
             around.loop,
             around.private,
             lambda: around.create_container(self.name, streams.given, self.terminal),
             lambda outcome: self._created(outcome, listener),
         )
+
+    def _console(self) -> ConsoleListener:
+        return ConsoleListener(f"{self.directory}/bundle/console")
 
     def _created(self, outcome: Outcome, listener: ConsoleListener | None) -> None:
         assert self.streams is not None

@@ -68,8 +68,8 @@ class Surroundings:
         remove_file(f"apps/{app}/pid")
         words = ["create", "--bundle", f"{directory}/bundle", "--pid-file", f"{directory}/pid"]
         if terminal:
-            # A Unix socket's address has little room.
-            posix.chdir(directory)
+            # A Unix socket's address has little room, and some runtimes go to the bundle first.
+            posix.chdir(f"{directory}/bundle")
             words += ["--console-socket", "console"]
         words.append(self.runtime.container(app))
         self.runtime.become(f"{directory}/runtime.log", words, streams)

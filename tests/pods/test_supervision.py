@@ -15,6 +15,7 @@ from tests.support import processes
 from tests.support.ocipod import Ocipod
 from tests.support.pod_images import busybox, shell
 from tests.support.pod_members import children, command_line
+from tests.support.terminal import PtyCommand
 
 PEERS = [path for name in ("runc",) if (path := shutil.which(name, path="/usr/sbin:/usr/bin"))]
 
@@ -133,6 +134,30 @@ def test_signals_to_the_foreground(ocipod: Ocipod, work: Path) -> None:
         assert process.wait(20) == 0
         (uuid,) = set(ocipod.pods("run")) - before
         assert state(ocipod, uuid, "a")["stopped_by"] == "pod stop"
+
+
+def test_interrupted_at_the_terminal(ocipod: Ocipod, work: Path) -> None:
+    """Whenever it comes: what is typed reaches the monitor alone."""
+    for script in ("echo ready; exec sleep 60", "exec sleep 60"):
+        words = ("run", "--net=none", busybox(work), "--name=a", *shell(script))
+        before = set(ocipod.pods("run"))
+        command = PtyCommand(ocipod.command(*words))
+        try:
+            if "ready" in script:
+                command.terminal.read_until("]: ready")
+            else:
+                assert processes.until(lambda: len(ocipod.pods("run")) > 1)
+                assert processes.until(lambda: has_socket(ocipod))
+            command.terminal.write("\x03")
+            assert command.wait() == 0, command.terminal.seen
+        finally:
+            command.close()
+        (uuid,) = set(ocipod.pods("run")) - before
+        assert ending(ocipod, uuid)["code"] == 0
+
+
+def has_socket(ocipod: Ocipod) -> bool:
+    return any((ocipod.path(uuid) / "ctl").exists() for uuid in ocipod.pods("run"))
 
 
 def test_daemons_end_with_their_app(ocipod: Ocipod, work: Path) -> None:
