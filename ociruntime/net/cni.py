@@ -46,6 +46,15 @@ def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
     )
 
 
+def validate(program: str, call: PluginCall) -> None:
+    """Of the plugins inside, whether they can work with the configuration at all.
+
+    Raises NetworkError.
+    """
+    if not program:
+        _builtin(call).validate(call)
+
+
 def add(program: str, call: PluginCall) -> dict[str, Any]:
     """Join the namespace to the network; the result.  Raises NetworkError."""
     if not program:

@@ -39,6 +39,14 @@ class Addresses:
         self.dns = dns
 
 
+def validate(call: PluginCall) -> None:
+    """Raises NetworkError for settings with which no address can be assigned."""
+    if _program(call) is None:
+        from ociruntime.net.builtin.host_local import ranges_of
+
+        ranges_of(call.configuration["ipam"])
+
+
 def assign(call: PluginCall) -> Addresses:
     """Raises NetworkError."""
     program = _program(call)

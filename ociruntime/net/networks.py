@@ -15,6 +15,8 @@ The document (net-info.json)::
 
 from __future__ import annotations
 
+import posix
+
 from ociruntime.errors import NetworkError, RuntimeFailure, reason
 from ociruntime.fault import fault
 from ociruntime.net import choice, cni, owners
@@ -85,7 +87,7 @@ def plan(request: NetworkRequest) -> dict[str, Any]:
     ]
     if request.ports:
         _forward(networks, chosen, request.ports)
-    return {
+    info = {
         "version": VERSION,
         "uuid": request.uuid,
         "boot": owners.boot(),
@@ -98,6 +100,10 @@ def plan(request: NetworkRequest) -> dict[str, Any]:
         "ports": request.ports,
         "dns": {},
     }
+    for network in networks:
+        for plugin in network["plugins"]:
+            cni.validate(plugin["program"], _call(info, network, plugin, None, ""))
+    return info
 
 
 def _network(
@@ -272,6 +278,9 @@ def tear_down(info: dict[str, Any]) -> list[str]:
 
 def _try(problems: list[str], program: str, call: PluginCall) -> None:
     try:
+        # One that has been removed since has left nothing that ours of its name does not undo.
+        if program and call.configuration["type"] in cni.BUILTIN and not posix.access(program, 1):
+            program = ""
         cni.delete(program, call)
     except (RuntimeFailure, OSError) as failure:
         problems.append(str(failure))

@@ -42,6 +42,9 @@ def run_program(
     The code is negative for a signal.  Raises NetworkError if it cannot be run, prints too much
     or takes more than ``timeout`` seconds; then all of its process group is ended.
     """
+    if _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN:
+        # Whoever started this process ignores it: the kernel would reap the program.
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
     if environment is None:
         environment = {"PATH": ":".join(SEARCH), "LC_ALL": "C"}
     streams = [_memory(data), *posix.pipe2(posix.O_CLOEXEC), *posix.pipe2(posix.O_CLOEXEC)]

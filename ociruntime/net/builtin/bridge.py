@@ -53,9 +53,15 @@ AF_INET = 2
 EVERYWHERE = {AF_INET: "0.0.0.0/0", 10: "::/0"}
 
 
+def validate(call: PluginCall) -> None:
+    """Raises NetworkError."""
+    pair.refuse_unknown(call, KNOWN)
+    _name(call)
+    ipam.validate(call)
+
+
 def add(call: PluginCall) -> dict[str, Any]:
     """Raises NetworkError.  What was made until then is ``delete``'s."""
-    pair.refuse_unknown(call, KNOWN)
     name = _name(call)
     addresses = ipam.assign(call)
     fault("network.after-address")

@@ -82,6 +82,11 @@ def _range(value: object) -> Range:
     return Range(subnet, found["rangeStart"], found["rangeEnd"], found["gateway"])
 
 
+def validate(call: PluginCall) -> None:
+    """Raises NetworkError: this is asked for by ``ipam`` of another plugin alone."""
+    raise NetworkError(f'network "{call.network}": "host-local" is no plugin that makes links')
+
+
 def add(call: PluginCall) -> dict[str, Any]:
     """Take an address of each set of ranges.  Raises NetworkError; nothing is taken then."""
     ipam = call.configuration["ipam"]

@@ -30,6 +30,11 @@ def bring_up(path: str) -> None:
         posix.close(namespace)
 
 
+def validate(call: PluginCall) -> None:
+    """There is nothing to configure."""
+    del call
+
+
 def add(call: PluginCall) -> dict[str, Any]:
     """Raises NetworkError."""
     bring_up(call.namespace)

@@ -21,6 +21,12 @@ PURPOSE = "fwd"
 PROTOCOLS = ("tcp", "udp", "sctp")
 
 
+def validate(call: PluginCall) -> None:
+    """Raises NetworkError."""
+    for mapping in _mappings(call):
+        _forward(mapping)
+
+
 def add(call: PluginCall) -> dict[str, Any]:
     """Raises NetworkError."""
     if not call.previous:

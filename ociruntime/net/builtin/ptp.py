@@ -35,9 +35,14 @@ if TYPE_CHECKING:
 KNOWN = {"ipMasq", "mtu", "ipam", "dns"}
 
 
+def validate(call: PluginCall) -> None:
+    """Raises NetworkError."""
+    pair.refuse_unknown(call, KNOWN)
+    ipam.validate(call)
+
+
 def add(call: PluginCall) -> dict[str, Any]:
     """Raises NetworkError.  What was made until then is ``delete``'s."""
-    pair.refuse_unknown(call, KNOWN)
     addresses = ipam.assign(call)
     fault("network.after-address")
     name = pair.host_name(call)

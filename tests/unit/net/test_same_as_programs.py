@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,22 @@ def test_theirs_after_the_pod_has_died(host: NetworkHost) -> None:
     host.configure("n.conflist", chain)
     pod = host.pod()
     host.join(pod, "n", ports=PORTS)
+    pod.namespace.close()
+    assert host.leave(pod) == []
+    assert host.leases() == []
+
+
+def test_theirs_are_removed_while_a_pod_runs(host: NetworkHost) -> None:
+    """Pods that they joined can still leave."""
+    host.configure("n.conf", {"name": "n", **CONFIGURATIONS["ptp-routes"]})
+    for kind in ("ptp", "host-local"):
+        shutil.copy(f"{PROGRAMS}/{kind}", host.net_d / kind)
+    pod = host.pod()
+    host.join(pod, "n")
+    assert pod.info["networks"][0]["plugins"][0]["program"] == str(host.net_d / "ptp")
+    (host.net_d / "ptp").unlink()
+    (host.net_d / "host-local").unlink()
+    pod.info["directories"] = [str(host.net_d)]
     pod.namespace.close()
     assert host.leave(pod) == []
     assert host.leases() == []
