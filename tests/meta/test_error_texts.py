@@ -1,4 +1,5 @@
-"""Every error that the command line, the runtime and the specification's reader raise has a test.
+"""Every error that the command lines, the runtime, the specification's reader, a pod's networks and
+its monitor raise has a test.
 
 A text counts as tested when some test has three words of it in a row.
 """
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from tests.support import project
 
-PACKAGES = ("cli", "runtime", "spec")
+PACKAGES = ("cli", "runtime", "spec", "net", "monitor", "ocipod")
 
 # Without a test: what would have to happen.
 UNTESTED: dict[str, str] = {
@@ -24,6 +25,10 @@ UNTESTED: dict[str, str] = {
     "run ps": "fork(2) fails, or there is no ps on the host",
     "open the timeline": "open(2) fails on the file for the timeline",
     "write the timeline": "write(2) fails on the file for the timeline",
+    "make an app's pipes": "pipe(2) fails: no descriptor is left",
+    "listen at": "bind(2) fails in a directory of the pod's own",
+    "write the pod's": "write(2) fails in a directory of the pod's own",
+    "start a child process": "fork(2) fails",
     "read descriptor": "read(2) fails on the descriptor of --failure-fd",
 }
 
