@@ -12,6 +12,7 @@ from ociruntime.pod.manifest import app_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from ociruntime.pod.flavours import Flavour, Mount
@@ -155,14 +156,12 @@ def app_config(manifest: Json, app_name: str, image_config: Json, place: AppPlac
     return config
 
 
-def skipped_limits(app: Json, place: AppPlace) -> list[str]:
-    """Warnings about limits that this host cannot keep; they are left out."""
-    if place.controllers is None:
-        return []
+def skipped_limits(app: Json, controllers: Collection[str]) -> list[str]:
+    """Warnings about limits that a host with these ``controllers`` cannot keep."""
     return [
         f"the limit {isolator['name']} is left out: this host has no {needed} controller"
         for isolator in app.get("isolators", [])
-        if (needed := CONTROLLERS.get(isolator["name"])) and needed not in place.controllers
+        if (needed := CONTROLLERS.get(isolator["name"])) and needed not in controllers
     ]
 
 

@@ -45,7 +45,7 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     config = app_config(manifest, app_name, image.get("config") or {}, place)
     text = json.dumps(config, indent=1) + "\n"
     replace_file(f"{home}/bundle/config.json", text.encode(), 0o600)
-    return skipped_limits(entry["app"], place)
+    return skipped_limits(entry["app"], place.controllers or ()) if place.flavour.confined else []
 
 
 def _fill(

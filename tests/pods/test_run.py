@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.ocipod import Ocipod
+from tests.support import processes
+from tests.support.ocipod import Ocipod, PodResult
 from tests.support.pod_images import busybox, lines, shell
 
 RUNC = shutil.which("runc")
@@ -93,6 +97,17 @@ def test_killed_while_preparing(ocipod: Ocipod, work: Path, point: str) -> None:
     assert ocipod.pods() == []
 
 
+def test_interrupted_while_preparing(ocipod: Ocipod, work: Path) -> None:
+    ocipod("fetch", busybox(work)).ok()
+    process = ocipod.popen("prepare", busybox(work), fault="prepare.after-render:sleep=20000")
+    ocipod.wait_for_phase("prepare")
+    assert processes.until(lambda: "pod.lck" in os.listdir(ocipod.path(ocipod.pods()[0])), 10)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 130
+    assert ocipod.pods() == []
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -149,6 +164,33 @@ def test_copied_files(ocipod: Ocipod, work: Path) -> None:
     for _ in range(2):
         done = ocipod("run", "--net=none", "--no-overlay", busybox(work), *shell(check)).ok()
         assert lines(done) == ["750 33 34", "from the image"]
+
+
+@pytest.mark.parametrize("words", [(), ("--private-users",)], ids=["plain", "private users"])
+def test_where_no_overlay_can_be(ocipod: Ocipod, work: Path, words: tuple[str, ...]) -> None:
+    """On an overlay there is no other one: the files are copied, and the user is told."""
+    for name in ("lower", "upper", "work", "merged"):
+        (work / name).mkdir()
+    ocipod.directory = work / "merged" / "data"
+    script = """
+        mount -t overlay none -o lowerdir=lower,upperdir=upper,workdir=work merged || exit 77
+        exec "$@"
+    """
+    look = shell("mount | grep -c 'overlay on / '", "touch /x", "stat -c %u /x /bin/busybox")
+    command = ocipod.command("run", "--net=none", *words, busybox(work), *look)
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", *command],
+        cwd=work,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    if done.returncode == 77:
+        pytest.skip("no overlay here")
+    ocipod.directory = work / "upper" / "data"
+    result = PodResult(command, done.returncode, done.stdout, done.stderr).ok()
+    assert "the files of images are copied, because there is no overlay" in result.err
+    assert lines(result)[1:] == ["0", "0"]
 
 
 def test_fly(ocipod: Ocipod, work: Path) -> None:
