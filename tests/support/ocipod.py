@@ -15,8 +15,10 @@ from tests.support import cgroupfs, leaks, processes
 from tests.support.runtime import Result, execute
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
-PROGRAM = REPOSITORY / ".venv" / "bin" / "ocipod"
-RUNTIME = REPOSITORY / ".venv" / "bin" / "ociruntime"
+RUNTIME = Path(
+    os.environ.get("OCIRUNTIME_UNDER_TEST") or REPOSITORY / ".venv" / "bin" / "ociruntime"
+)
+PROGRAM = RUNTIME.with_name("ocipod")
 PHASES = ("embryo", "prepare", "prepared", "run", "exited-garbage", "garbage")
 FAULT = "OCIPOD_FAULT"
 STATE_ROOT = Path("/run/ocipod")

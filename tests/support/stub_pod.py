@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+    # Appended: an installed package keeps its place before the sources.
+    sys.path.append(str(Path(__file__).resolve().parent.parent.parent))
 
 from datetime import UTC, datetime
 
