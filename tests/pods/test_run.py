@@ -145,6 +145,7 @@ def test_refusals_leave_nothing(
 
 
 def test_a_manifest_instead_of_images(ocipod: Ocipod, work: Path) -> None:
+    pytest.importorskip("jsonschema", reason="without it no manifest is taken")
     image = busybox(work)
     first = ocipod("prepare", image, *shell("echo from the manifest")).out.strip()
     manifest = json.loads((ocipod.path(first) / "pod").read_text())
@@ -220,8 +221,9 @@ def test_private_users(ocipod: Ocipod, work: Path, words: tuple[str, ...]) -> No
     assert first > 0
     assert found[1:] == ["0 0 755", "33 34 750", "7 0 700", "0", "0"]
     pod = ocipod.path(ocipod.pods()[0])
-    upper = pod / "apps/busybox" / ("bundle/rootfs/new" if words else "upper/new")
-    assert upper.stat().st_uid == first
+    # Of kernels that map no ids of an overlay the app gets copies as well.
+    places = [pod / "apps/busybox" / place / "new" for place in ("upper", "bundle/rootfs")]
+    assert [place.stat().st_uid for place in places if place.exists()] == [first]
     assert (pod / "volumes/v/new").stat().st_uid == first
 
 
