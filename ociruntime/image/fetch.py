@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Set
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ociruntime.errors import ImageError
 from ociruntime.image.policy import ACCEPT, REJECT, load_policy
 from ociruntime.image.progress import Progress, silent
-from ociruntime.image.reference import Reference, parse
+from ociruntime.image.reference import LOCAL_KINDS, Reference, parse
 from ociruntime.image.settings import Settings
 
 if TYPE_CHECKING:
@@ -52,9 +53,7 @@ def fetch(
         except ImageError:
             pass  # then it is a name
     if reference.kind == "path":
-        from ociruntime.image.local_image import recognized
-
-        reference = recognized(reference)
+        reference = _recognized(store, reference)
     rule = load_policy(settings).rule(reference.name)
     if rule.kind == REJECT:
         raise ImageError(f'image "{reference.name}" is rejected', rule.where)
@@ -70,6 +69,24 @@ def fetch(
         judge = _judge(reference, settings, insecure, signature, None)
         return take_in(store, reference, insecure, progress or silent, settings, judge)
     return _from_registry(store, reference, insecure, progress or silent, settings, signature)
+
+
+def _recognized(store: Store, reference: Reference) -> Reference:
+    """A path with the kind of what is there; or, if nothing is, of what the store had from there.
+
+    Raises HostError, ImageError.
+    """
+    if not os.path.lexists(reference.path):
+        for kind in LOCAL_KINDS:
+            before = replace(reference, kind=kind)
+            try:
+                store.record(before.name)
+            except ImageError:
+                continue
+            return before
+    from ociruntime.image.local_image import recognized
+
+    return recognized(reference)
 
 
 def _judge(

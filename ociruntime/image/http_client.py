@@ -268,9 +268,14 @@ def _shown(url: str) -> str:
 
 
 def _is_final(error: Exception) -> bool:
-    """Whether another attempt would fare no better: nobody listens, or there is no such name."""
+    """Whether another attempt would fare no better: nobody listens, or there is no such name.
+
+    So is one that could not connect for a long time: a mirror that is down costs that once.
+    """
+    from requests.exceptions import ConnectTimeout
+
     text = str(error)
-    return "NameResolutionError" in text or "refused" in text
+    return isinstance(error, ConnectTimeout) or "NameResolutionError" in text or "refused" in text
 
 
 def _unanswered(method: str, url: str, error: Exception) -> RegistryError:

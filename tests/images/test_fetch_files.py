@@ -89,7 +89,10 @@ def test_policies_of_pulling(ocipod: Ocipod, built: images.BuiltImage, work: Pat
     (work / "layout").rename(work / "before")
     assert ocipod("fetch", "--full", "--pull-policy=new", name).ok().out == f"{built.id}\n"
     assert ocipod("fetch", "--full", "--pull-policy=never", name).ok().out == f"{built.id}\n"
+    path = str(work / "layout")
+    assert ocipod("fetch", "--full", "--pull-policy=never", path).ok().out == f"{built.id}\n"
     ocipod("fetch", name).failed("no such file")
+    ocipod("fetch", "--pull-policy=never", str(work / "nothing")).failed("no such file")
     other = images.make_layout(work / "layout", files={"more": "x"})
     assert ocipod("fetch", "--full", "--pull-policy=new", name).ok().out == f"{other.id}\n"
 
