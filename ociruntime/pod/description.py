@@ -34,6 +34,13 @@ MUTABLE = "ociruntime/mutable"
 
 def describe(pod: Pod) -> dict[str, Any]:
     """All there is; a file that is not written yet is no error.  Raises PodError, HostError."""
+    try:
+        return _describe(pod)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise PodError(f"a file of pod {pod.uuid} is damaged: {error}") from None
+
+
+def _describe(pod: Pod) -> dict[str, Any]:
     # First: how its apps ended is written before a pod has exited.
     state = pod.refresh()
     manifest = read_object(pod, MANIFEST) or {}
@@ -146,10 +153,10 @@ def seconds(stamp: object) -> int | None:
 
 
 def try_describe(pod: Pod, problems: list[str]) -> dict[str, Any] | None:
-    """As ``describe``; a damaged pod gets a line in ``problems`` instead."""
+    """As ``describe``; a damaged pod gets a line in ``problems`` instead, one that is gone none."""
     try:
         found = describe(pod)
-    except (PodError, RuntimeFailure) as failure:
+    except RuntimeFailure as failure:
         problems.append(str(failure))
         return None
     return None if found["state"] == GONE else found
