@@ -85,7 +85,11 @@ class TreeStore:
                 return tree
         with key_lock(self._lock(tree), exclusive=True):
             if not self.is_rendered(tree):
-                self._render(image, tree, progress)
+                try:
+                    self._render(image, tree, progress)
+                except BaseException:
+                    forget_lock(self._lock(tree))
+                    raise
         return tree
 
     def render_again(self, image: Image, progress: Progress = silent) -> str:
@@ -135,6 +139,19 @@ class TreeStore:
             except OSError as error:
                 raise HostError(f'remove "{self._place(tree)}"', error) from None
         return True
+
+    def sweep(self) -> None:
+        """Removes the locks of trees that are gone, unless somebody holds them."""
+        try:
+            names = os.listdir(self.locks)
+        except OSError as error:
+            raise HostError(f'read "{self.locks}"', error) from None
+        for name in names:
+            lock = f"{self.locks}/{name}"
+            if not os.path.lexists(f"{self.path}/{name.removeprefix('tree-')}"):
+                with key_lock(lock, exclusive=True, wait=False) as held:
+                    if held:
+                        forget_lock(lock)
 
     def _place(self, tree: str) -> str:
         if not _ID.fullmatch(tree):

@@ -56,6 +56,7 @@ def run(context: Context, arguments: Arguments) -> int:
             freed += store.remove([record.id])
             write(f"removed {record.id}{' ' * bool(record.names)}{' '.join(record.names)}\n")
         files, size = store.sweep()
+        trees.sweep()
         cut = remove_stale(f"{store.path}/partial", grace)
         files, size = files + cut[0], size + cut[1]
     removed = f"{len(found.images)} images, {len(found.trees)} trees and {files} stray files"

@@ -144,7 +144,7 @@ def test_a_damaged_layer_leaves_nothing(store: Store, trees: TreeStore, image: I
         layer.write_bytes(damaged)
         with pytest.raises(ImageError):
             trees.render(image)
-        assert os.listdir(trees.path) == []
+        assert os.listdir(trees.path) == os.listdir(trees.locks) == []
     layer.write_bytes(whole)
     assert trees.verify(trees.render(image)) == WHOLE
 
@@ -176,6 +176,14 @@ def test_two_at_once_render_once(tmp_path: Path, trees: TreeStore, image: Image)
     first.send_signal(signal.SIGCONT)
     assert (first.wait(), second.wait()) == (0, 0)
     assert marker.exists()
+
+
+def test_locks_without_a_tree_are_swept(trees: TreeStore, image: Image) -> None:
+    tree = trees.render(image)
+    assert trees.verify(f"sha256-{'0' * 64}") == NOT_RENDERED
+    assert len(os.listdir(trees.locks)) == 2
+    trees.sweep()
+    assert os.listdir(trees.locks) == [f"tree-{tree}"]
 
 
 def test_remove(trees: TreeStore, image: Image) -> None:
