@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.args import Arguments
     from ociruntime.ocipod.context import Context
+    from ociruntime.pod.pod import Pod
 
 PAUSE = 0.1  # seconds between two looks of --follow
 
@@ -24,44 +25,57 @@ def run(context: Context, arguments: Arguments) -> int:
         raise UsageError("--tail takes a number of lines, 0 or more")
     with open_pod(context.directory, arguments.positional[0]) as pod:
         names = check_app(app_names(pod), arguments.text("app"))
-        printer = Printer(arguments, len(names) > 1)
-        readers = [LogReader(f"/proc/self/fd/{pod.fd}/logs", name) for name in names]
-        follow = arguments.flag("follow")
+        printer = Printer(arguments)
+        printer.with_app = len(names) > 1
+        readers = {name: LogReader(_place(pod), name) for name in names}
         lines = _read(readers)
-        if not follow:
+        if not arguments.flag("follow"):
             lines += _rest(readers)
         lines = printer.wanted(in_order(lines))
         if tail >= 0:
             lines = lines[len(lines) - min(tail, len(lines)) :]
-        if not printer.print(lines) or not follow:
-            return 0
-        import time
-
-        while True:
-            over = pod.refresh() != "running"
-            lines = _read(readers)
-            if over:
-                lines += _rest(readers)
-            if not printer.print(printer.wanted(in_order(lines))) or over:
-                return 0
-            time.sleep(PAUSE)
+        if printer.print(lines) and arguments.flag("follow"):
+            _follow(pod, readers, printer, changing=not arguments.text("app"))
+    return 0
 
 
-def _read(readers: list[LogReader]) -> list[Line]:
-    return [line for reader in readers for line in reader.read()]
+def _follow(pod: Pod, readers: dict[str, LogReader], printer: Printer, *, changing: bool) -> None:
+    """Until the pod has ended or nobody reads; with ``changing`` also apps that come later."""
+    import time
+
+    while True:
+        over = pod.refresh() != "running"
+        if changing:
+            for name in app_names(pod):
+                readers.setdefault(name, LogReader(_place(pod), name))
+            printer.with_app = len(readers) > 1
+        lines = _read(readers)
+        if over:
+            lines += _rest(readers)
+        if not printer.print(printer.wanted(in_order(lines))) or over:
+            return
+        time.sleep(PAUSE)
 
 
-def _rest(readers: list[LogReader]) -> list[Line]:
-    return [line for reader in readers for line in reader.assembler.rest()]
+def _place(pod: Pod) -> str:
+    return f"/proc/self/fd/{pod.fd}/logs"
+
+
+def _read(readers: dict[str, LogReader]) -> list[Line]:
+    return [line for reader in readers.values() for line in reader.read()]
+
+
+def _rest(readers: dict[str, LogReader]) -> list[Line]:
+    return [line for reader in readers.values() for line in reader.assembler.rest()]
 
 
 class Printer:
     """Writes lines as the options ask for; to stderr what was stderr."""
 
-    def __init__(self, arguments: Arguments, with_app: bool) -> None:
+    def __init__(self, arguments: Arguments) -> None:
         self._stream = arguments.text("stream")
         self._with_time = arguments.flag("timestamps")
-        self._with_app = with_app
+        self.with_app = False
 
     def wanted(self, lines: list[Line]) -> list[Line]:
         """Those of the stream that was asked for."""
@@ -71,7 +85,7 @@ class Printer:
         """Whether anybody reads."""
         for line in lines:
             fd = 2 if line.stream == "stderr" else 1
-            data = memoryview(form(line, self._with_app, self._with_time))
+            data = memoryview(form(line, self.with_app, self._with_time))
             try:
                 while data:
                     data = data[posix.write(fd, data) :]

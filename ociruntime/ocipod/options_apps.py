@@ -23,6 +23,8 @@ _SANDBOX_OPTIONS: tuple[Option, ...] = (
     ("user-label", "", "list", "NAME=VALUE", ""),
 )
 
+_RUN_OPTIONS = tuple(option for option in RUN_OPTIONS if option[0] != "interactive")
+
 APP_COMMANDS: tuple[Command, ...] = (
     (
         "app sandbox",
@@ -30,7 +32,7 @@ APP_COMMANDS: tuple[Command, ...] = (
         0,
         0,
         "run a pod without apps, to which they can be added",
-        (*_SANDBOX_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS),
+        (*_SANDBOX_OPTIONS, *_RUN_OPTIONS, *SAVED_OPTIONS),
         "Prints the pod's UUID when it is ready. It runs until it is stopped.",
     ),
     (

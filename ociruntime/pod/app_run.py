@@ -119,16 +119,46 @@ class AppRun:
 
     def start(self, done: Done) -> None:
         """Make its container and start it; ``done(None)`` at once if it runs already."""
-        if self.record["state"] == "running":
-            done(None)
-        elif self.busy:
-            self._queue.append(lambda: self.start(done))
+        self._in_turn(lambda: self._start(done))
+
+    def stop(self, by: str, seconds: float, done: Callable[[], None]) -> None:
+        """As ``halt``, after what was asked for before."""
+        if self._cancelled and not self._queue:
+            self.halt(by, seconds, done)  # it is being stopped: perhaps this one waits less
         else:
-            try:
-                self._create(done)
-            except RuntimeFailure as error:
-                self._start_done = done
-                self._not_started(error)
+            self._in_turn(lambda: self.halt(by, seconds, done))
+
+    def remove(self, seconds: float, done: Done) -> None:
+        """Stop it and unmount its files; then nothing of it is left but files."""
+        self._in_turn(lambda: self._remove(seconds, done))
+
+    def abandon(self) -> None:
+        """Forget what was asked for and has not begun: the pod ends."""
+        self._queue.clear()
+
+    def _in_turn(self, task: Callable[[], None]) -> None:
+        if self._queue or not self._is_settled():
+            self._queue.append(task)
+        else:
+            task()
+
+    def _is_settled(self) -> bool:
+        """Whether it runs, or nothing of it does: not on the way from one to the other."""
+        return not self.busy or self.record["state"] == "running"
+
+    def _go_on(self) -> None:
+        while self._queue and self._is_settled():
+            self._queue.pop(0)()
+
+    def _start(self, done: Done) -> None:
+        if self.busy:
+            done(None)
+            return
+        try:
+            self._create(done)
+        except RuntimeFailure as error:
+            self._start_done = done
+            self._not_started(error)
 
     def _create(self, done: Done) -> None:
         self.busy = True
@@ -218,6 +248,8 @@ class AppRun:
         done(None)
         if self._status is not None:
             self._finish()
+        else:
+            self._go_on()
 
     def _exited(self, wait_status: int) -> None:
         self._status = wait_status
@@ -277,18 +309,16 @@ class AppRun:
             self._log.close()
             self._log = None
         error, self._failure = self._failure, None
-        self.busy = False
+        self.busy = self._cancelled = False
         done, self._start_done = self._start_done, _nothing
-        if error is not None:
-            done(error)
+        done(error or PodError(f'app "{self.name}" was stopped before it had started'))
         waiting, self._stop_done = self._stop_done, []
         for call in waiting:
             call()
         self.on_end(self)
-        while self._queue and not self.busy:
-            self._queue.pop(0)()
+        self._go_on()
 
-    def stop(self, by: str, seconds: float, done: Callable[[], None]) -> None:
+    def halt(self, by: str, seconds: float, done: Callable[[], None]) -> None:
         """Send the stop signal, after ``seconds`` KILL (0: at once); ``done`` when it is over."""
         if not self.busy:
             done()
@@ -312,10 +342,9 @@ class AppRun:
             self._kill_timer.cancel()
         self._kill_timer = self.around.loop.after(seconds, self.kill)
 
-    def remove(self, seconds: float, done: Done) -> None:
-        """Stop it and unmount its files; then nothing of it is left but files."""
+    def _remove(self, seconds: float, done: Done) -> None:
         if self.busy:
-            self.stop("stop", seconds, lambda: self.remove(seconds, done))
+            self.halt("stop", seconds, lambda: self._remove(seconds, done))
             return
         self.busy = True
         self.record["state"] = "deleting"
@@ -331,6 +360,7 @@ class AppRun:
     def _removed(self, outcome: Outcome, done: Done) -> None:
         self.busy = False
         done(PodError(outcome.error) if outcome.status else None)
+        self._go_on()
 
     def kill(self) -> None:
         """End it without asking; the rest of its cgroup goes with the container."""

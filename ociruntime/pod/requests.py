@@ -102,6 +102,7 @@ class Requests:
         if error is None:
             self._pod.apps.pop(app.name, None)
         _answer(connection, error)
+        self._pod.go_on()
 
     def _halt(self, connection: Connection, request: Request) -> None:
         connection.answer({})

@@ -150,7 +150,7 @@ class Supervisor:
         self._network_running = False
         outcome.check("bringing the network up")
         if self.halting:
-            self._go_on()
+            self.go_on()
             return
         if self.mutable:
             self._become_ready()
@@ -204,9 +204,9 @@ class Supervisor:
             self.reason = f"app {app.name} ended with {code}"
             if self.halting != "pod stop":
                 self.halt("halt")
-        self._go_on()
+        self.go_on()
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Look whether the pod's end has come."""
         if self._network_running or any(app.is_active for app in self.apps.values()):
             return
@@ -220,9 +220,10 @@ class Supervisor:
         self.ready = False
         remove_file("ready")
         for app in reversed(list(self.apps.values())):
-            app.stop(by, seconds, _nothing)
+            app.abandon()
+            app.halt(by, seconds, _nothing)
         if first:
-            self._go_on()
+            self.go_on()
 
     def _fail(self, error: RuntimeFailure) -> None:
         """The monitor itself cannot go on: everything is taken down at once."""
@@ -235,8 +236,9 @@ class Supervisor:
             return
         self.halting = self.halting or "halt"
         for app in self.apps.values():
+            app.abandon()
             app.kill()
-        self._go_on()
+        self.go_on()
 
     def _lost(self) -> None:
         """Process 1 has ended, and all processes of the pod with it."""
@@ -244,7 +246,7 @@ class Supervisor:
             self.code = self.code or 137
             self.reason = self.reason or "the pod's first process was killed"
             self.halt("halt", 0)
-            self._go_on()
+            self.go_on()
 
     def _signal(self, number: int) -> None:
         if self.terminal is not None:

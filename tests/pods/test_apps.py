@@ -143,6 +143,25 @@ def test_side_by_side(ocipod: Ocipod, sandbox: Sandbox) -> None:
     ]
 
 
+def test_one_request_after_the_other(ocipod: Ocipod, sandbox: Sandbox) -> None:
+    sandbox.add("one", "exec sleep 60")
+
+    def word(action: str) -> tuple[str, ...]:
+        return ("app", action, sandbox.uuid, "--app=one")
+
+    for actions in (["start"] * 4, ["start", "stop"] * 3, ["stop"] * 4, ["start", "rm"]):
+        done = ocipod.together(*(word(action) for action in actions))
+        told = [one for one in done if one.status]
+        # Who comes after `rm` finds no app.
+        assert all("rm" in actions and 'no app "one"' in one.err for one in told), told
+    assert sandbox.states() == {}
+    sandbox.start("one", "exec sleep 60")
+    restarts = sandbox.status("one").get("restarts")
+    ocipod.together(word("stop"), ("stop", "--wait", sandbox.uuid), word("start"))
+    ocipod.wait_for(sandbox.uuid, "exited")
+    assert sandbox.status("one").get("restarts", restarts) in (restarts, "1")
+
+
 def test_an_addition_that_was_killed(ocipod: Ocipod, sandbox: Sandbox) -> None:
     words = ("app", "add", sandbox.uuid, sandbox.image, "--name=half", *shell("exec sleep 60"))
     assert ocipod(*words, fault="appadd.after-manifest:kill").status == -9

@@ -92,3 +92,16 @@ def test_a_reader_that_does_not_read_holds_up_nobody(ocipod: Ocipod, work: Path)
     log = ocipod.path(uuid) / "logs" / "a.log"
     assert processes.until(lambda: log.exists() and b" 200000\n" in log.read_bytes()[-200:], 30)
     process.kill()
+
+
+def test_following_a_pod_to_which_apps_are_added(ocipod: Ocipod, work: Path) -> None:
+    image = busybox(work)
+    ocipod("fetch", image).ok()
+    uuid = ocipod("app", "sandbox", "--detach", "--net=none").ok().out.strip()
+    follower = ocipod.popen("logs", "-f", uuid, stdout=subprocess.PIPE)
+    assert follower.stdout is not None
+    for name in "ab":
+        ocipod("app", "add", uuid, image, f"--name={name}", *shell(f"echo from {name}")).ok()
+        ocipod("app", "start", uuid, f"--app={name}").ok()
+    ocipod("stop", "--wait", uuid).ok()
+    assert sorted(line.split()[-1] for line in follower.stdout) == [b"a", b"b"]
