@@ -72,6 +72,11 @@ def delete(program: str, call: PluginCall) -> None:
         _ask(program, call, "DEL")
 
 
+def tags(program: str, call: PluginCall) -> list[tuple[str, int]]:
+    """(tag, family) of the rules that a plugin inside may have made."""
+    return [] if program else list(_builtin(call).tags(call))
+
+
 def check(program: str, call: PluginCall) -> None:
     """Raises NetworkError if what ``add`` made is not there as it was."""
     if not program:

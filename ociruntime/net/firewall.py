@@ -12,6 +12,7 @@ from ociruntime.net.program import find_program, run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from ociruntime.net.rules import Rules
@@ -31,32 +32,42 @@ def find_tool() -> str:
     return ""
 
 
-def apply(tool: str, rules: Rules) -> None:
-    """Make the rules, in place of any of the same tag.  Raises NetworkError."""
+def apply(tool: str, wanted: Sequence[Rules]) -> None:
+    """Make the rules, each in place of any of the same tag.  Raises NetworkError."""
+    if not wanted:
+        return
     if tool == NFT:
         try:
-            _run(NFT, ["-f", "-"], rules_nft.script(rules, replace=False))
+            _run(NFT, ["-f", "-"], "".join(rules_nft.script(one, False) for one in wanted))
         except NetworkError:
-            _run(NFT, ["-f", "-"], rules_nft.script(rules, replace=True))
+            _run(NFT, ["-f", "-"], "".join(rules_nft.script(one, True) for one in wanted))
     elif tool == IPTABLES:
-        saved = _saved(rules.family)
-        text = rules_iptables.removal(rules.tag, saved) + rules_iptables.script(rules)
-        _run(_restore(rules.family), ["--noflush", "-w", WAIT], text)
+        for family in (4, 6):
+            ours = [one for one in wanted if one.family == family]
+            saved = _saved(family) if ours else ""
+            text = "".join(rules_iptables.removal(one.tag, saved) for one in ours)
+            text += "".join(rules_iptables.script(one) for one in ours)
+            if text:
+                _run(_restore(family), ["--noflush", "-w", WAIT], text)
     else:
         raise NetworkError(
             "packets cannot be rewritten: there is neither nft nor iptables", "install nftables"
         )
 
 
-def remove(tool: str, tag: str, family: int) -> None:
-    """Remove what ``tag`` has, if anything.  Raises NetworkError."""
-    if tool == NFT:
-        if find_program("nft"):
-            _run(NFT, ["-f", "-"], rules_nft.removal(tag, family))
-    elif tool == IPTABLES and find_program(_restore(family)):
-        text = rules_iptables.removal(tag, _saved(family))
-        if text:
-            _run(_restore(family), ["--noflush", "-w", WAIT], text)
+def remove(tool: str, tags: Sequence[tuple[str, int]]) -> None:
+    """Remove what each (tag, family) has, if anything.  Raises NetworkError."""
+    if tool == NFT and tags and find_program("nft"):
+        _run(NFT, ["-f", "-"], "".join(rules_nft.removal(*one) for one in tags))
+    if tool != IPTABLES:
+        return
+    for family in (4, 6):
+        ours = [tag for tag, its_family in tags if its_family == family]
+        if ours and find_program(_restore(family)):
+            saved = _saved(family)
+            text = "".join(rules_iptables.removal(tag, saved) for tag in ours)
+            if text:
+                _run(_restore(family), ["--noflush", "-w", WAIT], text)
 
 
 def _restore(family: int) -> str:

@@ -16,20 +16,23 @@ The document (net-info.json)::
 from __future__ import annotations
 
 import posix
+from functools import partial
 
 from ociruntime.errors import NetworkError, RuntimeFailure, reason
 from ociruntime.fault import fault
-from ociruntime.net import choice, cni, owners
+from ociruntime.net import choice, cni, firewall, owners
 from ociruntime.net.configuration import load, plugin_directories
-from ociruntime.net.firewall import find_tool
 from ociruntime.net.plugin_call import PluginCall
 from ociruntime.net.result import addresses, dns
+from ociruntime.net.sysctl import set_sysctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from ociruntime.net.configuration import Configuration
+    from ociruntime.net.rules import Rules
 
 VERSION = 1
 PORTS = "portMappings"
@@ -95,7 +98,7 @@ def plan(request: NetworkRequest) -> dict[str, Any]:
         "identity": owners.namespace_identity(request.namespace_path),
         "stateDirectory": request.state_directory,
         "directories": list(directories),
-        "firewall": find_tool() if networks else "",
+        "firewall": firewall.find_tool() if networks else "",
         "networks": networks,
         "ports": request.ports,
         "dns": {},
@@ -178,10 +181,12 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
     )
     fault("network.after-note")
     done: list[dict[str, Any]] = []
+    rules: list[Rules] = []
     try:
         for network in info["networks"]:
             done.append(network)
-            _join(info, network)
+            rules += _join(info, network)
+        _filter(info, rules)
     except BaseException as error:
         problems = tear_down({**info, "networks": done})
         if problems and isinstance(error, NetworkError):
@@ -213,14 +218,28 @@ def refuse_used(ports: list[dict[str, Any]]) -> None:
             trial.close()
 
 
-def _join(info: dict[str, Any], network: dict[str, Any]) -> None:
+def _filter(info: dict[str, Any], rules: list[Rules]) -> None:
+    """All rules of the pod at once; then what makes forwarded ports work over the loopback."""
+    firewall.apply(info["firewall"], rules)
+    fault("network.after-rules")
+    for one in rules:
+        if one.link and one.family == 4:
+            # What comes from 127.0.0.1 may leave by this device; the rules give it another source.
+            set_sysctl(f"ipv4/conf/{one.link}/route_localnet", "1")
+
+
+def _join(info: dict[str, Any], network: dict[str, Any]) -> list[Rules]:
+    """The rules that are wanted for it."""
     result: dict[str, Any] = {}
+    rules: list[Rules] = []
     for plugin in network["plugins"]:
         call = _call(info, network, plugin, result, info["namespace"])
         result = cni.add(plugin["program"], call)
         fault("network.after-plugin")
+        rules += call.rules
     network["result"] = result
     network["ip4"], network["ip6"] = addresses(result)
+    return rules
 
 
 def _call(
@@ -263,10 +282,16 @@ def tear_down(info: dict[str, Any]) -> list[str]:
         same = info["boot"] == owners.boot() and (
             owners.namespace_identity(namespace) == info["identity"]
         )
-        for network in reversed(info["networks"]):
-            for plugin in reversed(network["plugins"]):
-                call = _call(info, network, plugin, network["result"], namespace if same else "")
-                _try(problems, plugin["program"], call)
+        calls = [
+            _delete_call(info, network, plugin, namespace if same else "")
+            for network in reversed(info["networks"])
+            for plugin in reversed(network["plugins"])
+        ]
+        # First: an address may be another pod's as soon as it is given back.
+        tags = [tag for program, call in calls for tag in cni.tags(program, call)]
+        _try(problems, lambda: firewall.remove(info["firewall"], tags))
+        for program, call in calls:
+            _try(problems, partial(cni.delete, program, call))
         if not problems:
             owners.forget(info["stateDirectory"], info["uuid"])
     except RuntimeFailure as failure:
@@ -276,12 +301,20 @@ def tear_down(info: dict[str, Any]) -> list[str]:
     return problems
 
 
-def _try(problems: list[str], program: str, call: PluginCall) -> None:
+def _delete_call(
+    info: dict[str, Any], network: dict[str, Any], plugin: dict[str, Any], namespace: str
+) -> tuple[str, PluginCall]:
+    call = _call(info, network, plugin, network["result"], namespace)
+    program = plugin["program"]
+    # One that has been removed since has left nothing that ours of its name does not undo.
+    if program and call.configuration["type"] in cni.BUILTIN and not posix.access(program, 1):
+        program = ""
+    return program, call
+
+
+def _try(problems: list[str], step: Callable[[], None]) -> None:
     try:
-        # One that has been removed since has left nothing that ours of its name does not undo.
-        if program and call.configuration["type"] in cni.BUILTIN and not posix.access(program, 1):
-            program = ""
-        cni.delete(program, call)
+        step()
     except (RuntimeFailure, OSError) as failure:
         problems.append(str(failure))
 

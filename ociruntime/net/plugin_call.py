@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from ociruntime.net.rules import Rules
+
 
 class PluginCall:
     """``namespace`` is a path, "" if it is gone; ``configuration`` is what goes to stdin."""
@@ -20,6 +22,7 @@ class PluginCall:
         "interface",
         "namespace",
         "programs",
+        "rules",
         "state_directory",
     )
 
@@ -44,6 +47,7 @@ class PluginCall:
         self.state_directory = state_directory
         self.firewall = firewall  # nft, iptables or ""
         self.programs = programs  # whether addresses may come from an installed program
+        self.rules: list[Rules] = []  # what plugins inside want of the packet filter
 
     @property
     def network(self) -> str:

@@ -87,7 +87,7 @@ def add(call: PluginCall) -> dict[str, Any]:
         posix.close(lock)
     fault("network.after-links")
     if call.configuration.get("ipMasq"):
-        masquerade.apply(call, [one.network for one in addresses.assigned])
+        masquerade.want(call, [one.network for one in addresses.assigned])
     return pair.result(call, (bridge, *ends), addresses)
 
 
@@ -146,7 +146,6 @@ def delete(call: PluginCall) -> None:
     """Raises NetworkError, after everything was tried."""
     pair.undo(
         [
-            lambda: masquerade.remove(call),
             lambda: _unplug(call),
             lambda: ipam.release(call),
         ]
@@ -166,6 +165,11 @@ def _unplug(call: PluginCall) -> None:
     finally:
         links.close()
         posix.close(lock)
+
+
+def tags(call: PluginCall) -> list[tuple[str, int]]:
+    """(tag, family) of all rules that there may be."""
+    return masquerade.tags(call)
 
 
 def check(call: PluginCall) -> None:

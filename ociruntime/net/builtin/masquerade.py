@@ -14,19 +14,18 @@ PURPOSE = "nat"
 AF_INET = 2
 
 
-def apply(call: PluginCall, networks: list[Network]) -> None:
-    """Raises NetworkError."""
+def want(call: PluginCall, networks: list[Network]) -> None:
+    """Note the rules that are to be made."""
     for network in networks:
         family = 4 if network.family == AF_INET else 6
         name = tag(call.container, call.interface, PURPOSE)
         address = str(network.address)
-        firewall.apply(call.firewall, Rules(name, family, address, str(network.subnet)))
+        call.rules.append(Rules(name, family, address, str(network.subnet)))
 
 
-def remove(call: PluginCall) -> None:
-    """Raises NetworkError."""
+def tags(call: PluginCall) -> list[tuple[str, int]]:
+    """(tag, family) of all that there may be."""
     if not call.configuration.get("ipMasq"):
-        return
+        return []
     name = tag(call.container, call.interface, PURPOSE)
-    for family in firewall.families(call.previous):
-        firewall.remove(call.firewall, name, family)
+    return [(name, family) for family in firewall.families(call.previous)]

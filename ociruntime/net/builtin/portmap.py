@@ -9,7 +9,6 @@ from ociruntime.net.addresses import parse_address
 from ociruntime.net.links import way_to
 from ociruntime.net.result import addresses, in_version
 from ociruntime.net.rules import Forward, Rules, tag
-from ociruntime.net.sysctl import set_sysctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,18 +36,14 @@ def add(call: PluginCall) -> dict[str, Any]:
             one for one in forwards if not one.host_ip or (":" in one.host_ip) == (family == 6)
         )
         if address and fitting:
-            _apply(call, family, address, fitting)
+            _want(call, family, address, fitting)
     return in_version(call.previous, call.configuration["cniVersion"])
 
 
-def _apply(call: PluginCall, family: int, address: str, forwards: tuple[Forward, ...]) -> None:
+def _want(call: PluginCall, family: int, address: str, forwards: tuple[Forward, ...]) -> None:
     link = _link_to(address)
     name = tag(call.container, call.interface, PURPOSE)
-    rules = Rules(name, family, address, forwards=forwards, link=link)
-    firewall.apply(call.firewall, rules)
-    if family == 4:
-        # What comes from 127.0.0.1 may leave by this device; the rules give it another source.
-        set_sysctl(f"ipv4/conf/{link}/route_localnet", "1")
+    call.rules.append(Rules(name, family, address, forwards=forwards, link=link))
 
 
 def _link_to(address: str) -> str:
@@ -65,10 +60,14 @@ def _link_to(address: str) -> str:
 
 
 def delete(call: PluginCall) -> None:
-    """Raises NetworkError."""
+    """Its rules go with those of the whole pod."""
+    del call
+
+
+def tags(call: PluginCall) -> list[tuple[str, int]]:
+    """(tag, family) of all rules that there may be."""
     name = tag(call.container, call.interface, PURPOSE)
-    for family in firewall.families(call.previous) if _mappings(call) else ():
-        firewall.remove(call.firewall, name, family)
+    return [(name, one) for one in firewall.families(call.previous)] if _mappings(call) else []
 
 
 def check(call: PluginCall) -> None:

@@ -66,7 +66,7 @@ def add(call: PluginCall) -> dict[str, Any]:
     for one in addresses.assigned:
         set_sysctl(FORWARDING[4 if one.network.family == 2 else 6], "1")
     if call.configuration.get("ipMasq"):
-        masquerade.apply(call, [one.network for one in addresses.assigned])
+        masquerade.want(call, [one.network for one in addresses.assigned])
     return pair.result(call, ends, addresses)
 
 
@@ -98,11 +98,15 @@ def delete(call: PluginCall) -> None:
     """Raises NetworkError, after everything was tried."""
     pair.undo(
         [
-            lambda: masquerade.remove(call),
             lambda: pair.remove(call),
             lambda: ipam.release(call),
         ]
     )
+
+
+def tags(call: PluginCall) -> list[tuple[str, int]]:
+    """(tag, family) of all rules that there may be."""
+    return masquerade.tags(call)
 
 
 def check(call: PluginCall) -> None:

@@ -23,7 +23,7 @@ def tool(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     name: str = request.param
     if not shutil.which(TOOLS[name]):
         pytest.skip(f"{TOOLS[name]} is not installed")
-    monkeypatch.setattr(networks, "find_tool", lambda: name)
+    monkeypatch.setattr(firewall, "find_tool", lambda: name)
     return name
 
 
@@ -249,7 +249,7 @@ def test_pods_at_once(tool: str, host: NetworkHost) -> None:
 
 
 def test_neither_tool(host: NetworkHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(networks, "find_tool", lambda: "")
+    monkeypatch.setattr(firewall, "find_tool", lambda: "")
     with pytest.raises(NetworkError, match=r"neither nft nor iptables.*install nftables"):
         host.join(host.pod())
     host.assert_clean()
@@ -261,7 +261,7 @@ def test_neither_tool(host: NetworkHost, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_failing_tool_is_quoted(tool: str, host: NetworkHost) -> None:
     with host.namespace.entered(), pytest.raises(NetworkError, match=f"{TOOLS[tool]}.* failed: "):
-        firewall.apply(tool, firewall_rules())
+        firewall.apply(tool, [firewall_rules()])
 
 
 def firewall_rules() -> Any:  # noqa: ANN401 - what no tool accepts

@@ -27,7 +27,7 @@ with open(sys.argv[2], "w") as file:
 carry_out(info)
 """
 PORTS = [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp", "hostIP": ""}]
-POINTS = ("after-note", "after-address", "after-links", "after-plugin")
+POINTS = ("after-note", "after-address", "after-links", "after-plugin", "after-rules")
 
 
 def make_killed(host: NetworkHost, pod: Pod, point: str, path: Path, *networks: str) -> None:

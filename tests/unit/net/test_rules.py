@@ -102,14 +102,14 @@ def test_again_instead_of_what_was(host: NetworkHost, tool: str, program: str) -
         pytest.skip(f"{program} is not installed")
     show = ["nft", "list", "ruleset"] if tool == "nft" else ["iptables-save"]
     with host.namespace.entered():
-        firewall.apply(tool, RULES)
+        firewall.apply(tool, [RULES])
         first = listed(host, show)
-        firewall.apply(tool, Rules(TAG, 4, "10.0.0.9", forwards=FORWARDS))
+        firewall.apply(tool, [Rules(TAG, 4, "10.0.0.9", forwards=FORWARDS)])
         assert firewall.present(tool, TAG, 4)
-        firewall.apply(tool, RULES)
+        firewall.apply(tool, [RULES])
         assert listed(host, show) == first
         for _ in range(2):
-            firewall.remove(tool, TAG, 4)
+            firewall.remove(tool, [(TAG, 4)])
             assert not firewall.present(tool, TAG, 4)
     assert host.rules() == ""
 
