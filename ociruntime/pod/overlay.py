@@ -93,6 +93,8 @@ def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
             _try(tree, home, private_users)
         except (HostError, OSError) as error:
             os.write(write, str(error).encode()[:4000] or b"unknown")
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is no overlay
+            os.write(write, repr(error).encode()[:4000])
         finally:
             os._exit(0)
     os.close(write)

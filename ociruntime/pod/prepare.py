@@ -86,6 +86,8 @@ def check(request: Request) -> Flavour:
     if options.flag("interactive") and len(request.words.apps) > 1:
         number = len(request.words.apps)
         raise UsageError(f"--interactive is for a pod of one app, and this one has {number}")
+    if options.flag("interactive") and options.flag("detach"):
+        raise UsageError("--interactive and --detach exclude each other")
     networks = ["host"] if kind.name == "fly" else request.networks or []
     for alone in {"none", "host"}.intersection(networks):
         if options.list("port"):

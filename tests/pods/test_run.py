@@ -118,6 +118,7 @@ def test_interrupted_while_preparing(ocipod: Ocipod, work: Path) -> None:
         (("run", "--net=none", "oci:/nowhere:latest"), "/nowhere"),
         (("run", "--interactive", "IMAGE", "--", "a", "---", "IMAGE"), "pod of one app"),
         (("run", "--kvm-kernel=/x", "IMAGE"), "is for pods of flavour kvm"),
+        (("run", "--interactive", "--detach", "IMAGE"), "exclude each other"),
         (("run", "--flavor=big", "IMAGE"), 'no flavour "big"'),
         (("run", "--flavor=fly", "IMAGE", "--name=a", "--", "---", "IMAGE"), "has one app"),
         (("run", "--flavor=fly", "--port=80-tcp:80", "IMAGE"), "ports cannot be forwarded"),
