@@ -231,3 +231,18 @@ def test_image_gc_removes_what_was_cut(
     ocipod("fetch", f"{registry.host}/web:v1").failed("the connection was cut")
     assert "3 stray files" in ocipod("image", "gc", "--grace-period=0s").ok().out
     assert stored(work) == []
+
+
+def test_a_pod_from_a_registry(ocipod: Ocipod, built: images.BuiltImage) -> None:
+    """``run`` fetches what the store lacks, and needs no registry for what it has."""
+    with Registry(token=True) as registry:
+        registry.push("team/web", "v1", built)
+        name = f"{registry.host}/team/web:v1"
+        try:
+            assert "world" in ocipod("run", "--net=none", name).ok().out
+            registry.forget()
+            assert "world" in ocipod("run", "--net=none", name).ok().out
+            assert registry.log == []
+        finally:
+            ocipod.finish()
+    assert ocipod.pods() == []
