@@ -7,6 +7,7 @@
  *   /modules/0, 1, ...   kernel modules, in the order in which they are loaded
  *   /shares              names of the host's directories, one a line; each is mounted at /share/NAME
  *   /hostname
+ *   /network               see network.c
  *   /apps/0, 1, ...      the apps (see app.c); app N is spoken with over port N + 2
  *
  * Port 1 is the machine's: whatever is written to it, or its end, powers the machine off.
@@ -78,6 +79,9 @@ _Noreturn void mind_app(unsigned number);
 
 /* The record after that at `at`, in the description of an app (see become.c). */
 const char *next_record(const char *at);
+
+/* Addresses and routes, one a line; false, with errno, if that does not work. */
+bool set_up_network(char *lines);
 
 /* The app's process on the host; returns when the machine has ended. */
 int be_proxy(void);

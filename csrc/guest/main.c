@@ -8,16 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -107,14 +104,13 @@ static void set_name(void)
 	free(name);
 }
 
-static void loopback_up(void)
+static void connect_networks(void)
 {
-	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	char *lines = read_whole("/network", NULL);
 
-	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
-		give_up("bring up", "lo");
-	close(fd);
+	if (lines != NULL && !set_up_network(lines))
+		give_up("set up", "the network");
+	free(lines);
 }
 
 static void start_minders(void)
@@ -159,7 +155,7 @@ int main(void)
 	control.fd = open_control();
 	mount_shares();
 	set_name();
-	loopback_up();
+	connect_networks();
 	start_minders();
 	/* Before the host has connected, the port is at its end all the time. */
 	while (poll(&control, 1, IDLE) <= 0 || !(control.revents & POLLIN) ||

@@ -6,16 +6,22 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support import processes
+from tests.support.netns import NetworkNamespace
+from tests.support.network_host import NetworkHost, namespaces
 from tests.support.ocipod import Ocipod
 from tests.support.pod_images import busybox, shell
 
 CONFIG = Path(os.environ.get("OCIRUNTIME_KVM_DIR", "/var/tmp/ociruntime-kvm")) / "config"
+__all__ = ("namespaces",)
+
 FLAVOUR = ("--flavor=kvm", "--net=none")
 
 pytestmark = [
@@ -26,6 +32,15 @@ pytestmark = [
         not (CONFIG / "kvm.json").exists(), reason="no kernel: tests/kvm/build unpacks one"
     ),
 ]
+
+
+@pytest.fixture
+def host(namespaces: Callable[[], NetworkNamespace], work: Path) -> Iterator[NetworkHost]:
+    """In which the test runs: no other pods have networks there."""
+    one = NetworkHost(namespaces, work)
+    one.state = work / "data" / "net"
+    with one.namespace.entered():
+        yield one
 
 
 @pytest.fixture
@@ -78,6 +93,31 @@ def test_two_apps(vm: Ocipod, work: Path) -> None:
     assert (made.st_uid, made.st_gid) == (33, 34)
     vm("rm", uuid).ok()
     assert vm.pods() == []
+
+
+def test_network(host: NetworkHost, vm: Ocipod, work: Path) -> None:
+    """An app answers on the pod's address, and all is gone with the machine."""
+    web = ("--name=web", "--exec=/bin/busybox", "--", "httpd", "-f", "-p", "80", "-h", "/data")
+    done = vm("run", "--detach", "--flavor=kvm", "--net=default", busybox(work), *web).ok()
+    uuid = done.out.strip()
+    info = json.loads((vm.path(uuid) / "net-info.json").read_text())
+    said = b""
+
+    def ask() -> bool:
+        nonlocal said
+        try:
+            with socket.create_connection((info["networks"][0]["ip4"], 80), 2) as connection:
+                connection.sendall(b"GET /seed HTTP/1.0\r\n\r\n")
+                said = connection.makefile("rb").read()
+        except OSError:
+            return False
+        return True
+
+    assert processes.until(ask, 15)
+    assert said.endswith(b"from the image\n")
+    vm("stop", uuid).ok()
+    ended(vm, uuid)
+    assert host.links() == ["lo"]
 
 
 def test_no_program(vm: Ocipod, work: Path) -> None:

@@ -7,12 +7,14 @@ import os
 from ociruntime.errors import HostError
 from ociruntime.monitor import records
 from ociruntime.pod import isolators
+from ociruntime.pod.kvm import network
 from ociruntime.pod.kvm.cpio import archive
 from ociruntime.pod.kvm.description import Description, describe
 from ociruntime.pod.kvm.kernel_modules import Modules
 from ociruntime.pod.kvm.port import PROGRAM
 from ociruntime.pod.kvm.qemu import Hardware
 from ociruntime.pod.kvm.settings import Settings, cpus_of, memory_of, settings
+from ociruntime.pod.pod_network import INFO
 from ociruntime.pod.write_bundle import write_bundle
 
 TYPE_CHECKING = False
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 INIT = "init"
 MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p")
+NET_MODULES = ("virtio_net",)
 
 
 def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple[Hardware, bytes]:
@@ -42,14 +45,25 @@ def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple
     wanted = [entry["app"].get("isolators", []) for entry in records.read(f"{path}/pod")["apps"]]
     machine.memory = memory_of(found, [isolators.memory_limit(each) for each in wanted])
     machine.cpus = cpus_of(found, [isolators.cpu_limit(each) for each in wanted])
-    files = initial_files(found, description, str(config.get("hostname") or ""))
+    told = network.lines(networks_in(path))
+    files = initial_files(found, description, str(config.get("hostname") or ""), told)
     return machine, archive(files, frozenset({INIT}))
 
 
-def initial_files(found: Settings, description: Description, hostname: str) -> dict[str, bytes]:
+def networks_in(path: str) -> list[dict[str, Any]]:
+    """Those of the pod's net-info.json.  Raises PodError, HostError."""
+    networks: list[dict[str, Any]] = records.read(f"{path}/{INFO}").get("networks") or []
+    return networks
+
+
+def initial_files(
+    found: Settings, description: Description, hostname: str, networks: list[str]
+) -> dict[str, bytes]:
     """What the machine's kernel finds first, by path.  Raises PodError, HostError."""
     files = {INIT: _read(PROGRAM), "hostname": hostname.encode()}
-    modules = Modules(found.modules).load_order(MODULES) if found.modules else []
+    files["network"] = "".join(f"{line}\n" for line in networks).encode()
+    wanted = MODULES + (NET_MODULES if networks else ())
+    modules = Modules(found.modules).load_order(wanted) if found.modules else []
     files |= {f"modules/{number}": data for number, data in enumerate(modules)}
     files["shares"] = "".join(f"{share.tag}\n" for share in description.shares).encode()
     files |= {f"apps/{number}": data for number, data in enumerate(description.apps)}

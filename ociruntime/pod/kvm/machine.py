@@ -35,12 +35,13 @@ POWER_OFF = 5.0  # seconds that the guest may take to end
 class Machine(Surroundings):
     """Instead of an OCI runtime; for pods that cannot be changed."""
 
-    __slots__ = ("_apps", "_ended", "_limit", "_pid")
+    __slots__ = ("_apps", "_ended", "_limit", "_over", "_pid")
 
     def __init__(self, loop: Loop, path: str, runtime: RuntimeCalls) -> None:
         super().__init__(loop, path, runtime)
         self._apps: list[str] = []
         self._pid = 0
+        self._over = False
         self._ended: Callable[[], None] | None = None
         self._limit: Timer | None = None
 
@@ -60,6 +61,7 @@ class Machine(Surroundings):
 
     def end(self, then: Callable[[], None]) -> None:
         """Power the machine off, and call ``then`` when it is gone."""
+        self._over = True
         if not self._pid:
             then()
             return
@@ -79,7 +81,12 @@ class Machine(Surroundings):
             self._ended()
             return
         last = outcome.error or _last_words()
-        raise PodError(f"{port.GONE}: {last}" if last else port.GONE)
+        # Later: an error here would keep the ends of other children, found at once, from the loop.
+        self.loop.after(0, lambda: self._lost(f"{port.GONE}: {last}" if last else port.GONE))
+
+    def _lost(self, reason: str) -> None:
+        if not self._over:
+            raise PodError(reason)
 
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
         """In a child: start the app, and leave its proxy to the monitor.  Raises RuntimeFailure."""
@@ -97,15 +104,17 @@ class Machine(Surroundings):
 
     def _become_machine(self, ports: list[int]) -> NoReturn:
         """In a child: mount the apps' files, and become qemu.  Raises RuntimeFailure."""
-        from ociruntime.pod.kvm.launch import prepare_machine
+        from ociruntime.pod.kvm.launch import networks_in, prepare_machine
+        from ociruntime.pod.kvm.network import take_over
         from ociruntime.pod.kvm.qemu import command
 
         config: dict[str, Any] = records.read("runtime-config")
         machine, files = prepare_machine(self.path, self._apps, config)
         machine.initial = _in_memory(files)
         machine.ports = ports
+        machine.networks = take_over(self.namespaces["network"], networks_in(self.path))
         words = command(machine)
-        for fd in ports:
+        for fd in (*ports, *(fd for fd, _ in machine.networks)):
             posix.set_inheritable(fd, True)
         self._join_cgroup()
         posix.setsid()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ociruntime.errors import PodError
 
 CONSOLE = "machine.log"  # in the pod's directory: what the kernel and the guest say
-MOST_SHARES = 26  # slots of the machine's bus that are free
+MOST_DEVICES = 26  # slots of the machine's bus that are free
 _KERNEL = (
     "console=ttyS0",
     "quiet",
@@ -32,12 +32,12 @@ class Share:
 class Hardware:
     """``ports`` are descriptors of listening sockets, of which the first is the machine's own.
 
-    ``memory`` is in MiB; ``kernel`` and ``initial`` (the first file system) are paths; ``network``
-    is a descriptor of a tap and a hardware address, or None.
+    ``memory`` is in MiB; ``kernel`` and ``initial`` (the first file system) are paths; ``networks``
+    are descriptors of taps with hardware addresses.
     """
 
     __slots__ = (
-        *("accelerator", "cpus", "initial", "kernel", "memory", "name", "network", "ports"),
+        *("accelerator", "cpus", "initial", "kernel", "memory", "name", "networks", "ports"),
         *("program", "shares"),
     )
 
@@ -51,14 +51,15 @@ class Hardware:
         self.initial = ""
         self.shares: list[Share] = []
         self.ports: list[int] = []
-        self.network: tuple[int, str] | None = None
+        self.networks: list[tuple[int, str]] = []
 
 
 def command(hardware: Hardware) -> list[str]:
     """The words.  Raises PodError if a machine cannot have so much."""
-    if len(hardware.shares) > MOST_SHARES:
-        message = f"a virtual machine sees {MOST_SHARES} directories at most"
-        raise PodError(message, f"apps and volumes of this pod are {len(hardware.shares)}")
+    devices = len(hardware.shares) + len(hardware.networks)
+    if devices > MOST_DEVICES:
+        message = f"a virtual machine has {MOST_DEVICES} directories and networks at most"
+        raise PodError(message, f"apps, volumes and networks of this pod are {devices}")
     words = [
         *(hardware.program, "-name", _value(hardware.name)),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
@@ -79,10 +80,9 @@ def command(hardware: Hardware) -> list[str]:
         path = _value(share.path)
         words += ["-fsdev", f"local,id={share.tag},path={path},{','.join(options)}"]
         words += ["-device", f"virtio-9p-pci,fsdev={share.tag},mount_tag={share.tag}"]
-    if hardware.network is not None:
-        fd, address = hardware.network
-        words += ["-netdev", f"tap,id=network,fd={fd}"]
-        words += ["-device", f"virtio-net-pci,netdev=network,mac={address},romfile="]
+    for number, (fd, address) in enumerate(hardware.networks):
+        words += ["-netdev", f"tap,id=net{number},fd={fd}"]
+        words += ["-device", f"virtio-net-pci,netdev=net{number},mac={address},romfile="]
     return words
 
 

@@ -26,8 +26,6 @@ def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
     for name, _ in networks:
         if name == "host":
             raise UsageError("--net=host: a virtual machine cannot have the host's network")
-        if name != "none":
-            raise UsageError("pods of flavour kvm have no networks yet", "--net=none")
     if ipc == "parent":
         raise UsageError("--ipc=parent: a virtual machine shares no memory with the host")
 
