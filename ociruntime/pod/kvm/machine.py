@@ -117,7 +117,6 @@ class Machine(Surroundings):
         for fd in (*ports, *(fd for fd, _ in machine.networks)):
             posix.set_inheritable(fd, True)
         self._join_cgroup()
-        posix.setsid()
         flags = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC
         log = posix.open(CONSOLE, flags, 0o640)
         null = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
