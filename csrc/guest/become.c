@@ -207,7 +207,7 @@ static void mount_kernels(const struct mounting *it)
 
 static void arrange_files(const char *text, size_t size)
 {
-	int trees[MOST];
+	int trees[MOST] = { 0 };
 	unsigned next = 0;
 	bool closed = false;
 
@@ -293,6 +293,10 @@ void become_app(char *text, size_t size, int report)
 	if (directories[0] != NULL && chdir(directories[0]) < 0)
 		fail("change to", directories[0]);
 	(void)umask(022);
+	if (arguments[0] == NULL) {
+		errno = ENOENT;
+		fail("execute", "the app");
+	}
 	(void)execvp(arguments[0], arguments);
 	fail("execute", arguments[0]);
 }
