@@ -23,7 +23,12 @@ _SANDBOX_OPTIONS: tuple[Option, ...] = (
     ("user-label", "", "list", "NAME=VALUE", ""),
 )
 
-_RUN_OPTIONS = tuple(option for option in RUN_OPTIONS if option[0] != "interactive")
+# Understood, to be refused with the reason, and not shown.
+_INTERACTIVE: Option = ("interactive", "", "flag", "", "")
+_RUN_OPTIONS: tuple[Option, ...] = (
+    *(option for option in RUN_OPTIONS if option[0] != "interactive"),
+    _INTERACTIVE,
+)
 
 APP_COMMANDS: tuple[Command, ...] = (
     (
