@@ -19,7 +19,6 @@ RUN_TIME: list[str] = SETTINGS["project"]["dependencies"]
 # Where the name to import is not the name to install.
 IMPORT_NAMES = {
     "grpcio-tools": "grpc",
-    "python-prctl": "prctl",
     "pytest-timeout": "pytest_timeout",
 }
 PARTS = {"_cffi_backend": "cffi"}
