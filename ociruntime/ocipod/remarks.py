@@ -58,7 +58,7 @@ MORE: dict[tuple[str, str], str] = {
     ("run", "flavor"): (
         "With oci apps are in namespaces of the pod, restricted in their privileges. With fly a "
         "pod has one app, with its own files and all else of the host's: for programs that "
-        "administrate the host."
+        "administrate the host. With kvm the pod is a virtual machine of qemu with its own kernel."
     ),
     ("run", "net"): (
         "NAME is default (an address behind the host's), default-restricted (the host and other "
