@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # Two commands share a line of 80 columns.
 _COLUMN = 39
-MOST_LINES = 18  # of options with their texts; more are only named
+SCREEN = 24  # lines; where texts of options take more, these are only named
 
 
 def general_help() -> str:
@@ -70,7 +70,7 @@ def command_help(command: Command) -> str:
     if details:
         lines += ["", details]
     shown = option_lines(options)
-    if len(shown) > MOST_LINES:
+    if len(lines) + len(shown) + 4 > SCREEN:
         page = f"man ocipod-{name.replace(' ', '-')} explains them"
         lines += ["", f"options ({page}):", *_heads(options)]
     elif shown:

@@ -16,7 +16,6 @@ from ociruntime.ocipod.main import main
         ("image list --sort=colour", 'unknown field "colour"'),
         ("image cat-manifest --config --index box", "--config and --index are two documents"),
         ("trust key.asc", "say for which images the keys are trusted"),
-        ("app sandbox --interactive", "a pod without apps has nothing to be interactive with"),
     ],
 )
 def test_refused(words: str, text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
