@@ -66,14 +66,14 @@ class Blobs:
             return False
         return found.hexdigest() == digest.partition(":")[2]
 
-    def digests(self) -> Iterator[tuple[str, int]]:
-        """Every blob there is a file of, and its size; other files are not looked at."""
+    def digests(self) -> Iterator[str]:
+        """Every blob there is a file of; other files are not looked at."""
         try:
             for algorithm in os.listdir(self.path):
                 with os.scandir(f"{self.path}/{algorithm}") as entries:
                     for entry in entries:
                         if is_digest(digest := f"{algorithm}:{entry.name}"):
-                            yield digest, entry.stat(follow_symlinks=False).st_size
+                            yield digest
         except OSError as error:
             raise HostError(f'read "{self.path}"', error) from None
 

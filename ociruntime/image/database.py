@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -54,7 +55,7 @@ def open_database(path: str) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise ImageError(f'cannot open the image index "{path}": {error}') from None
     with explained(path):
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         if _version(connection) != len(MIGRATIONS):
@@ -85,6 +86,23 @@ def explained(path: str = "the image index") -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise ImageError(f"{path}: {error}") from None
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Readers and a writer beside one another, from now on, for everybody.
+
+    Of several who open a new index at once SQLite refuses all but one here, without any patience.
+    """
+    limit = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -81,6 +81,8 @@ class HttpClient:
             following = urljoin(url, target)
             self._check_redirect(url, following)
             if _origin(following) != _origin(url):
+                if form is not None:  # there may be a secret in it
+                    raise RegistryError(f"{_shown(url)} leads to {_shown(following)}")
                 sent.pop("Authorization", None)
             url = following
         raise RegistryError(f"{method} {_shown(url)}: more than {_MOST_REDIRECTS} redirects")

@@ -212,9 +212,12 @@ def _new_directory(tmp: str) -> tuple[str, int]:
         while True:
             path = f"{tmp}/{os.getpid()}-{secrets.token_hex(6)}"
             os.mkdir(path, 0o700)
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            # Before it is locked a sweep may take it for a leftover.
+            try:
+                lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # Before it was locked a sweep may have taken it for a leftover.
             if os.fstat(lock).st_nlink:
                 sync_directory(tmp)
                 return path, lock

@@ -48,7 +48,7 @@ class Download:
     def __enter__(self) -> Download:
         try:
             os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
-            self._file = _open_locked(self.path)
+            self._file = _open_locked(self.path, self.blob.size)
             self._kept = os.fstat(self._file).st_size
             if self._kept > self.blob.size:
                 self._forget()
@@ -175,7 +175,7 @@ def remove_stale(directory: str, age: float) -> tuple[int, int]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             found = os.fstat(file)
-            if found.st_nlink and time.time() - found.st_mtime >= age:
+            if _is_at(path, found) and time.time() - found.st_mtime >= age:
                 os.unlink(path)
                 count, total = count + 1, total + found.st_size
         except BlockingIOError:
@@ -187,18 +187,33 @@ def remove_stale(directory: str, age: float) -> tuple[int, int]:
     return count, total
 
 
-def _open_locked(path: str) -> int:
-    """The file at ``path``, alone: whoever had it before may have removed it meanwhile."""
+def _open_locked(path: str, size: int) -> int:
+    """The file at ``path``, alone: whoever had it before may have removed it meanwhile.
+
+    One that an import or the store has too is theirs, and left to them unless it has ``size``
+    bytes: then there is nothing to be written.
+    """
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
-            if os.fstat(file).st_nlink:
-                return file
+            found = os.fstat(file)
+            if _is_at(path, found):
+                if found.st_nlink == 1 or found.st_size == size:
+                    return file
+                os.unlink(path)
         except BaseException:
             os.close(file)
             raise
         os.close(file)
+
+
+def _is_at(path: str, file: os.stat_result) -> bool:
+    """Whether ``path`` still leads to the file, which may have other names."""
+    try:
+        return os.path.samestat(os.lstat(path), file)
+    except FileNotFoundError:
+        return False
 
 
 def _write(file: int, data: bytes, at: int) -> None:

@@ -30,7 +30,7 @@ def update(
         known = store.find(name)
     except ImageError:
         known = None
-    if known and (reference.digest or sources.head_manifest(wanted) in (known.id, known.index)):
+    if known and (reference.digest or _is_still(known, sources.head_manifest(wanted))):
         return known  # a digest always means the same
     way = way_to_image(sources.manifest(wanted), sources.manifest)
     if known and known.id == way[-1].digest:
@@ -47,6 +47,11 @@ def update(
         raise
     downloads.discard()
     return image
+
+
+def _is_still(known: Image, digest: str) -> bool:
+    """Whether the registry has said that it has this image, itself or by its index."""
+    return digest != "" and digest in (known.id, known.index)
 
 
 class Downloads:

@@ -204,7 +204,7 @@ class Store:
         Raises ImageError, HostError.
         """
         stale = remove_stale(self.tmp)
-        unknown = self._unlink(digest for digest, _ in self.blobs.digests())
+        unknown = self._unlink(self.blobs.digests())
         return stale[0] + unknown[0], stale[1] + unknown[1]
 
     def _unlink(self, digests: Iterable[str]) -> tuple[int, int]:

@@ -134,6 +134,18 @@ def test_a_shorter_and_a_longer_blob(
     assert stored(work) == []
 
 
+def test_a_registry_that_does_not_tell_digests(
+    ocipod: Ocipod, registry: Registry, built: images.BuiltImage
+) -> None:
+    registry.digest_headers = False
+    newer = images.build([images.pack({"file": "newer"})])
+    for image in (built, newer):
+        registry.push("web", "v1", image)
+        name = f"{registry.host}/web:v1"
+        out = ocipod("fetch", "--full", "--pull-policy=update", name).ok().out
+        assert out == f"{image.id}\n"
+
+
 def test_platforms(ocipod: Ocipod, refused: Refused, registry: Registry) -> None:
     registry.push_index("web", "v1", [foreign()])
     refused(f"{registry.host}/web:v1", "no image for", "there are: linux/s390x")

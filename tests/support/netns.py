@@ -12,6 +12,8 @@ from ociruntime._shim import lib
 
 from ociruntime.linux import CLONE_NEWNET
 
+PATIENCE = 20  # seconds for what takes none on an idle machine
+
 
 class NetworkNamespace:
     """A namespace that a sleeping process holds; ``path`` leads there until ``close``."""
@@ -63,7 +65,7 @@ class NetworkNamespace:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         server.bind((address, port))
         server.listen()
-        server.settimeout(3)
+        server.settimeout(PATIENCE)
         return server
 
     def connect(self, address: str, port: int) -> socket.socket:
@@ -71,7 +73,7 @@ class NetworkNamespace:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with self.entered():
             client = socket.socket(family)
-        client.settimeout(3)
+        client.settimeout(PATIENCE)
         try:
             client.connect((address, port))
         except OSError:
@@ -94,7 +96,7 @@ def seen_source(
     ):
         theirs, peer = listening.accept()
         with theirs:
-            theirs.settimeout(3)
+            theirs.settimeout(PATIENCE)
             ours.sendall(b"there")
             assert theirs.recv(10) == b"there"
             theirs.sendall(b"back")

@@ -106,6 +106,20 @@ def test_identity_tokens(http: HttpClient) -> None:
         assert registry.asked("/token")[0].method == "POST"
 
 
+def test_identity_tokens_go_nowhere_else(registry: Registry, http: HttpClient) -> None:
+    with Registry(token=True) as guarded:
+        guarded.push("web", "v1", images.build([images.pack({"a": "b"})]))
+        guarded.realm = f"http://{guarded.host}/elsewhere"
+        guarded.failures = [
+            (401, {"WWW-Authenticate": f'Bearer realm="{guarded.realm}"'}),
+            (307, {"Location": f"http://{registry.host}/token"}),
+        ]
+        client = Client(guarded.host, "web", http, Credential("", "", "identity"))
+        with pytest.raises(RegistryError, match=f"leads to http://{registry.host}/token"):
+            client.manifest("v1")
+    assert registry.log == []
+
+
 def test_a_token_from_elsewhere_without_encryption(http: HttpClient) -> None:
     with Registry(token=True) as registry:
         registry.realm = "http://tokens.example.org/token"

@@ -264,6 +264,45 @@ def test_two_stores_write_at_once(store: Store) -> None:
     assert store.sweep() == (0, 0)
 
 
+def test_several_open_a_new_store_at_once(tmp_path: Path) -> None:
+    for number in range(8):
+        waits, starts = os.pipe()
+        children = []
+        for _ in range(5):
+            child = os.fork()
+            if not child:
+                status = 1
+                try:
+                    os.close(starts)
+                    os.read(waits, 1)
+                    Store(str(tmp_path / str(number)))
+                    status = 0
+                finally:
+                    os._exit(status)
+            children.append(child)
+        os.close(starts)
+        os.close(waits)
+        assert [os.waitpid(child, 0)[1] for child in children] == [0] * 5
+
+
+def test_a_sweep_before_the_import_has_its_lock(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def mkdir(path: str, mode: int) -> None:
+        os_mkdir(path, mode)
+        made.append(path)
+        if len(made) == 1:
+            assert store.sweep()[0] == 1
+
+    os_mkdir = os.mkdir
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    built = small("one")
+    assert put(store, built).id == built.id
+    assert len(made) == 2
+
+
 def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "index.db")
     first = database.open_database(path)

@@ -106,8 +106,8 @@ def test_udp(tool: str, host: NetworkHost) -> None:
         client = socket.socket(type=socket.SOCK_DGRAM)
     with server, client:
         server.bind(("", 53))
-        server.settimeout(3)
-        client.settimeout(3)
+        server.settimeout(20)
+        client.settimeout(20)
         client.sendto(b"ask", ("127.0.0.1", 5353))
         data, peer = server.recvfrom(10)
         server.sendto(b"answer", peer)

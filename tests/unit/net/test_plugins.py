@@ -153,7 +153,7 @@ def test_a_failure_undoes_what_was_made(host: NetworkHost, fakes: Fakes) -> None
 def test_what_lingers_is_not_waited_for(host: NetworkHost, fakes: Fakes, tmp_path: Path) -> None:
     """It keeps the pipes, but nothing else of ours."""
     pids = tmp_path / "pids"
-    fakes.make("lingers", RESULT, f"sleep 10 & echo $! >> {pids}")
+    fakes.make("lingers", RESULT, f"sleep 60 & echo $! >> {pids}")
     host.configure("10.conf", {"name": "lan", "type": "lingers"})
     pod = host.pod()
     begun = time.monotonic()
@@ -162,7 +162,7 @@ def test_what_lingers_is_not_waited_for(host: NetworkHost, fakes: Fakes, tmp_pat
     try:
         assert host.join(pod, "lan")["networks"][0]["ip4"] == "10.5.0.7"
         assert host.leave(pod) == []
-        assert time.monotonic() - begun < 9
+        assert time.monotonic() - begun < 50
         for pid in pids.read_text().split():
             targets = [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
             assert str(tmp_path) not in targets
@@ -176,11 +176,11 @@ def test_what_lingers_is_not_waited_for(host: NetworkHost, fakes: Fakes, tmp_pat
 def test_one_that_hangs_is_ended(
     host: NetworkHost, fakes: Fakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cni, "TIMEOUT", 0.5)
+    monkeypatch.setattr(cni, "TIMEOUT", 3)
     pids = tmp_path / "pids"
-    fakes.make("hangs", more=f"[ $CNI_COMMAND = DEL ] || {{ echo $$ > {pids}; sleep 60; }}")
+    fakes.make("hangs", more=f"[ $CNI_COMMAND = DEL ] || {{ echo $$ > {pids}; sleep 600; }}")
     host.configure("10.conf", {"name": "lan", "type": "hangs"})
-    with pytest.raises(NetworkError, match=r"/hangs has not ended after 0.5 seconds"):
+    with pytest.raises(NetworkError, match=r"/hangs has not ended after 3 seconds"):
         host.join(host.pod(), "lan", "default")
     assert not Path(f"/proc/{pids.read_text().strip()}").exists()
     host.assert_clean()

@@ -1,0 +1,65 @@
+"""Downloads beside the store: what others have of them stays as it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ociruntime.errors import ImageError
+from ociruntime.image.http_client import HttpClient
+from ociruntime.image.image import Descriptor
+from ociruntime.image.partial import Download, remove_stale
+from ociruntime.image.progress import silent
+from ociruntime.image.registry import Registry as Client
+from ociruntime.image.sources import Sources
+from tests.support import images
+from tests.support.registry import Registry
+
+CONTENT = b"content" * 1000
+DIGEST = images.digest(CONTENT)
+
+
+@pytest.fixture
+def sources() -> Iterator[Sources]:
+    http = HttpClient(frozenset())
+    with Registry() as registry:
+        registry.blobs["web", DIGEST] = CONTENT
+        yield Sources([Client(registry.host, "web", http)])
+    http.close()
+
+
+def download(directory: Path, sources: Sources, size: int) -> Download:
+    return Download(str(directory), sources, Descriptor("", DIGEST, size))
+
+
+@pytest.mark.parametrize("size", [0, 100, len(CONTENT) + 5])
+def test_a_shared_file_is_not_changed(tmp_path: Path, sources: Sources, size: int) -> None:
+    """A manifest that gives the blob another size does not reach what the store has of it."""
+    with download(tmp_path / "partial", sources, len(CONTENT)) as one:
+        one.complete(silent, "")
+        os.link(one.path, tmp_path / "blob")
+    with download(tmp_path / "partial", sources, size) as other, pytest.raises(ImageError):
+        other.complete(silent, "")
+    assert (tmp_path / "blob").read_bytes() == CONTENT
+
+
+def test_a_whole_shared_file_need_not_come_again(tmp_path: Path, sources: Sources) -> None:
+    with download(tmp_path / "partial", sources, len(CONTENT)) as one:
+        one.complete(silent, "")
+        os.link(one.path, tmp_path / "blob")
+    with download(tmp_path / "partial", sources, len(CONTENT)) as other:
+        assert other.resumed == len(CONTENT)
+        other.complete(silent, "")
+        assert os.path.samefile(other.path, tmp_path / "blob")
+
+
+def test_stale_ones_go_unless_they_are_in_use(tmp_path: Path, sources: Sources) -> None:
+    with download(tmp_path / "partial", sources, len(CONTENT)) as one:
+        one.complete(silent, "")
+        assert remove_stale(str(tmp_path / "partial"), 0) == (0, 0)
+    assert remove_stale(str(tmp_path / "partial"), 3600) == (0, 0)
+    assert remove_stale(str(tmp_path / "partial"), 0) == (1, len(CONTENT))
+    assert os.listdir(tmp_path / "partial") == []
