@@ -18,11 +18,11 @@ from ociruntime.image.archives import Reading, member_name, members, open_file, 
 from ociruntime.image.layer_tar import LayerTar, Member
 from ociruntime.image.made_image import StoredLayer, add_documents, minimal_config
 from ociruntime.image.manifest import LARGEST_DOCUMENT, load_document
-from ociruntime.image.progress import Progress
 
 if TYPE_CHECKING:
     from ociruntime.image.document import Document
     from ociruntime.image.incoming import Incoming
+    from ociruntime.image.progress import Progress
     from ociruntime.image.store import Store
     from ociruntime.image.streams import Readable
 

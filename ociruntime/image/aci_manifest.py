@@ -12,8 +12,11 @@ import re
 from dataclasses import dataclass
 
 from ociruntime.errors import ImageError
-from ociruntime.image.image import Json
 from ociruntime.image.reference import Reference, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.image.image import Json
 
 _ARCHITECTURES = {"amd64": "amd64", "i386": "386", "aarch64": "arm64", "armv7l": "arm"}
 _ARCHITECTURES |= {"armv6l": "arm", "armv7b": "arm", "ppc64le": "ppc64le", "s390x": "s390x"}

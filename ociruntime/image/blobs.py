@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import BinaryIO
 
 from ociruntime.errors import HostError, ImageError
 from ociruntime.image.digest import check_content, check_digest, hasher, is_digest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
 
 CHUNK = 1 << 20
 

@@ -7,12 +7,16 @@ Its write lock is what orders imports and removals: whoever makes or removes fil
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from ociruntime.errors import HostError, ImageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from types import TracebackType
+else:
+    import _sqlite3 as sqlite3  # all that is wanted of it, without adapters for dates
 
 PATIENCE = 60.0  # seconds that one waits for another's transaction
 
@@ -63,29 +67,52 @@ def open_database(path: str) -> sqlite3.Connection:
     return connection
 
 
-@contextmanager
-def writing(connection: sqlite3.Connection) -> Iterator[None]:
+class explained:  # noqa: N801 - as contextlib has them
+    """A context that raises ImageError for an error of SQLite."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str = "the image index") -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise ImageError(f"{self.path}: {error}") from None
+
+
+class writing(explained):  # noqa: N801 - as contextlib has them
     """One transaction that alone may write, from here on; taken back on an exception.
 
     Raises ImageError when another holds it for longer than PATIENCE.
     """
-    with explained():
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
 
+    __slots__ = ("connection",)
 
-@contextmanager
-def explained(path: str = "the image index") -> Iterator[None]:
-    """Raises ImageError for an error of SQLite."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise ImageError(f"{path}: {error}") from None
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__()
+        self.connection = connection
+
+    def __enter__(self) -> None:
+        with explained():
+            self.connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        with explained():
+            self.connection.execute("COMMIT" if error is None else "ROLLBACK")
+        super().__exit__(kind, error, at)
 
 
 def _use_log(connection: sqlite3.Connection) -> None:

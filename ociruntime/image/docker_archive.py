@@ -14,12 +14,12 @@ from ociruntime.image.archives import ArchiveFiles, compression_of, read_small
 from ociruntime.image.document import Document
 from ociruntime.image.made_image import StoredLayer, manifest_of
 from ociruntime.image.manifest import LARGEST_DOCUMENT, load_document
-from ociruntime.image.progress import Progress
 from ociruntime.image.reference import parse
 
 if TYPE_CHECKING:
     from ociruntime.image.image import Json
     from ociruntime.image.incoming import Incoming
+    from ociruntime.image.progress import Progress
 
 
 def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progress) -> Document:

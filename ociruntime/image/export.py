@@ -15,10 +15,15 @@ from typing import BinaryIO
 from ociruntime.errors import HostError, ImageError
 from ociruntime.image.blobs import CHUNK, Blobs
 from ociruntime.image.digest import hasher
-from ociruntime.image.image import Image, Json
+from ociruntime.image.image import Image
 from ociruntime.image.media_types import OCI_INDEX, OCI_MANIFEST
-from ociruntime.image.progress import Progress, silent
+from ociruntime.image.progress import silent
 from ociruntime.image.streams import Readable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.image.image import Json
+    from ociruntime.image.progress import Progress
 
 REF_NAME = "org.opencontainers.image.ref.name"
 _NAME = "io.containerd.image.name"  # whole; docker and containerd read it

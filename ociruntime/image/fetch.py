@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Set
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ociruntime.errors import ImageError
+from ociruntime.image.frozen import changed
 from ociruntime.image.policy import ACCEPT, REJECT, load_policy
-from ociruntime.image.progress import Progress, silent
-from ociruntime.image.reference import LOCAL_KINDS, Reference, parse
-from ociruntime.image.settings import Settings
+from ociruntime.image.progress import silent
+from ociruntime.image.reference import LOCAL_KINDS, parse
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Set
+
     from ociruntime.image.document import Document, Judge
     from ociruntime.image.image import Image
+    from ociruntime.image.progress import Progress
+    from ociruntime.image.reference import Reference
+    from ociruntime.image.settings import Settings
     from ociruntime.image.sources import Sources
     from ociruntime.image.store import Store
 
@@ -78,7 +81,7 @@ def _recognized(store: Store, reference: Reference) -> Reference:
     """
     if not os.path.lexists(reference.path):
         for kind in LOCAL_KINDS:
-            before = replace(reference, kind=kind)
+            before = changed(reference, kind=kind)
             try:
                 store.record(before.name)
             except ImageError:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from ociruntime.image.frozen import frozen
 
-Json = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@frozen
 class Descriptor:
     """What refers to a blob; ``size`` in bytes."""
 
@@ -17,7 +20,7 @@ class Descriptor:
     size: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Layer:
     """``diff_id`` is the digest of the plain tar, ``compression`` empty, ``gzip`` or ``zstd``."""
 
@@ -28,7 +31,7 @@ class Layer:
     compression: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Image:
     """One image for one platform.
 

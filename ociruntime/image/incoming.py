@@ -20,11 +20,12 @@ from ociruntime.image.database import writing
 from ociruntime.image.digest import check_digest, digest_of, hasher
 from ociruntime.image.manifest import parse_config, parse_manifest
 from ociruntime.image.names import put_name
-from ociruntime.image.progress import Progress, silent
+from ociruntime.image.progress import silent
 from ociruntime.image.streams import Readable
 
 if TYPE_CHECKING:
     from ociruntime.image.image import Descriptor, Image
+    from ociruntime.image.progress import Progress
     from ociruntime.image.store import Store
 
 

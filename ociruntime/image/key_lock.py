@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from ociruntime.errors import HostError
 
 
-@contextmanager
-def key_lock(path: str, *, exclusive: bool, wait: bool = True) -> Iterator[bool]:
-    """Holds the lock ``path``, made if it is not there; whether it does, without ``wait``.
+class key_lock:  # noqa: N801 - as contextlib has them
+    """A context that holds the lock ``path``, made if it is not there.
 
-    Raises HostError.
+    It tells whether it does, which without ``wait`` it may not.  Raises HostError.
     """
-    fd = _take(path, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, wait=wait)
-    try:
-        yield fd >= 0
-    finally:
-        if fd >= 0:
-            os.close(fd)
+
+    __slots__ = ("_fd", "_kind", "_path", "_wait")
+
+    def __init__(self, path: str, *, exclusive: bool, wait: bool = True) -> None:
+        self._path = path
+        self._kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+        self._wait = wait
+        self._fd = -1
+
+    def __enter__(self) -> bool:
+        self._fd = _take(self._path, self._kind, wait=self._wait)
+        return self._fd >= 0
+
+    def __exit__(self, *error: object) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
 
 
 def forget_lock(path: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ociruntime.errors import ImageError
+from ociruntime.image.frozen import frozen
 
 GIB = 1 << 30
 
 
-@dataclass(frozen=True)
+@frozen
 class Limits:
     """Of one image: bytes of all its files, entries of all its layers, directories one in another.
 

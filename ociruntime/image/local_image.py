@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Set
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ociruntime.errors import HostError, ImageError
@@ -20,15 +19,16 @@ from ociruntime.image.archives import (
 )
 from ociruntime.image.document import Document, Judge
 from ociruntime.image.document import take_in as take_in_documents
+from ociruntime.image.frozen import changed
 from ociruntime.image.incoming import Incoming
 from ociruntime.image.layout import Layout, is_layout
 from ociruntime.image.policy import ACCEPT, REJECT, load_policy
-from ociruntime.image.progress import Progress
 from ociruntime.image.reference import Reference
 from ociruntime.image.settings import Settings
 
 if TYPE_CHECKING:
     from ociruntime.image.image import Descriptor, Image
+    from ociruntime.image.progress import Progress
     from ociruntime.image.store import Store
 
 _LOOKED_AT = 1000  # members of a compressed archive, which has no table of them
@@ -39,7 +39,7 @@ def recognized(reference: Reference) -> Reference:
     path = reference.path
     if os.path.isdir(path):
         kind = "oci" if is_layout(DirectoryFiles(path).has) else "dir"
-        return replace(reference, kind=kind)
+        return changed(reference, kind=kind)
     with open_file(path) as file:
         limit = _LOOKED_AT if compression_of_file(file) else 1 << 20
         names: set[str] = set()
@@ -47,7 +47,7 @@ def recognized(reference: Reference) -> Reference:
             names.add(member_name(member.name))
             if count >= limit:
                 break
-    return replace(reference, kind=kind_of_archive(names))
+    return changed(reference, kind=kind_of_archive(names))
 
 
 def kind_of_archive(names: Set[str]) -> str:

@@ -5,13 +5,17 @@ Everything raises ImageError for a document that is damaged, or of a kind that c
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from ociruntime.errors import ImageError
 from ociruntime.image import media_types
 from ociruntime.image.digest import check_digest
-from ociruntime.image.image import Descriptor, Json, Layer
+from ociruntime.image.image import Descriptor, Layer
+from ociruntime.spec.json_text import load
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.image.image import Json
 
 LARGEST_DOCUMENT = 4 << 20  # bytes, what registries take
 MOST_LAYERS = 1000
@@ -22,7 +26,7 @@ def load_document(data: bytes, what: str) -> Json:
     if len(data) > LARGEST_DOCUMENT:
         raise ImageError(f"{what} is too large: {len(data)} bytes", f"up to {LARGEST_DOCUMENT}")
     try:
-        document = json.loads(data)
+        document = load(data)
     except (ValueError, RecursionError) as error:
         raise ImageError(f"{what} is not JSON: {error}") from None
     if not isinstance(document, dict):

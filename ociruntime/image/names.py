@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 from ociruntime.errors import ImageError
 from ociruntime.image.digest import is_digest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
 
 _LONGEST = 4200  # characters: one may be the path of a file
 

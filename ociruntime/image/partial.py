@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from ociruntime.errors import HostError, ImageError, RegistryError
 from ociruntime.image.digest import hasher
-from ociruntime.image.progress import Progress
 
 if TYPE_CHECKING:
     from requests import Response
 
     from ociruntime.image.image import Descriptor
+    from ociruntime.image.progress import Progress
     from ociruntime.image.sources import Sources
 
 _ATTEMPTS = 5  # without a byte between them

@@ -15,12 +15,12 @@ from ociruntime.errors import ImageError
 from ociruntime.image.archives import compression_of_file, open_file, plain
 from ociruntime.image.layer_tar import LayerTar, of_directory
 from ociruntime.image.made_image import StoredLayer, add_documents, minimal_config
-from ociruntime.image.progress import Progress
 from ociruntime.image.streams import CHUNK
 
 if TYPE_CHECKING:
     from ociruntime.image.document import Document
     from ociruntime.image.incoming import Incoming
+    from ociruntime.image.progress import Progress
 
 
 def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document:

@@ -9,8 +9,12 @@ from dataclasses import dataclass
 
 from ociruntime.errors import ImageError
 from ociruntime.image import media_types
-from ociruntime.image.image import Descriptor, Json
+from ociruntime.image.image import Descriptor
 from ociruntime.image.manifest import descriptor, load_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.image.image import Json
 
 Platform = tuple[str, str]  # architecture and variant, as Go and the image specification write them
 

@@ -15,11 +15,14 @@ accepted.  The strongest directory of configuration that has a policy.json is th
 from __future__ import annotations
 
 import os.path
-from dataclasses import dataclass
 
 from ociruntime.errors import ImageError
+from ociruntime.image.frozen import frozen
 from ociruntime.image.reference import LOCAL_KINDS
-from ociruntime.image.settings import Json, Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.image.settings import Json, Settings
 
 ACCEPT = "accept"
 REJECT = "reject"
@@ -27,7 +30,7 @@ SIGNED_BY = "signedBy"
 _WANTED = '"accept", "reject" or {"signedBy": {"openpgp": true, "cosign": ["FILE", ...]}}'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """``kind`` is accept, reject or signedBy, then with ``openpgp`` (the trusted keys of the
     image's prefix) or files of ``cosign`` keys, or both.  ``where`` is for messages.
@@ -39,7 +42,7 @@ class Rule:
     cosign: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Policy:
     """Prefix -> rule."""
 

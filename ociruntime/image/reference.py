@@ -14,10 +14,11 @@ slash or a dot, or end like an archive.
 from __future__ import annotations
 
 import os.path
-import re
-from dataclasses import dataclass
 
 from ociruntime.errors import ImageError
+from ociruntime.image.digest import is_digest
+from ociruntime.image.frozen import frozen
+from ociruntime.image.reference_parts import is_host, is_id_digits, is_repository, is_tag
 
 DEFAULT_REGISTRY = "docker.io"
 DEFAULT_TAG = "latest"
@@ -29,18 +30,11 @@ FORMS = (
     "aci:FILE or a path"
 )
 
-_ID = re.compile(r"(?:sha256:)?([0-9a-f]{7,64})")
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-_COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_REPOSITORY = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*")
-_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_HOST = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9A-Fa-f:]+\])(?::([0-9]{{1,5}}))?")
-_ARCHIVE = re.compile(r".\.(?:aci|tar|tgz|tar\.(?:gz|bz2|xz|zst))$")
+_ARCHIVES = (".aci", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
 _LONGEST_REPOSITORY = 255
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reference:
     """One image as the user named it.
 
@@ -78,8 +72,7 @@ class Reference:
         if self.kind == "registry":
             return self.repository.rpartition("/")[2]
         name = os.path.basename(self.path)
-        match = _ARCHIVE.search(name)
-        return name[: match.start() + 1] if match else name
+        return name.removesuffix(_archive_suffix(name))
 
     @property
     def is_local(self) -> bool:
@@ -101,13 +94,12 @@ def parse(text: str) -> Reference:
         path = text.removeprefix("file://").removeprefix("file:")
         return Reference("path", text, path=_absolute(text, path))
     if text.startswith("sha256:"):
-        match = _ID.fullmatch(text)
-        if not match:
+        if not is_id_digits(text.removeprefix("sha256:")):
             raise ImageError(f'"{text}" is no image id', "sha256: and 7 to 64 hexadecimal digits")
-        return Reference("id", text, digest=f"sha256:{match[1]}")
+        return Reference("id", text, digest=text)
     if "://" in text and not text.startswith("docker://"):
         raise ImageError(f'"{text}": images are not fetched from such addresses', FORMS)
-    if ":" not in text and _ARCHIVE.search(text):
+    if ":" not in text and _archive_suffix(text):
         return Reference("path", text, path=_absolute(text, text))
     return _registry(text)
 
@@ -129,13 +121,13 @@ def _absolute(text: str, path: str) -> str:
 def _registry(text: str) -> Reference:
     explicit = text.startswith("docker://")
     rest, at, digest = text.removeprefix("docker://").partition("@")
-    if at and not _DIGEST.fullmatch(digest):
+    if at and not (digest.startswith("sha256:") and is_digest(digest)):
         raise ImageError(f'"{text}": "{digest}" is no digest', "sha256: and 64 hexadecimal digits")
     # A colon behind the last slash is the tag's; one before it belongs to the port.
     name, tag = rest, ""
     if ":" in rest.rpartition("/")[2]:
         name, _, tag = rest.rpartition(":")
-        if not _TAG.fullmatch(tag):
+        if not is_tag(tag):
             wanted = "letters, digits, _ . and -, 128 at most, not beginning with . or -"
             raise ImageError(f'"{text}": "{tag}" is no tag', wanted)
     host, repository = split_name(text, name)
@@ -146,7 +138,7 @@ def _registry(text: str) -> Reference:
         repository=repository,
         tag=tag or ("" if digest else DEFAULT_TAG),
         digest=digest,
-        maybe_id=f"sha256:{text}" if not explicit and _ID.fullmatch(text) else "",
+        maybe_id=f"sha256:{text}" if not explicit and is_id_digits(text) else "",
     )
 
 
@@ -158,8 +150,7 @@ def split_name(text: str, name: str) -> tuple[str, str]:
     first, slash, rest = name.partition("/")
     if slash and ("." in first or ":" in first or first == "localhost"):
         host, repository = first, rest
-        match = _HOST.fullmatch(host)
-        if not match or not 0 < int(match[1] or 1) < 65536:
+        if not is_host(host):
             raise ImageError(f'"{text}": "{host}" is no registry', "HOST or HOST:PORT")
         host = host.lower()
         if host == "index.docker.io":
@@ -168,7 +159,13 @@ def split_name(text: str, name: str) -> tuple[str, str]:
         host, repository = DEFAULT_REGISTRY, name
     if host == DEFAULT_REGISTRY and "/" not in repository:
         repository = f"library/{repository}"
-    if not _REPOSITORY.fullmatch(repository) or len(repository) > _LONGEST_REPOSITORY:
+    if not is_repository(repository) or len(repository) > _LONGEST_REPOSITORY:
         hint = "repositories are written in lower case" if repository != repository.lower() else ""
         raise ImageError(f'"{text}" is no name of an image', hint or FORMS)
     return host, repository
+
+
+def _archive_suffix(name: str) -> str:
+    """That of an archive's name, with something before it; else empty."""
+    found = [suffix for suffix in _ARCHIVES if name.endswith(suffix) and name != suffix]
+    return max(found, key=len, default="")

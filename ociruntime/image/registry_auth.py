@@ -19,7 +19,11 @@ from dataclasses import dataclass
 
 from ociruntime.errors import ImageError
 from ociruntime.image.reference import DEFAULT_REGISTRY
-from ociruntime.image.settings import Json, Settings, read_object
+from ociruntime.image.settings import Settings, read_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.image.settings import Json
 
 # What Docker Hub is called in these files.
 _HUB = ("docker.io", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from ociruntime.errors import ImageError, RegistryError
 from ociruntime.image.document import Judge, take_in, way_to_image
 from ociruntime.image.partial import Download
-from ociruntime.image.progress import Progress
 
 if TYPE_CHECKING:
     from ociruntime.image.image import Descriptor, Image
     from ociruntime.image.incoming import Incoming
+    from ociruntime.image.progress import Progress
     from ociruntime.image.reference import Reference
     from ociruntime.image.sources import Sources
     from ociruntime.image.store import Store

@@ -8,16 +8,18 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import Any
-
 from ociruntime.errors import HostError, ImageError
+from ociruntime.image.frozen import frozen
+from ociruntime.spec.json_text import load
 
-Json = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """The three directories of configuration, as absolute paths; "" for one that is not there."""
 
@@ -65,8 +67,8 @@ class Settings:
 def read_object(path: str) -> Json | None:
     """The JSON object in a file; None if there is no such file.  Raises HostError, ImageError."""
     try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
+        with open(path, "rb") as file:
+            document = load(file.read())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -11,27 +11,28 @@ Only root may enter it: the trees have programs that are setuid.
 from __future__ import annotations
 
 import os
-import re
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import BinaryIO
 
 from ociruntime.errors import HostError, ImageError
 from ociruntime.image.blobs import Blobs
 from ociruntime.image.database import explained, open_database, writing
 from ociruntime.image.digest import chain_id
-from ociruntime.image.image import Descriptor, Image
-from ociruntime.image.incoming import Incoming, remove_stale
+from ociruntime.image.frozen import changed, frozen
+from ociruntime.image.image import Image
 from ociruntime.image.manifest import parse_config, parse_manifest
 from ociruntime.image.names import put_name
+from ociruntime.image.reference_parts import is_id_digits
 
-FEWEST_DIGITS = 7  # of an id that is not given in full
-_ID = re.compile(rf"(?:sha256:)?([0-9a-f]{{{FEWEST_DIGITS},64}})")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+    from typing import BinaryIO
+
+    from ociruntime.image.image import Descriptor
 
 
-@dataclass(frozen=True)
+@frozen
 class Record:
     """What the index says of an image, also of one whose blobs are damaged; see Image."""
 
@@ -95,9 +96,10 @@ class Store:
         """As ``find``, from the index alone.  Raises ImageError."""
         named = "SELECT * FROM records WHERE id = (SELECT image FROM names WHERE name = ?)"
         if found := self._records(named, reference):
-            return replace(found[0], name=reference)
-        if match := _ID.fullmatch(reference):
-            low, high = f"sha256:{match[1]}", f"sha256:{match[1]}g"
+            return changed(found[0], name=reference)
+        digits = reference.removeprefix("sha256:")
+        if is_id_digits(digits):
+            low, high = f"sha256:{digits}", f"sha256:{digits}g"
             found = self._records("SELECT * FROM records WHERE id >= ? AND id < ?", low, high)
             if len(found) > 1:
                 ids = ", ".join(record.id[:19] for record in found)
@@ -164,6 +166,8 @@ class Store:
 
         Raises ImageError; then nothing has changed.
         """
+        from ociruntime.image.incoming import Incoming
+
         document, config, layers = parse_manifest(manifest)
         del document
         with Incoming(self) as incoming:
@@ -203,6 +207,8 @@ class Store:
 
         Raises ImageError, HostError.
         """
+        from ociruntime.image.incoming import remove_stale
+
         stale = remove_stale(self.tmp)
         unknown = self._unlink(self.blobs.digests())
         return stale[0] + unknown[0], stale[1] + unknown[1]

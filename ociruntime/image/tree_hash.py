@@ -9,22 +9,24 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ociruntime.errors import HostError
 from ociruntime.image.attributes import refusal
-from ociruntime.image.progress import Progress, silent
+from ociruntime.image.frozen import frozen
+from ociruntime.image.progress import silent
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hashlib import _Hash
+
+    from ociruntime.image.progress import Progress
 
 _CHUNK = 1 << 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-@dataclass(frozen=True)
+@frozen
 class TreeHash:
     """``entries`` counts the files, ``size`` their bytes."""
 

@@ -11,30 +11,30 @@ crash at any time, of the machine too, leaves nothing worse.
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import shutil
-from dataclasses import asdict, dataclass
 
 from ociruntime.errors import HostError, ImageError
 from ociruntime.fault import fault
 from ociruntime.image.blobs import Blobs, sync_directory
-from ociruntime.image.image import Image
+from ociruntime.image.digest import is_digest
+from ociruntime.image.frozen import frozen
 from ociruntime.image.key_lock import forget_lock, key_lock
-from ociruntime.image.limits import Limits
-from ociruntime.image.progress import Progress, silent
-from ociruntime.image.tree_hash import TreeHash, hash_tree
-from ociruntime.image.unpack import unpack
+from ociruntime.image.progress import silent
+from ociruntime.spec.json_text import dump, load
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.image.image import Image
+    from ociruntime.image.limits import Limits
+    from ociruntime.image.progress import Progress
+    from ociruntime.image.tree_hash import TreeHash
 
 WHOLE = "whole"
 CHANGED = "changed"
 NOT_RENDERED = "not rendered"
 
-_ID = re.compile(r"sha(256-[0-9a-f]{64}|512-[0-9a-f]{128})")
 
-
-@dataclass(frozen=True)
+@frozen
 class Tree:
     """``size``: bytes of its files, 0 for one that is not ``rendered``."""
 
@@ -101,6 +101,8 @@ class TreeStore:
 
     def verify(self, tree: str, progress: Progress = silent) -> str:
         """WHOLE, CHANGED or NOT_RENDERED."""
+        from ociruntime.image.tree_hash import hash_tree
+
         with key_lock(self._lock(tree), exclusive=False):
             if not self.is_rendered(tree):
                 return NOT_RENDERED
@@ -116,7 +118,7 @@ class TreeStore:
             raise HostError(f'read "{self.path}"', error) from None
         found = []
         for name in names:
-            if _ID.fullmatch(name):
+            if _is_id(name):
                 rendered = self.is_rendered(name)
                 known = self._known(name) if rendered else None
                 found.append(Tree(name, rendered, known.size if known else 0))
@@ -154,7 +156,7 @@ class TreeStore:
                         forget_lock(lock)
 
     def _place(self, tree: str) -> str:
-        if not _ID.fullmatch(tree):
+        if not _is_id(tree):
             raise ImageError(f'no id of a tree: "{tree}"')
         return f"{self.path}/{tree}"
 
@@ -164,15 +166,20 @@ class TreeStore:
 
     def _known(self, tree: str) -> TreeHash | None:
         """What ``hash`` says; nothing if it is damaged."""
+        from ociruntime.image.tree_hash import TreeHash
+
         try:
-            with open(f"{self._place(tree)}/hash", encoding="utf-8") as file:
-                known = json.load(file)
+            with open(f"{self._place(tree)}/hash", "rb") as file:
+                known = load(file.read())
             return TreeHash(str(known["digest"]), int(known["entries"]), int(known["size"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def _render(self, image: Image, tree: str, progress: Progress) -> None:
         """Under the exclusive lock.  What is half made goes again, whatever happens."""
+        from ociruntime.image.tree_hash import hash_tree
+        from ociruntime.image.unpack import unpack
+
         place = self._place(tree)
         try:
             self._clear(tree)
@@ -193,7 +200,7 @@ class TreeStore:
     def _finish(self, place: str, known: TreeHash) -> None:
         """``rendered`` comes last, when everything else has reached the disk."""
         with open(f"{place}/hash", "x", encoding="utf-8") as file:
-            json.dump(asdict(known), file)
+            file.write(dump(vars(known)))
         _sync_file_system(place)
         fault("treestore.before-rendered-flag")
         os.close(os.open(f"{place}/rendered", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -209,7 +216,13 @@ class TreeStore:
         except FileNotFoundError:
             pass
         if os.path.lexists(place):
+            import shutil
+
             shutil.rmtree(place)
+
+
+def _is_id(text: str) -> bool:
+    return "-" in text and ":" not in text and is_digest(text.replace("-", ":", 1))
 
 
 def _sync_file_system(path: str) -> None:

@@ -12,9 +12,13 @@ from ociruntime.image.digest import hasher
 from ociruntime.image.image import Layer
 from ociruntime.image.layer import LayerUnpacker
 from ociruntime.image.limits import Budget, Limits
-from ociruntime.image.progress import Progress, silent
+from ociruntime.image.progress import silent
 from ociruntime.image.streams import CHUNK, Counted, Readable, decompressed
 from ociruntime.image.tar_reader import TarReader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.image.progress import Progress
 
 
 class Checked:

@@ -4,42 +4,23 @@ from __future__ import annotations
 
 import posix
 import time
-from _json import make_scanner
 
 from ociruntime.errors import HostError, PodError
 from ociruntime.host.files import read_file
-from ociruntime.spec.json_text import dump
+from ociruntime.spec import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_BLANKS = " \t\n\r"
-
-
-class _Rules:
-    """What the C scanner asks of a decoder."""
-
-    strict = True
-    object_hook = None
-    object_pairs_hook = None
-    parse_float = float
-    parse_int = int
-    parse_constant = float
-    memo: dict[str, str] = {}  # noqa: RUF012 - the scanner wants it and empties it itself
-
-
-_scan = make_scanner(_Rules())  # type: ignore[arg-type]  # any object with these members does
-
 
 def parse(data: bytes, what: str) -> dict[str, Any]:
     """The JSON object in ``data``, which errors call ``what``.  Raises PodError."""
     try:
-        text = data.decode()
-        value, end = _scan(text, len(text) - len(text.lstrip(_BLANKS)))
-    except (StopIteration, ValueError, SystemError, RecursionError):
+        value = json_text.read(data)
+    except ValueError:
         raise PodError(f"{what} is not JSON") from None
-    if text[end:].strip(_BLANKS) or not isinstance(value, dict):
+    if not isinstance(value, dict):
         raise PodError(f"{what} is not one JSON object")
     return value
 
@@ -55,7 +36,7 @@ def read(path: str) -> dict[str, Any]:
 
 def text_of(value: object) -> bytes:
     """JSON of one line."""
-    return dump(value).encode()
+    return json_text.dump(value).encode()
 
 
 def replace(path: str, value: object) -> None:

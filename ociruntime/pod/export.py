@@ -181,7 +181,7 @@ def _write_merged(tree: str, home: str, target: BinaryIO, users: dict[str, int] 
         overlay.mount_overlay(tree, home, root)
         write_layer(root, target)
         return
-    with overlay.user_namespace(users["shift"], users["count"]) as namespace:
+    with overlay.UserNamespace(users["shift"], users["count"]) as namespace:
         overlay.mount_overlay(tree, home, root, namespace)
         write_layer(root, target, users["shift"])
 

@@ -7,14 +7,12 @@ be taken for a separator of mount options.
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack, contextmanager
 
 from ociruntime.errors import HostError
 from ociruntime.linux import CLONE_NEWNS, CLONE_NEWUSER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
 _MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18
@@ -31,12 +29,14 @@ def mount_rootfs(
     target = f"{home}/bundle/rootfs"
     if not settings.get("overlay") or _is_mounted(target):
         return
-    with ExitStack() as stack:
-        users = -1
-        if settings.get("private_users") and user_namespace:
-            users = os.open(user_namespace, os.O_RDONLY | os.O_CLOEXEC)
-            stack.callback(os.close, users)
+    if not settings.get("private_users") or not user_namespace:
+        mount_overlay(tree, home, target)
+        return
+    users = os.open(user_namespace, os.O_RDONLY | os.O_CLOEXEC)
+    try:
         mount_overlay(tree, home, target, users)
+    finally:
+        os.close(users)
 
 
 def mount_overlay(tree: str, home: str, target: str, user_namespace: int = -1) -> None:
@@ -45,19 +45,19 @@ def mount_overlay(tree: str, home: str, target: str, user_namespace: int = -1) -
     With a descriptor of a ``user_namespace`` the files of ``tree`` belong to its users.  Raises
     HostError.
     """
-    with ExitStack() as stack:
-        if user_namespace < 0:
-            lower = os.open(tree, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        else:
-            lower = _clone(tree, user_namespace)
-        stack.callback(os.close, lower)
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    opened = [os.open(tree, flags) if user_namespace < 0 else _clone(tree, user_namespace)]
+    try:
+        for name in ("upper", "work"):
+            opened.append(os.open(f"{home}/{name}", flags))
         # The upper directory then has everything that differs, whatever else is the default.
-        names = ["redirect_dir=off,metacopy=off", f"lowerdir=/proc/self/fd/{lower}"]
-        for word, name in (("upperdir", "upper"), ("workdir", "work")):
-            fd = os.open(f"{home}/{name}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-            stack.callback(os.close, fd)
-            names.append(f"{word}=/proc/self/fd/{fd}")
-        mount("overlay", target, "overlay", 0, ",".join(names))
+        options = ["redirect_dir=off,metacopy=off"]
+        for word, fd in zip(("lowerdir", "upperdir", "workdir"), opened, strict=True):
+            options.append(f"{word}=/proc/self/fd/{fd}")
+        mount("overlay", target, "overlay", 0, ",".join(options))
+    finally:
+        for fd in opened:
+            os.close(fd)
 
 
 def _clone(tree: str, user_namespace: int) -> int:
@@ -107,43 +107,54 @@ def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
 def _try(tree: str, home: str, private_users: tuple[int, int] | None) -> None:
     unshare(CLONE_NEWNS)
     mount("", "/", "", _MS_REC | _MS_PRIVATE)
-    with ExitStack() as stack:
-        users = stack.enter_context(user_namespace(*private_users)) if private_users else -1
-        mount_overlay(tree, home, f"{home}/bundle/rootfs", users)
-        os.listdir(f"{home}/bundle/rootfs")
+    if private_users:
+        with UserNamespace(*private_users) as users:
+            mount_overlay(tree, home, f"{home}/bundle/rootfs", users)
+    else:
+        mount_overlay(tree, home, f"{home}/bundle/rootfs")
+    os.listdir(f"{home}/bundle/rootfs")
 
 
-@contextmanager
-def user_namespace(first: int, count: int) -> Iterator[int]:
-    """A descriptor of a new one, in which ids begin at ``first`` of the host's.  Raises OSError."""
-    ready, ready_end = os.pipe2(os.O_CLOEXEC)
-    done_end, done = os.pipe2(os.O_CLOEXEC)
-    child = os.fork()
-    if child == 0:
+class UserNamespace:
+    """A new one, in which ids begin at ``first`` of the host's; the context is its descriptor."""
+
+    __slots__ = ("_count", "_fd", "_first")
+
+    def __init__(self, first: int, count: int) -> None:
+        self._first = first
+        self._count = count
+        self._fd = -1
+
+    def __enter__(self) -> int:
+        """Raises OSError."""
+        ready, ready_end = os.pipe2(os.O_CLOEXEC)
+        done_end, done = os.pipe2(os.O_CLOEXEC)
+        child = os.fork()
+        if child == 0:
+            try:
+                unshare(CLONE_NEWUSER)
+                os.write(ready_end, b"1")
+                os.close(done)
+                os.read(done_end, 1)
+            finally:
+                os._exit(0)
+        os.close(ready_end)
+        os.close(done_end)
         try:
-            unshare(CLONE_NEWUSER)
-            os.write(ready_end, b"1")
-            os.close(done)
-            os.read(done_end, 1)
+            if os.read(ready, 1) != b"1":
+                raise OSError(1, "no user namespace can be made")
+            for name in ("uid_map", "gid_map"):
+                with open(f"/proc/{child}/{name}", "w", encoding="ascii") as file:
+                    file.write(f"0 {self._first} {self._count}\n")
+            self._fd = os.open(f"/proc/{child}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
         finally:
-            os._exit(0)
-    os.close(ready_end)
-    os.close(done_end)
-    fd = -1
-    try:
-        if os.read(ready, 1) != b"1":
-            raise OSError(1, "no user namespace can be made")
-        for name in ("uid_map", "gid_map"):
-            with open(f"/proc/{child}/{name}", "w", encoding="ascii") as file:
-                file.write(f"0 {first} {count}\n")
-        fd = os.open(f"/proc/{child}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
-        yield fd
-    finally:
-        if fd >= 0:
-            os.close(fd)
-        os.close(ready)
-        os.close(done)
-        os.waitpid(child, 0)
+            os.close(ready)
+            os.close(done)
+            os.waitpid(child, 0)
+        return self._fd
+
+    def __exit__(self, *error: object) -> None:
+        os.close(self._fd)
 
 
 def unshare(kinds: int) -> None:

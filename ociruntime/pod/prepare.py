@@ -6,7 +6,6 @@ removes the pod again.
 
 from __future__ import annotations
 
-import json
 import os
 
 from ociruntime.errors import HostError, PodError, UsageError
@@ -19,6 +18,7 @@ from ociruntime.pod.flavours import Flavour, check_number, flavour
 from ociruntime.pod.ports import check_network
 from ociruntime.pod.runtime_config import Host, prepared_settings
 from ociruntime.pod.users import account, open_inside
+from ociruntime.spec.json_text import dump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ def _copied(origin: tuple[str, str], roots: dict[str, str], target: str, shift: 
 
 
 def _write_json(path: str, document: dict[str, Any]) -> None:
-    write_new(path, json.dumps(document).encode() + b"\n", 0o640)
+    write_new(path, dump(document).encode() + b"\n", 0o640)
 
 
 def _remove(path: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from ociruntime.errors import PodError
@@ -10,6 +9,7 @@ from ociruntime.host.files import read_file, replace_file
 from ociruntime.pod.app_config import AppPlace, app_config, skipped_limits
 from ociruntime.pod.flavours import flavour
 from ociruntime.pod.manifest import app_entry
+from ociruntime.spec.json_text import dump, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     if place.private_users:
         _make_reachable(place, app_name)
     config = app_config(manifest, app_name, image.get("config") or {}, place)
-    text = json.dumps(config, indent=1) + "\n"
+    text = dump(config, 1) + "\n"
     replace_file(f"{home}/bundle/config.json", text.encode(), 0o600)
     return skipped_limits(entry["app"], place.controllers or ()) if place.flavour.confined else []
 
@@ -157,7 +157,7 @@ def add_mtab(rootfs: str, owner: int) -> None:
 def read_json(path: str) -> dict[str, Any]:
     """The object in the file at ``path``.  Raises PodError."""
     try:
-        document = json.loads(read_file(path))
+        document = load(read_file(path))
     except OSError as error:
         raise PodError(f"read {path}: {(error.strerror or '').lower()}") from error
     except ValueError as error:

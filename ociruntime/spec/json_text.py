@@ -1,11 +1,61 @@
-"""JSON out: a small writer, because importing ``json`` costs more than all it would write.
+"""JSON in and out, because importing ``json`` costs more than all there is to read and to write.
 
 Strings come out in ASCII, members in the order of the dict.
 """
 
 from __future__ import annotations
 
-from _json import encode_basestring_ascii
+from _json import encode_basestring_ascii, make_scanner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_BLANKS = " \t\n\r"
+
+
+class _Rules:
+    """What the C scanner asks of a decoder."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float
+    memo: dict[str, str] = {}  # noqa: RUF012 - the scanner wants it and empties it itself
+
+
+_scan = make_scanner(_Rules())  # type: ignore[arg-type]  # any object with these members does
+
+
+def read(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
+    """The value that ``data``, in UTF-8, is the JSON text of.  Raises ValueError."""
+    # The scanner stops with StopIteration where no value begins; it wants to raise an exception
+    # of json.decoder, which Python 3.11 does not import for it (SystemError); and it meets the
+    # interpreter's limit on nesting.
+    try:
+        text = data.decode()
+        value, end = _scan(text, len(text) - len(text.lstrip(_BLANKS)))
+    except (StopIteration, SystemError, RecursionError):
+        raise ValueError("no JSON text") from None
+    if text[end:].strip(_BLANKS):
+        raise ValueError("more than one JSON text")
+    return value
+
+
+def load(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
+    """As ``json.loads``, which is asked if need be: for what is wrong, or in UTF-16."""
+    try:
+        return read(data)
+    except ValueError:
+        import json
+
+        return json.loads(data)
+
+
+# What Python's ``json`` writes, and reads, although JSON has no such numbers.
+_CONSTANTS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def dump(value: object, indent: int | str = 0) -> str:
@@ -30,7 +80,7 @@ def _write(value: object, step: str, line: str, pieces: list[str]) -> None:
     elif value is False:
         pieces.append("false")
     elif isinstance(value, (int, float)):
-        pieces.append(repr(value))
+        pieces.append(_CONSTANTS.get(text := repr(value), text))
     elif isinstance(value, dict):
         _write_members(value, step, line, pieces)
     elif isinstance(value, (list, tuple)):

@@ -1,0 +1,59 @@
+"""Classes of values that do not change, without what ``dataclasses`` brings along.
+
+That module reads source code and compiles some, and takes longer to import than an image takes
+to be found.  ``@frozen`` makes of a class with annotated members what
+``@dataclass(frozen=True)`` would: members by place or by name, defaults, ``==``, hash and repr.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar, dataclass_transform
+
+    Kind = TypeVar("Kind")
+
+    @dataclass_transform(frozen_default=True)
+    def frozen(kind: type[Kind]) -> type[Kind]:
+        """The class, complete."""
+        return kind
+
+else:
+
+    def frozen(kind: type) -> type:
+        """The class, complete."""
+        names = tuple(kind.__annotations__)
+        defaults = {name: vars(kind)[name] for name in names if name in vars(kind)}
+
+        def initialize(self: object, *values: object, **named: object) -> None:
+            members = {**defaults, **dict(zip(names, values, strict=False)), **named}
+            if len(values) > len(names) or members.keys() != set(names):
+                raise TypeError(f"{kind.__name__} has the members {', '.join(names)}")
+            self.__dict__.update(members)
+
+        kind.__init__ = initialize
+        for method in ("__eq__", "__hash__", "__repr__", "__setattr__"):
+            setattr(kind, method, vars(_Methods)[method])
+        return kind
+
+
+def changed(value: Kind, **members: Any) -> Kind:  # noqa: ANN401 - of any type
+    """As ``value``, with some members of other values."""
+    return type(value)(**{**vars(value), **members})
+
+
+class _Methods:
+    """What every such class has."""
+
+    def __eq__(self, other: object) -> bool:
+        return vars(self) == vars(other) if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(vars(self).values()))
+
+    def __repr__(self) -> str:
+        members = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({members})"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be changed")
