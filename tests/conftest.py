@@ -53,3 +53,15 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     config.pluginmanager.import_plugin("tests.support.plugin")
+    _be_patient()
+
+
+def _be_patient() -> None:
+    """Made-up data come slowly on a machine that has other work; that is no fault of a test."""
+    try:
+        from hypothesis import HealthCheck, settings
+    except ImportError:
+        return  # some runs try commands alone
+    slow = [HealthCheck.too_slow]
+    settings.register_profile("patient", deadline=None, suppress_health_check=slow)
+    settings.load_profile("patient")

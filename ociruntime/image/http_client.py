@@ -8,6 +8,7 @@ is not asked: credentials come from where docs/images.md says and from nowhere e
 from __future__ import annotations
 
 import ipaddress
+import re
 import time
 from collections.abc import Callable, Mapping, Set
 from typing import TYPE_CHECKING
@@ -283,7 +284,8 @@ def _is_final(error: Exception) -> bool:
 def _unanswered(method: str, url: str, error: Exception) -> RegistryError:
     from requests.exceptions import SSLError, Timeout
 
-    text = str(error)
+    # requests quotes the address, with a query that may be a secret.
+    text = re.sub(r"(url: [^\s?]*)\?\S*", r"\1", str(error))
     host = urlsplit(url).netloc
     if isinstance(error, SSLError):
         hint = "--insecure-options=tls leaves certificates unchecked"

@@ -61,7 +61,7 @@ def docker_registry(work: Path) -> Iterator[str]:
             return probe.connect_ex((address, int(port))) == 0
 
     try:
-        assert processes.until(answers, 20), (work / "registry.log").read_text()
+        assert processes.until(answers, 60), (work / "registry.log").read_text()
         yield host
     finally:
         server.terminate()

@@ -32,7 +32,7 @@ def started(ocipod: Ocipod, *args: str, fault: str = "") -> Process:
 
 def finish(ocipod: Ocipod, process: Process) -> PodResult:
     """Lets it go on to its end."""
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     ocipod.started.remove(process)
     ocipod.look()
     command = process.args if isinstance(process.args, list) else []

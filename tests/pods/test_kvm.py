@@ -52,7 +52,7 @@ def vm(ocipod: Ocipod) -> Ocipod:
 
 def ended(vm: Ocipod, uuid: str) -> None:
     """Wait until the pod's lock is free."""
-    subprocess.run(["flock", "-s", vm.path(uuid), "true"], check=True, timeout=20)
+    subprocess.run(["flock", "-s", vm.path(uuid), "true"], check=True, timeout=60)
 
 
 def codes(vm: Ocipod, uuid: str) -> dict[str, int]:

@@ -65,7 +65,7 @@ def test_detached(ocipod: Ocipod, work: Path) -> None:
     uuid = ocipod(*words, *shell("sleep 0.5", "exit 3")).ok().out.strip()
     assert file.read_text() == uuid
     assert (ocipod.path(uuid) / "ready").is_symlink()
-    subprocess.run(["flock", "-s", ocipod.path(uuid), "true"], check=True, timeout=20)
+    subprocess.run(["flock", "-s", ocipod.path(uuid), "true"], check=True, timeout=60)
     assert json.loads((ocipod.path(uuid) / "exit").read_text())["code"] == 3
 
 

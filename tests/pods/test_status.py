@@ -88,7 +88,7 @@ def test_waiting_for_the_end(ocipod: Ocipod) -> None:
     waiting = ocipod.popen("status", "--wait", uuid, stdout=subprocess.PIPE)
     assert processes.until(lambda: _sleeps_in_flock(waiting.pid))
     stubs.finish(ocipod, process).ok()
-    out, _ = waiting.communicate(timeout=20)
+    out, _ = waiting.communicate(timeout=60)
     assert "state=exited\n" in out.decode()
     assert "app-stub=4\n" in out.decode()
     assert ocipod("status", uuid, "--wait").ok().out.startswith("state=exited\n")
@@ -106,7 +106,7 @@ def test_waiting_locks_no_prepared_pod(ocipod: Ocipod) -> None:
     assert not _sleeps_in_flock(waiting.pid)
     _, process = stubs.running(ocipod, "run-prepared", uuid)
     stubs.finish(ocipod, process).ok()
-    out, _ = waiting.communicate(timeout=20)
+    out, _ = waiting.communicate(timeout=60)
     assert "state=exited\n" in out.decode()
 
 
@@ -116,7 +116,7 @@ def test_waiting_until_it_is_ready(ocipod: Ocipod) -> None:
     waiting = ocipod.popen("status", "--wait-ready", uuid, stdout=subprocess.PIPE)
     time.sleep(0.2)
     (ocipod.path(uuid) / "ready").symlink_to("ready")
-    out, _ = waiting.communicate(timeout=20)
+    out, _ = waiting.communicate(timeout=60)
     assert "state=running\n" in out.decode()
     stubs.finish(ocipod, process).ok()
     ocipod("status", uuid, "--wait-ready").failed("is not ready: it is exited")
@@ -127,5 +127,5 @@ def test_waiting_for_a_pod_that_is_removed(ocipod: Ocipod) -> None:
     waiting = ocipod.popen("status", "--wait", uuid, "--format=json", stdout=subprocess.PIPE)
     time.sleep(0.3)
     ocipod("rm", uuid).ok()
-    out, _ = waiting.communicate(timeout=20)
+    out, _ = waiting.communicate(timeout=60)
     assert json.loads(out)["state"] in ("gone", "garbage", "deleting")

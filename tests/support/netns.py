@@ -52,7 +52,7 @@ class NetworkNamespace:
         """Output of a program there; ``status`` None: whatever it is."""
         with self.entered():
             done = subprocess.run(
-                argv, capture_output=True, text=True, input=input, timeout=30, check=False
+                argv, capture_output=True, text=True, input=input, timeout=60, check=False
             )
         assert status in (None, done.returncode), f"{argv}: {done.stderr}"
         return done.stdout

@@ -169,7 +169,7 @@ class Ocipod:
     def state(self, uuid: str) -> str:
         return self.status(uuid)["state"]
 
-    def wait_for(self, uuid: str, *states: str, seconds: float = 20) -> str:
+    def wait_for(self, uuid: str, *states: str, seconds: float = 60) -> str:
         """Polls until the pod is in one of the states; fails with what it was last."""
         last = ""
 
@@ -181,7 +181,7 @@ class Ocipod:
         assert processes.until(there, seconds), f"pod {uuid} is {last}, not {' or '.join(states)}"
         return last
 
-    def wait_for_phase(self, phase: str, count: int = 1, seconds: float = 20) -> list[str]:
+    def wait_for_phase(self, phase: str, count: int = 1, seconds: float = 60) -> list[str]:
         """Polls until so many pods are in the phase; their UUIDs."""
         assert processes.until(lambda: len(self.pods(phase)) >= count, seconds), self.pods()
         return self.pods(phase)
@@ -239,7 +239,7 @@ class Ocipod:
             fd = os.open(self.path(uuid), os.O_RDONLY | os.O_DIRECTORY)
         except (OSError, AssertionError):
             return
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         try:
             while time.monotonic() < deadline:
                 try:
@@ -285,6 +285,6 @@ def after(ocipod: Ocipod, check: Callable[[], list[str]]) -> list[str]:
         processes.reap_orphans()
         return not check()
 
-    processes.until(clean, 3)
+    processes.until(clean, 20)
     ocipod.look()
     return check()

@@ -78,7 +78,7 @@ def end(pids: set[int]) -> None:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-    until(lambda: not any(alive(pid) for pid in pids), 5)
+    until(lambda: not any(alive(pid) for pid in pids), 20)
 
 
 def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:

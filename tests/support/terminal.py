@@ -25,13 +25,13 @@ class ConsoleSocket:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(path))
         self._listener.listen(1)
-        self._listener.settimeout(10)
+        self._listener.settimeout(30)
 
     def receive(self) -> Terminal:
         """Accept, take exactly one descriptor with a payload, and see the stream end."""
         connection, _ = self._listener.accept()
         with connection:
-            connection.settimeout(10)
+            connection.settimeout(30)
             payload, fds, _, _ = socket.recv_fds(connection, 4096, 8)
             assert len(fds) == 1, fds
             assert 0 < len(payload) < 4096, payload

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+from requests.exceptions import RequestException
 
 from ociruntime.errors import ImageError, RegistryError
 from ociruntime.image.http_client import HttpClient, is_loopback, read_body, retry_after
@@ -79,6 +80,19 @@ def test_redirects_carry_no_secrets(registry: Registry, http: HttpClient) -> Non
         first.redirect = "file:///etc/passwd"
         with pytest.raises(RegistryError, match="leads to file"):
             client.open_blob(digest)
+
+
+def test_errors_tell_no_queries(http: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that stores of blobs hand out are as good as a password for a while."""
+
+    def fail(method: str, url: str, *rest: object) -> None:
+        what = "Max retries exceeded with url: /blob?signature=secret (Caused by no route to host)"
+        raise RequestException(what)
+
+    monkeypatch.setattr(http, "_once", fail)
+    with pytest.raises(RegistryError, match=r"url: /blob \(Caused by no route") as raised:
+        http.request("GET", "https://store.example.org/blob?signature=secret", {})
+    assert "secret" not in str(raised.value)
 
 
 def test_a_circle_of_redirects(registry: Registry, http: HttpClient) -> None:

@@ -42,7 +42,7 @@ def make_killed(host: NetworkHost, pod: Pod, point: str, path: Path, *networks: 
             input=json.dumps(words),
             text=True,
             env={**os.environ, "OCIPOD_FAULT": f"network.{point}:kill"},
-            timeout=30,
+            timeout=60,
         )
     assert done.returncode == -signal.SIGKILL
     pod.info = json.loads(path.read_text())

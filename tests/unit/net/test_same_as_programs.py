@@ -74,7 +74,8 @@ def outcome(host: NetworkHost, pod: Pod, *networks: str, **more: Any) -> dict[st
         "result": json.loads(plain(json.dumps(info["networks"][0]["result"]))),
         "addresses": addresses,
         "mtu": links[0]["mtu"],
-        "flags": links[0]["flags"],
+        # Whether there is a carrier the kernel tells when it comes to it.
+        "flags": [flag for flag in links[0]["flags"] if flag != "NO-CARRIER"],
         "routes": routes(pod, "-4"),
         "routes6": routes(pod, "-6"),
         "host": sorted(
