@@ -42,18 +42,23 @@ static int open_entry(int directory, const char *name, int flags)
 			  RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
 }
 
-/* Owner before mode, because a change of the owner clears the setuid bit. */
-static int settle(struct copy *c, int to, const char *name, const struct stat *node)
+static int set_times(struct copy *c, int to, const char *name, const struct stat *node)
 {
 	struct timespec times[2] = { node->st_atim, node->st_mtim };
 
+	if (utimensat(to, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+		return failed(c, "utimensat", name);
+	return 0;
+}
+
+/* Owner before mode, because a change of the owner clears the setuid bit. */
+static int settle(struct copy *c, int to, const char *name, const struct stat *node)
+{
 	if (fchownat(to, name, node->st_uid, node->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return failed(c, "chown", name);
 	if (!S_ISLNK(node->st_mode) && fchmodat(to, name, node->st_mode & 07777, 0) < 0)
 		return failed(c, "chmod", name);
-	if (utimensat(to, name, times, AT_SYMLINK_NOFOLLOW) < 0)
-		return failed(c, "utimensat", name);
-	return 0;
+	return set_times(c, to, name, node);
 }
 
 static int copy_file(struct copy *c, int file, int to, const char *name)
@@ -168,10 +173,12 @@ int copy_up(struct executor *x, int source, int target, const char *path)
 {
 	struct copy c = { .x = x, .path = path };
 	int from = openat(source, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result;
+	struct stat node;
 
 	if (from < 0)
 		return fail(x, "open", path);
-	result = copy_content(&c, from, target);
+	result = fstat(from, &node) < 0 ? failed(&c, "stat", ".") : copy_content(&c, from, target);
 	close(from);
-	return result;
+	/* Owner and mode of the root itself are the mount's options. */
+	return result < 0 ? -1 : set_times(&c, target, ".", &node);
 }

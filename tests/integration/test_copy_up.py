@@ -40,6 +40,7 @@ def test_copy_is_the_same(container: MakeContainer, tree: Bundle) -> None:
     """CFG-MNT-tmpcopyup: kinds, modes, owners, times and bytes; the image stays as it is."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tree.rootfs / "data/socket"))
+    os.utime(tree.rootfs / "data", (1_100_000_000, 1_100_000_000))
     tree.shell(LISTING)
     expected = container(tree).run().ok().out
     tree.mount("/data", "tmpfs", "tmpfs", "tmpcopyup")
