@@ -111,7 +111,12 @@ class writing(explained):  # noqa: N801 - as contextlib has them
         at: TracebackType | None,
     ) -> None:
         with explained():
-            self.connection.execute("COMMIT" if error is None else "ROLLBACK")
+            try:
+                if error is None:
+                    self.connection.execute("COMMIT")
+            finally:
+                if self.connection.in_transaction:  # SQLite itself takes back what hit a full disk
+                    self.connection.execute("ROLLBACK")
         super().__exit__(kind, error, at)
 
 

@@ -97,7 +97,9 @@ def _cell(one: dict[str, Any], field: str, *, full: bool) -> str:
         return str(value) if full else amount(value)
     if field in ("importtime", "lastused"):
         return date(int(value)) if full else ago(int(value))
-    return str(value) or _NONE
+    # A platform is what the image says of itself.
+    text = "".join([c if c.isprintable() else ascii(c)[1:-1] for c in str(value)])
+    return text or _NONE
 
 
 def _for_json(one: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,8 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
         if os.path.commonpath([path, os.path.realpath(kept)]) == path:
             what = "is the root directory" if path == "/" else f'"{kept}" is in it, or is it'
             raise UsageError(f'"{target}" cannot be replaced: {what}')
-    if os.path.commonpath([path, data]) == data:
+    inside = os.path.realpath(data)
+    if os.path.commonpath([path, inside]) == inside:
         raise UsageError(f'"{target}" is inside of "{data}", where pods and images are')
     if os.path.ismount(path):
         raise UsageError(f'"{target}" is a mount point')
@@ -51,7 +52,11 @@ def put_directory(path: str, fill: Callable[[str], None]) -> None:
             elif os.path.lexists(path):
                 old = f"{temporary}.old"
                 os.rename(path, old)
-                os.rename(temporary, path)
+                try:
+                    os.rename(temporary, path)
+                except BaseException:
+                    os.rename(old, path)
+                    raise
                 shutil.rmtree(old)
                 return
             os.rename(temporary, path)

@@ -26,14 +26,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def ocipod(work: Path, monkeypatch: pytest.MonkeyPatch) -> Ocipod:
+def ocipod(work: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ocipod]:
     """``ocipod`` with directories of its own, ``data`` and ``config``, in ``work``."""
     monkeypatch.setenv("HOME", str(work))
     for name in ("REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DOCKER_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     (work / "config").mkdir()
     options = [f"--local-config={work}/config", f"--system-config={work}/system"]
-    return Ocipod(work / "data", None, "--insecure-options=none", *options)
+    one = Ocipod(work / "data", None, "--insecure-options=none", *options)
+    yield one
+    one.end_started()
 
 
 class Refused:
@@ -62,5 +64,7 @@ def registry() -> Iterator[Registry]:
 
 
 @pytest.fixture
-def shop(work: Path) -> Shop:
-    return Shop(work)
+def shop(work: Path) -> Iterator[Shop]:
+    one = Shop(work)
+    yield one
+    one.ocipod.end_started()

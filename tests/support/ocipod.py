@@ -203,6 +203,15 @@ class Ocipod:
     def finish(self) -> None:
         """Ends what still runs and removes every pod; asserts nothing."""
         self.look()
+        self.end_started()
+        for uuid in self.pods("run"):
+            self._end_monitor(uuid)
+        self("gc", "--grace-period=0s", "--expire-prepared=0s")
+        self("gc", "--grace-period=0s", "--expire-prepared=0s")
+        self.look()
+
+    def end_started(self) -> None:
+        """Ends the commands that were not waited for."""
         for process in self.started:
             if process.poll() is None:
                 process.send_signal(signal.SIGCONT)
@@ -211,11 +220,6 @@ class Ocipod:
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
-        for uuid in self.pods("run"):
-            self._end_monitor(uuid)
-        self("gc", "--grace-period=0s", "--expire-prepared=0s")
-        self("gc", "--grace-period=0s", "--expire-prepared=0s")
-        self.look()
 
     def _end_monitor(self, uuid: str) -> None:
         """By the pids that it has noted, each of which must still be the same process."""
