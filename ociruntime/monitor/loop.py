@@ -38,15 +38,22 @@ class Loop:
     """From its making to ``close`` signals come by ``on_signal``, ends of children by ``expect``.
 
     Children are reaped here alone: until then a pid that is expected means no other process.
+    An exception of a call leaves ``run``, which can be called again: nothing is lost by it.
     """
 
-    __slots__ = ("_children", "_poll", "_signals", "_timers", "_watched", "on_signal", "stopped")
+    __slots__ = (
+        *("_children", "_ended", "_poll", "_reaping", "_signals", "_taken", "_timers", "_watched"),
+        *("on_signal", "stopped"),
+    )
 
     def __init__(self) -> None:
         self._poll = select.poll()
         self._watched: dict[int, Callable[[int], None]] = {}
         self._timers: list[Timer] = []
         self._children: dict[int, Callable[[int], None]] = {}
+        self._ended: dict[int, int] = {}  # wait statuses of those that nobody expects (yet)
+        self._reaping = False  # also while an exception has interrupted it
+        self._taken: list[int] = []  # signals still to be told of
         self._signals = CaughtSignals()
         self.on_signal: Callable[[int], None] = _ignore
         self.stopped = False
@@ -92,41 +99,53 @@ class Loop:
         return self.stopped
 
     def _handle_signals(self) -> None:
-        for number in self._signals.take():
+        if self._reaping:
+            self._reap()
+        self._taken += self._signals.take()
+        while self._taken:
+            number = self._taken.pop(0)
             if number == _signal.SIGCHLD:
                 self._reap()
             else:
                 self.on_signal(number)
 
     def _reap(self) -> None:
-        ended: dict[int, int] = {}
-        try:
-            while True:
+        """One after the other: until its end is told, the pid of a child is not reaped."""
+        self._reaping = True
+        self._tell_ends()
+        while True:
+            try:
                 pid, status = posix.waitpid(-1, posix.WNOHANG)
-                if pid == 0:
-                    break
-                ended[pid] = status
-        except ChildProcessError:
-            pass
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            self._ended[pid] = status
+            self._tell_ends()
+        self._ended.clear()  # orphans of no interest
+        self._reaping = False
+
+    def _tell_ends(self) -> None:
         # The end of one child may be what makes us expect another that has ended as well: a
-        # runtime has left it to us.  The rest are orphans of no interest.
+        # runtime has left it to us.
         waiting = True
         while waiting:
             waiting = False
-            for pid in list(ended):
+            for pid in list(self._ended):
                 call = self._children.pop(pid, None)
                 if call is not None:
                     waiting = True
-                    call(ended.pop(pid))
+                    call(self._ended.pop(pid))
 
     def _call_timers(self) -> int | None:
         """Milliseconds until the next one, or None."""
         now = time.monotonic()
-        due = [timer for timer in self._timers if timer.due <= now]
-        self._timers = [timer for timer in self._timers if timer.due > now and timer.call]
-        for timer in due:
-            if timer.call is not None:
-                timer.call()
+        for timer in [timer for timer in self._timers if timer.due <= now]:
+            self._timers.remove(timer)
+            call, timer.call = timer.call, None
+            if call is not None:
+                call()
+        self._timers = [timer for timer in self._timers if timer.call]
         if not self._timers:
             return None
         return max(0, int((min(timer.due for timer in self._timers) - now) * 1000) + 1)

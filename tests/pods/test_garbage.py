@@ -39,12 +39,12 @@ def test_an_embryo_is_collected_after_the_grace_period(ocipod: Ocipod) -> None:
 def test_marked_first_swept_later(ocipod: Ocipod) -> None:
     uuid = stubs.exited(ocipod, 7)
     prepared = stubs.prepared(ocipod)
-    first = ocipod("gc", "--grace-period=2s").ok()
+    first = ocipod("gc", "--grace-period=60s").ok()
     assert first.err.startswith(f'moving pod "{uuid}" to garbage\n')
     changed = ocipod.path(uuid).stat().st_ctime
     status = ocipod.status(uuid)
     assert (status["state"], status["app-stub"]) == ("exited garbage", "7")
-    second = ocipod("gc", "--grace-period=2s").ok()
+    second = ocipod("gc", "--grace-period=60s").ok()
     assert (second.out, "still within grace period" in second.err) == ("", True)
     ocipod("list", "--full").ok()
     ocipod("cat-manifest", uuid).ok()

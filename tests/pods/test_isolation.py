@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import cgroupfs
+from tests.support import cgroupfs, processes
 from tests.support.ocipod import Ocipod
 from tests.support.pod_images import busybox, lines, shell
 
@@ -222,7 +222,7 @@ def test_limits(ocipod: Ocipod, work: Path) -> None:
     assert found["pids.max"] == "9"
     assert found.get("cpu.cfs_quota_us", "50000") == "50000"
     log = ocipod.path(uuid) / "logs/busybox.log"
-    assert log.read_text().rstrip().endswith("stdout F 500")
+    assert processes.until(lambda: log.read_text().rstrip().endswith("stdout F 500"))
     ocipod("stop", "--force", uuid).ok()
 
 

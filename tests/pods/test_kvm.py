@@ -78,7 +78,7 @@ def test_two_apps(vm: Ocipod, work: Path) -> None:
     uuid = done.ok().out.strip()
     assert "state=running" in vm("status", uuid).ok().out
     assert (vm.path(uuid) / "ready").is_symlink()
-    assert processes.until(lambda: "a: up" in vm("logs", uuid).out, 20)
+    assert processes.until(lambda: "a: up" in vm("logs", uuid).out, 60)
     vm("enter", "--app=a", uuid).failed("a virtual machine cannot be entered")
     vm("stop", uuid).ok()
     ended(vm, uuid)
@@ -113,7 +113,7 @@ def test_network(host: NetworkHost, vm: Ocipod, work: Path) -> None:
             return False
         return True
 
-    assert processes.until(ask, 15)
+    assert processes.until(ask, 60)
     assert said.endswith(b"from the image\n")
     vm("stop", uuid).ok()
     ended(vm, uuid)
@@ -143,7 +143,7 @@ def machines(uuid: str) -> list[str]:
 def test_the_monitor_is_lost(vm: Ocipod, work: Path) -> None:
     """The lock is not free before the machine has ended."""
     process = vm.popen("run", *FLAVOUR, busybox(work), *shell("sleep 100"))
-    assert processes.until(lambda: any(machines(uuid) for uuid in vm.pods()), 30)
+    assert processes.until(lambda: any(machines(uuid) for uuid in vm.pods()), 60)
     (uuid,) = vm.pods()
     monitor = json.loads((vm.path(uuid) / "monitor.json").read_text())["pid"]
     assert monitor == process.pid

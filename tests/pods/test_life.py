@@ -32,8 +32,8 @@ def seen_state(ocipod: Ocipod, uuid: str) -> str:
 
 def test_one_of_many_runs_it_and_it_exits_once(ocipod: Ocipod, work: Path) -> None:
     uuid = prepare(ocipod, work, "echo ran", "sleep 3", "exit 6")
-    running = [stubs.started(ocipod, *RUN, uuid) for _ in range(6)]
     states = [seen_state(ocipod, uuid)]
+    running = [stubs.started(ocipod, *RUN, uuid) for _ in range(6)]
     while states[-1] != "exited" or any(one.poll() is None for one in running):
         state = seen_state(ocipod, uuid)
         if state != states[-1]:

@@ -36,9 +36,11 @@ def test_all_succeed(ocipod: Ocipod, work: Path) -> None:
 def test_the_first_failure_is_the_pods(ocipod: Ocipod, work: Path) -> None:
     image = busybox(work)
     done = ocipod(
-        *("run", "--net=none", image, "--name=a", *shell("sleep 0.2", "exit 5")),
-        *("---", image, "--name=b", *shell("trap 'exit 0' TERM", "sleep 60 & wait")),
-        *("---", image, "--name=c", *shell("exec sleep 60")),
+        *("run", "--net=none", "--volume=v,kind=empty", "--mount=volume=v,target=/v"),
+        *(image, "--name=a", *shell("until [ -e /v/b -a -e /v/c ]; do sleep 0.05; done; exit 5")),
+        *("---", image, "--name=b"),
+        *shell("trap 'exit 0' TERM", "touch /v/b", "sleep 60 & wait"),
+        *("---", image, "--name=c", *shell("touch /v/c", "exec sleep 60")),
     )
     assert done.status == 5, done
     apps = ocipod.path(ocipod.pods()[0]) / "apps"
@@ -62,9 +64,11 @@ def test_prepared_first(ocipod: Ocipod, work: Path) -> None:
 def test_detached(ocipod: Ocipod, work: Path) -> None:
     file = work / "uuid"
     words = ("run", "--detach", "--net=none", f"--uuid-file-save={file}", busybox(work))
-    uuid = ocipod(*words, *shell("sleep 0.5", "exit 3")).ok().out.strip()
+    script = shell("until [ -e /end ]; do sleep 0.05; done", "exit 3")
+    uuid = ocipod(*words, *script).ok().out.strip()
     assert file.read_text() == uuid
     assert (ocipod.path(uuid) / "ready").is_symlink()
+    ocipod("enter", uuid, "touch", "/end")
     subprocess.run(["flock", "-s", ocipod.path(uuid), "true"], check=True, timeout=60)
     assert json.loads((ocipod.path(uuid) / "exit").read_text())["code"] == 3
 
@@ -104,7 +108,7 @@ def test_interrupted_while_preparing(ocipod: Ocipod, work: Path) -> None:
     assert processes.until(lambda: "pod.lck" in os.listdir(ocipod.path(ocipod.pods()[0])), 10)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 130
+    assert process.wait(30) == 130
     assert ocipod.pods() == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -94,6 +95,14 @@ def test_waiting_for_the_end(ocipod: Ocipod) -> None:
     assert ocipod("status", uuid, "--wait").ok().out.startswith("state=exited\n")
 
 
+def _opened(pid: int) -> list[str]:
+    """Paths of what it has open."""
+    try:
+        return [os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir()]
+    except FileNotFoundError:
+        return []  # it has closed one meanwhile
+
+
 def _sleeps_in_flock(pid: int) -> bool:
     with open("/proc/locks", encoding="ascii") as file:
         return any("->" in line and line.split()[5] == str(pid) for line in file)
@@ -125,7 +134,8 @@ def test_waiting_until_it_is_ready(ocipod: Ocipod) -> None:
 def test_waiting_for_a_pod_that_is_removed(ocipod: Ocipod) -> None:
     uuid = stubs.prepared(ocipod)
     waiting = ocipod.popen("status", "--wait", uuid, "--format=json", stdout=subprocess.PIPE)
-    time.sleep(0.3)
+    path = str(ocipod.path(uuid))
+    assert processes.until(lambda: path in _opened(waiting.pid))
     ocipod("rm", uuid).ok()
     out, _ = waiting.communicate(timeout=60)
     assert json.loads(out)["state"] in ("gone", "garbage", "deleting")

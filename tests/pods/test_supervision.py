@@ -41,6 +41,12 @@ def start(ocipod: Ocipod, work: Path, *scripts: str) -> str:
     return ocipod("run", "--detach", "--net=none", *words).ok().out.strip()
 
 
+def wait_until_up(ocipod: Ocipod, uuid: str, app: str) -> None:
+    """Until the app has written "up"."""
+    log = ocipod.path(uuid) / "logs" / f"{app}.log"
+    assert processes.until(lambda: b" up\n" in log.read_bytes(), 20)
+
+
 @pytest.fixture(params=["", *PEERS], ids=lambda path: Path(path).name or "ociruntime")
 def pods(request: pytest.FixtureRequest, ocipod: Ocipod) -> Ocipod:
     """``ocipod`` with one runtime after another."""
@@ -52,9 +58,11 @@ def pods(request: pytest.FixtureRequest, ocipod: Ocipod) -> Ocipod:
 def test_the_first_failure_halts_the_others(pods: Ocipod, work: Path) -> None:
     image = busybox(work)
     done = pods(
-        *("run", "--net=none", image, "--name=a", *shell("sleep 0.3", "exit 5")),
-        *("---", image, "--name=b", *shell("trap 'exit 0' TERM", "sleep 60 & wait")),
-        *("---", image, "--name=c", *shell("exec sleep 60")),
+        *("run", "--net=none", "--volume=v,kind=empty", "--mount=volume=v,target=/v"),
+        *(image, "--name=a", *shell("until [ -e /v/b -a -e /v/c ]; do sleep 0.05; done; exit 5")),
+        *("---", image, "--name=b"),
+        *shell("trap 'exit 0' TERM", "touch /v/b", "sleep 60 & wait"),
+        *("---", image, "--name=c", *shell("touch /v/c", "exec sleep 60")),
     )
     (uuid,) = pods.pods()
     assert done.status == 5, done
@@ -86,7 +94,9 @@ def test_entering(pods: Ocipod, work: Path) -> None:
 
 
 def test_stopping(ocipod: Ocipod, work: Path) -> None:
-    uuid = start(ocipod, work, "exec sleep 60", "trap 'exit 3' TERM; while :; do sleep 0.1; done")
+    script = "trap 'exit 3' TERM; echo up; while :; do sleep 0.1; done"
+    uuid = start(ocipod, work, "exec sleep 60", script)
+    wait_until_up(ocipod, uuid, "b")
     assert ocipod("stop", "--wait", uuid[:8]).ok().out == f'"{uuid}"\n'
     assert ending(ocipod, uuid)["code"] == 0
     assert [state(ocipod, uuid, name)["exit_code"] for name in "ab"] == [143, 3]
@@ -95,8 +105,9 @@ def test_stopping(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_apps_that_do_not_stop_are_killed(ocipod: Ocipod, work: Path) -> None:
-    deaf = "trap : TERM; while :; do sleep 0.1; done"
+    deaf = "trap : TERM; echo up; while :; do sleep 0.1; done"
     one = start(ocipod, work, deaf)
+    wait_until_up(ocipod, one, "a")
     ocipod("stop", "--wait", "--time=1", one).ok()
     assert state(ocipod, one, "a")["exit_code"] == 137
     two, three = start(ocipod, work, deaf), start(ocipod, work, deaf)
@@ -235,11 +246,11 @@ def test_a_monitor_that_does_not_answer(ocipod: Ocipod, work: Path) -> None:
 
     def has_ended() -> bool:
         if ocipod.state(uuid) != "running":
-            return process.wait(5) == 0
+            return process.wait(20) == 0
         processes.reap_orphans()
         return False
 
-    assert processes.until(has_ended, 20)
+    assert processes.until(has_ended, 40)
 
 
 def test_who_may_ask(ocipod: Ocipod, work: Path) -> None:

@@ -73,7 +73,7 @@ class Ocipod:
         cwd: Path | str | None = None,
         stdin: int | IO[bytes] = subprocess.DEVNULL,
         pass_fds: Sequence[int] = (),
-        timeout: float = 60,
+        timeout: float = 90,
     ) -> PodResult:
         """Runs a command to its end; ``fault`` is what OCIPOD_FAULT says."""
         self.look()

@@ -81,7 +81,7 @@ class Machine(Surroundings):
             self._ended()
             return
         last = outcome.error or _last_words()
-        # Later: an error here would keep the ends of other children, found at once, from the loop.
+        # Later: the ends of apps, which came with this one, tell more.
         self.loop.after(0, lambda: self._lost(f"{port.GONE}: {last}" if last else port.GONE))
 
     def _lost(self, reason: str) -> None:

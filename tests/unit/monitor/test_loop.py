@@ -99,3 +99,46 @@ def test_work_that_is_killed(loop: Loop) -> None:
     assert outcome.status == 137
     with pytest.raises(PodError, match="it ended with 137"):
         outcome.check("it")
+
+
+def test_an_error_loses_no_end_and_no_time(loop: Loop) -> None:
+    """All have come at once, and each call fails: the others are made nevertheless."""
+    told: list[int] = []
+
+    def fail(number: int) -> None:
+        told.append(number)
+        raise PodError("it is broken")
+
+    children = [os.spawnv(os.P_NOWAIT, "/bin/true", ["true"]) for _ in range(3)]
+    for pid in children:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        loop.expect(pid, lambda _, pid=pid: fail(pid))  # type: ignore[misc]
+    for number in (1, 2):
+        loop.after(0, lambda number=number: fail(number))  # type: ignore[misc]
+    for signal_number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1):
+        os.kill(os.getpid(), signal_number)
+    loop.on_signal = fail
+    while len(told) < 7:
+        with pytest.raises(PodError):
+            loop.run()
+    assert sorted(told) == sorted([*children, 1, 2, signal.SIGTERM, signal.SIGUSR1])
+
+
+def test_a_child_is_there_until_its_end_is_told(loop: Loop) -> None:
+    """So nobody else has its pid when it is sent a signal."""
+    one, two = (os.spawnv(os.P_NOWAIT, "/bin/true", ["true"]) for _ in range(2))
+    for pid in (one, two):
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    ends: list[int] = []
+
+    def ended(pid: int, other: int) -> None:
+        if not ends:
+            os.kill(other, signal.SIGTERM)
+        ends.append(pid)
+        loop.stopped = len(ends) == 2
+
+    loop.expect(one, lambda _: ended(one, two))
+    loop.expect(two, lambda _: ended(two, one))
+    os.kill(os.getpid(), signal.SIGCHLD)
+    loop.run()
+    assert sorted(ends) == sorted([one, two])
