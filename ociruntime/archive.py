@@ -7,7 +7,7 @@ container's life loads up to 70 modules, more than the interpreter itself takes 
     archive = magic of the interpreter's bytecode (16 bytes, NUL-padded)
               length of the index (8 bytes, little endian)
               index, marshalled: {name: (offset, size, is package, source size, source mtime)}
-              code objects, marshalled one by one; under the names ":create" and ":exec"
+              code objects, marshalled one by one; under names such as ":create" and ":exec"
                   all that the command needs as one list of (name, code), each behind
                   what it imports
 
@@ -118,7 +118,7 @@ class Archive:
 def use_archive(directory: str, command: str) -> None:
     """Let the modules below ``directory`` be found in its archive, if it has a fitting one.
 
-    ``command``: all that it needs is loaded at once; "create", "exec" or "".
+    ``command``: all that it needs is loaded at once; "" or a key of build_archive.py's NEEDED.
     """
     try:
         fd = posix.open(f"{directory}/ociruntime/{NAME}", posix.O_RDONLY | posix.O_CLOEXEC)

@@ -26,6 +26,13 @@ NEEDED = {
         cgroups.devices cgroups.device_rules host.seccomp_cache
     """,
     "exec": "cli.main cli.exec cgroups.group host.foreground",
+    # For an image that is in the store; run is prepare and some more.
+    "ocipod run": """
+        ocipod.main ocipod.run ocipod.progress pod.prepare net.choice net.configuration
+        net.resolver image.store image.fetch image.settings image.tree_store pod.lock
+        pod.manifest_file pod.overlay
+    """,
+    "ocipod monitor": "ocipod.main ocipod.monitor monitor.own_mounts pod.supervise",
 }
 # Names of these modules and of all that they import, each behind those that it imports.
 ORDER = """
