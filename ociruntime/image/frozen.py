@@ -29,7 +29,7 @@ else:
             members = {**defaults, **dict(zip(names, values, strict=False)), **named}
             if len(values) > len(names) or members.keys() != set(names):
                 raise TypeError(f"{kind.__name__} has the members {', '.join(names)}")
-            self.__dict__.update(members)
+            self.__dict__.update({name: members[name] for name in names})
 
         kind.__init__ = initialize
         for method in ("__eq__", "__hash__", "__repr__", "__setattr__"):

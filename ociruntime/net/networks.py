@@ -16,7 +16,6 @@ The document (net-info.json)::
 from __future__ import annotations
 
 import posix
-from functools import partial
 
 from ociruntime.errors import NetworkError, RuntimeFailure, reason
 from ociruntime.fault import fault
@@ -291,7 +290,7 @@ def tear_down(info: dict[str, Any]) -> list[str]:
         tags = [tag for program, call in calls for tag in cni.tags(program, call)]
         _try(problems, lambda: firewall.remove(info["firewall"], tags))
         for program, call in calls:
-            _try(problems, partial(cni.delete, program, call))
+            _try(problems, _deletion(program, call))
         if not problems:
             owners.forget(info["stateDirectory"], info["uuid"])
     except RuntimeFailure as failure:
@@ -310,6 +309,10 @@ def _delete_call(
     if program and call.configuration["type"] in cni.BUILTIN and not posix.access(program, 1):
         program = ""
     return program, call
+
+
+def _deletion(program: str, call: PluginCall) -> Callable[[], None]:
+    return lambda: cni.delete(program, call)
 
 
 def _try(problems: list[str], step: Callable[[], None]) -> None:

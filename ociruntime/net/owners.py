@@ -11,6 +11,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import HostError, NetworkError
+from ociruntime.spec.json_text import dump, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 def boot() -> str:
     """The kernel's name for this boot."""
-    with open(BOOT_ID, encoding="ascii") as file:
+    with open(BOOT_ID, encoding="utf-8") as file:
         return file.read().strip()
 
 
@@ -49,7 +50,6 @@ def note(
     Raises HostError, and NetworkError if a living pod has one of the ports.
     """
     import fcntl
-    import json
     import os
 
     directory = f"{state}/{DIRECTORY}"
@@ -61,8 +61,8 @@ def note(
             fcntl.flock(lock, fcntl.LOCK_EX)
             if ports:
                 _refuse_taken(state, uuid, ports)
-            with open(f"{directory}/.{uuid}", "w", encoding="ascii") as file:
-                json.dump(record, file)
+            with open(f"{directory}/.{uuid}", "w", encoding="utf-8") as file:
+                file.write(dump(record))
             posix.rename(f"{directory}/.{uuid}", f"{directory}/{uuid}")
         finally:
             posix.close(lock)
@@ -93,11 +93,9 @@ def _collide(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _read(path: str) -> dict[str, Any] | None:
     """A record, {} if it cannot be understood, None if it is gone."""
-    import json
-
     try:
         with open(path, "rb") as file:
-            record = json.load(file)
+            record = load(file.read())
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError):

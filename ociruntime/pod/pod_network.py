@@ -54,7 +54,8 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
         info = networks.plan(request)
         records.replace(f"{path}/{INFO}", info)
         info = networks.carry_out(info)
-        records.replace(f"{path}/{INFO}", info)
+        if info["networks"]:  # else nothing has been filled in
+            records.replace(f"{path}/{INFO}", info)
     _write_resolver_files(path, config, info)
 
 
@@ -86,6 +87,8 @@ def take_down(path: str) -> dict[str, Any]:
         info = records.read(f"{path}/{INFO}")
     except HostError:
         return {"problems": []}  # none were joined
+    if info.get("networks") == []:
+        return {"problems": []}  # the pod has a loopback alone
     from ociruntime.net.networks import tear_down
 
     return {"problems": tear_down(info)}

@@ -156,7 +156,7 @@ def test_a_whole_life(
         assert expected - own == set(), f"{verb} loads less: shorten the table"
 
 
-@pytest.mark.parametrize("verb", sorted(build_archive.NEEDED))
+@pytest.mark.parametrize("verb", ["create", "exec"])
 def test_the_archive_has_all_of_it_at_hand(verb: str) -> None:
     ahead = build_archive.needed_by(verb, project.ROOT / "ociruntime")
     expected = set(f"{COMMON} {OWN[verb]}".split()) - COMPILED

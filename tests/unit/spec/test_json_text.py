@@ -1,4 +1,4 @@
-"""The small JSON writer writes what the large one writes."""
+"""The small JSON reader and writer do what the large ones do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ociruntime.spec.json_text import dump
+from ociruntime.spec.json_text import dump, load, read
 
 VALUES = st.recursive(
     st.one_of(
@@ -42,3 +42,23 @@ def test_order_of_members_is_kept() -> None:
 def test_other_types_are_refused() -> None:
     with pytest.raises(TypeError, match="no JSON for bytes"):
         dump({"x": b"y"})
+
+
+@given(VALUES)
+def test_reading(value: object) -> None:
+    text = json.dumps(value)
+    assert read(f" {text}\n".encode()) == load(text.encode("utf-16")) == value
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+def test_what_is_no_number_in_json(number: str) -> None:
+    assert dump(float(number)) == json.dumps(float(number))
+    assert repr(load(dump([float(number)]).encode())) == f"[{number}]"
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"1 2", b"\xff", b"[" * 100_000])
+def test_what_is_no_json(text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"JSON text|decode|Expecting"):
+        read(text)
+    with pytest.raises((ValueError, RecursionError)):
+        load(text)
