@@ -150,11 +150,11 @@ class Connection:
         """Send what is wrong with a request."""
         self.send(records.text_of({"ok": False, "error": failure.message, "hint": failure.hint}))
 
-    def send(self, message: bytes) -> None:
-        """Queue a message; dropped when the client has left too many unread."""
+    def send(self, message: bytes, *, needed: bool = False) -> None:
+        """Queue a message; dropped when the client has left too many unread, unless ``needed``."""
         if self.closed:
             return
-        if self._held > HELD:
+        if self._held > HELD and not needed:
             self.dropped += len(message)
             return
         self._queue.append(message)

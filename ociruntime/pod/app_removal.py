@@ -5,9 +5,11 @@ from __future__ import annotations
 from ociruntime.errors import HostError, PodError
 from ociruntime.pod.app_states import choose_app
 from ociruntime.pod.control import ask
+from ociruntime.pod.lock import open_directory
 from ociruntime.pod.manifest import is_mutable
 from ociruntime.pod.manifest_file import read_manifest, write_manifest
 from ociruntime.pod.mutation import manifest_lock
+from ociruntime.pod.removal import remove_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,13 +38,14 @@ def remove_app(pod: Pod, wanted: str, seconds: float) -> None:
 def remove_files(pod: Pod, name: str) -> None:
     """All that belongs to an app but its entry in the manifest.  Raises HostError."""
     import os
-    import shutil
 
     place = f"/proc/self/fd/{pod.fd}"
     try:
-        shutil.rmtree(f"{place}/apps/{name}")
-    except FileNotFoundError:
-        pass
+        fd = open_directory("apps", pod.fd)
+        try:
+            remove_tree(fd, name)
+        finally:
+            os.close(fd)
     except OSError as error:
         raise HostError(f'remove app "{name}" of pod {pod.uuid}', error) from None
     for file in os.listdir(f"{place}/logs"):

@@ -77,7 +77,7 @@ class Attachment:
         self._connection.pause(False)
 
     def _ended(self, code: int) -> None:
-        self._connection.send(b"x%d" % code)
+        self._connection.send(b"x%d" % code, needed=True)
 
     def _closed(self) -> None:
         self._streams.sinks.remove(self._output)

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import stat
 import tempfile
 import time
 
@@ -109,11 +110,15 @@ def _stored(layer: Layer) -> StoredLayer:
 
 def _unused(home: str) -> list[str]:
     """Of the files that are only there to mount others on, those that are still empty."""
-    return [
-        name
-        for name in _MOUNTED_FILES
-        if os.path.isfile(f"{home}/upper/{name}") and not os.path.getsize(f"{home}/upper/{name}")
-    ]
+    return [name for name in _MOUNTED_FILES if _is_empty_file(f"{home}/upper/{name}")]
+
+
+def _is_empty_file(path: str) -> bool:
+    try:
+        status = os.lstat(path)  # a link may lead to a file of the host
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size == 0
 
 
 class _Hashing:

@@ -8,6 +8,7 @@ import os
 from ociruntime.errors import PodError, UsageError
 from ociruntime.pod import manifest
 from ociruntime.pod.app_words import AppWords, Values
+from ociruntime.pod.names import is_name
 from ociruntime.pod.ports import add_ports
 
 TYPE_CHECKING = False
@@ -84,6 +85,10 @@ def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manife
     for member in ("volumes", "isolators", "annotations", "userAnnotations", "userLabels"):
         made[member] = document.get(member, made[member])
     names = [volume["name"] for volume in made["volumes"]]
+    for name in [*names, *(entry["name"] for entry in document["apps"])]:
+        # They become names of files, and "$" of a schema's pattern may stand before a line feed.
+        if not is_name(name):
+            raise UsageError(f'"{name}" is no name', "a-z, 0-9 and single dashes between them")
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f'the volume "{name}" is there twice')

@@ -31,6 +31,7 @@ else:
 
 GRACE = 10.0  # seconds between the stop signal and KILL
 LOG_LIMIT = 10 << 20
+FAILURE_LIMIT = 5.0  # seconds that apps may take to end after a failure of the monitor itself
 FLUSH_LIMIT = 5.0  # seconds that a slow reader in the foreground may take at the end
 ENDING = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT)
 
@@ -231,6 +232,8 @@ class Supervisor:
             self.failure = error
             self.code = OWN_FAILURE
             self.reason = str(error)
+            # What an app was waiting for may have failed with it, and never come.
+            self.loop.after(FAILURE_LIMIT, self._wind_down)
         if self._winding_down:
             self.loop.stopped = True
             return

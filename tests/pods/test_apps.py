@@ -183,6 +183,16 @@ def test_apps_share_what_a_pod_shares(ocipod: Ocipod, sandbox: Sandbox) -> None:
     assert f"ocipod-{sandbox.uuid}" == run("hostname").strip()
 
 
+def test_removal_of_what_is_deep(ocipod: Ocipod, sandbox: Sandbox) -> None:
+    """Deeper than an interpreter calls functions, and longer than paths may be."""
+    deep = "i=0; while [ $((i+=1)) -lt 1200 ]; do mkdir deep; cd deep; done"
+    sandbox.start("one", deep, "exit 0")
+    sandbox.wait("one", "exited")
+    sandbox.do("rm", "one")
+    assert sandbox.states() == {}
+    assert list((ocipod.path(sandbox.uuid) / "apps").iterdir()) == []
+
+
 def test_removal_from_a_pod_that_has_ended(ocipod: Ocipod, sandbox: Sandbox) -> None:
     sandbox.start("one", "exec sleep 60")
     ocipod("stop", "--wait", sandbox.uuid).ok()

@@ -205,6 +205,17 @@ def test_the_end_of_the_first_process(ocipod: Ocipod, work: Path) -> None:
     assert state(ocipod, uuid, "a")["exit_code"] == 137
 
 
+def test_a_monitor_that_cannot_write(ocipod: Ocipod, work: Path) -> None:
+    """It ends the pod, whatever it was about to do with the app."""
+    uuid = start(ocipod, work, "exec sleep 60")
+    in_the_way = ocipod.path(uuid) / "apps" / "a" / "state.json.new"
+    in_the_way.mkdir()
+    ocipod("enter", uuid, "sh", "-c", "kill -9 $(pidof sleep)")
+    ocipod.wait_for(uuid, "exited", seconds=40)
+    assert ending(ocipod, uuid)["code"] == 254
+    assert "state.json" in ending(ocipod, uuid)["reason"]
+
+
 def test_the_end_of_the_monitor(ocipod: Ocipod, work: Path) -> None:
     uuid = start(ocipod, work, "exec sleep 60")
     os.kill(ocipod.monitor(uuid)["pid"], signal.SIGKILL)
