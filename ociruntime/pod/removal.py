@@ -11,7 +11,9 @@ import posix
 from ociruntime.pod.lock import open_directory
 
 EXDEV = 18
+ENOTEMPTY = 39
 _DEEPEST = 100  # directories that are open at a time
+_AGAIN = 100  # how often a directory may turn out to have been filled meanwhile
 
 
 def remove_tree(parent: int, name: str) -> None:
@@ -30,15 +32,24 @@ def remove_tree(parent: int, name: str) -> None:
 def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
     """Removes it; what is too deep in it is moved to ``parent``, and its names are returned."""
     moved: list[bytes] = []
+    again = _AGAIN
     stack: list[tuple[int, bytes, list[bytes]]] = []  # descriptor, its name, what is in it
     try:
         stack.append(_open(top, parent, device))
         while stack:
             fd, name, entries = stack[-1]
             if not entries:
+                try:
+                    posix.rmdir(name, dir_fd=stack[-2][0] if len(stack) > 1 else parent)
+                except OSError as error:
+                    again -= 1
+                    if error.errno != ENOTEMPTY or again < 0:
+                        raise
+                    # Somebody was still writing into it.
+                    entries += _list(fd)
+                    continue
                 stack.pop()
                 posix.close(fd)
-                posix.rmdir(name, dir_fd=stack[-1][0] if stack else parent)
                 continue
             entry = entries.pop()
             if not _unlink(entry, fd):
@@ -72,8 +83,12 @@ def _open(name: bytes, parent: int, device: int) -> tuple[int, bytes, list[bytes
     try:
         if posix.fstat(fd).st_dev != device:
             raise OSError(EXDEV, "another file system is mounted there", name)
-        # By way of proc, for names as bytes.
-        return fd, name, posix.listdir(b"/proc/self/fd/%d" % fd)
+        return fd, name, _list(fd)
     except BaseException:
         posix.close(fd)
         raise
+
+
+def _list(fd: int) -> list[bytes]:
+    # By way of proc, for names as bytes.
+    return posix.listdir(b"/proc/self/fd/%d" % fd)

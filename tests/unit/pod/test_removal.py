@@ -73,3 +73,28 @@ def test_deeper_than_descriptors(
     remove(tree)
     assert os.listdir(tmp_path) == []
     assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_somebody_still_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = tmp_path / "tree"
+    (tree / "below").mkdir(parents=True)
+    late = iter(["first", "second"])
+    unlink = removal._unlink
+
+    def writing(name: bytes, parent: int) -> bool:
+        if file := next(late, None):
+            (tree / file).touch()
+        return unlink(name, parent)
+
+    monkeypatch.setattr(removal, "_unlink", writing)
+    remove(tree)
+    assert not tree.exists()
+
+
+def test_somebody_never_ends_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    monkeypatch.setattr(removal, "_list", lambda fd: [])
+    (tree / "file").touch()
+    with pytest.raises(OSError, match="not empty"):
+        remove(tree)
