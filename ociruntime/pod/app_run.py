@@ -151,8 +151,8 @@ class AppRun:
             self._queue.pop(0)()
 
     def _start(self, done: Done) -> None:
-        if self.busy:
-            done(None)
+        if self.busy or self.record["state"] == "deleting":
+            done(None if self.busy else PodError(f'the pod has no app "{self.name}"'))
             return
         try:
             self._create(done)
@@ -346,6 +346,9 @@ class AppRun:
         if self.busy:
             self.halt("stop", seconds, lambda: self._remove(seconds, done))
             return
+        if self.record["state"] == "deleting":  # by a request before this one
+            done(None)
+            return
         self.busy = True
         self.record["state"] = "deleting"
         self._save()
@@ -359,6 +362,7 @@ class AppRun:
 
     def _removed(self, outcome: Outcome, done: Done) -> None:
         self.busy = False
+        self.record["state"] = "exited" if outcome.status else "deleting"
         done(PodError(outcome.error) if outcome.status else None)
         self._go_on()
 

@@ -38,7 +38,6 @@ FILES = [
     "tests/integration/test_rootless.py",
     "tests/integration/test_seccomp.py",
     "tests/integration/test_shared_pids.py",
-    "tests/pods/test_apps.py",
     "tests/pods/test_supervision.py",
     # a podman years younger than the oldest supported
     "tests/engines/test_podman.py::test_states",
