@@ -14,6 +14,7 @@ from ociruntime.host.files import read_file
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
+    from collections.abc import Callable
 else:
     import _signal
 
@@ -49,6 +50,15 @@ def is_alive(pid: int, started: int) -> bool:
 
 def open_process(pid: int, started: int) -> int:
     """A pidfd of the very process, or -1 if it is gone.  Raises HostError."""
+    return _open(pid, lambda: is_alive(pid, started))
+
+
+def open_child(pid: int, started: int) -> int:
+    """As ``open_process``, but one that has ended and waits for its parent counts."""
+    return _open(pid, lambda: _state_and_start(pid)[1] == started)
+
+
+def _open(pid: int, is_it: Callable[[], bool]) -> int:
     try:
         fd = posix.pidfd_open(pid)
     except ProcessLookupError:
@@ -56,21 +66,7 @@ def open_process(pid: int, started: int) -> int:
     except OSError as error:
         raise HostError(f"open the process {pid}", error) from None
     # Looked at after opening: from here on the descriptor cannot mean another process.
-    if not is_alive(pid, started):
-        posix.close(fd)
-        return -1
-    return fd
-
-
-def open_child(pid: int, started: int) -> int:
-    """As ``open_process``, but one that has ended and waits for its parent counts."""
-    try:
-        fd = posix.pidfd_open(pid)
-    except ProcessLookupError:
-        return -1
-    except OSError as error:
-        raise HostError(f"open the process {pid}", error) from None
-    if _state_and_start(pid)[1] != started:
+    if not is_it():
         posix.close(fd)
         return -1
     return fd

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.cli.output import write
-from ociruntime.ocipod.preparation import check_networks, check_root, host_of, save_uuid
-from ociruntime.pod.app_words import Values
+from ociruntime.ocipod.preparation import check_networks, check_root, host_of, save_uuid, values_of
 from ociruntime.pod.launch import become_monitor, start_monitor
 from ociruntime.pod.phases import to_run
 from ociruntime.pod.sandbox import make_sandbox, settings_of
@@ -17,10 +16,7 @@ if TYPE_CHECKING:
 
 def run(context: Context, arguments: Arguments) -> int:
     """Prints the UUID when the pod is ready, and stays unless --detach was said."""
-    values = Values()
-    values.texts = arguments.texts
-    values.lists = arguments.lists
-    values.flags = arguments.flags
+    values = values_of(arguments)
     host = host_of(context)
     check_networks(context, settings_of(host, values, "")["net"])
     check_root()

@@ -1,4 +1,4 @@
-"""What ``prepare`` and ``run`` have in common: from their words to a pod in ``prepare``."""
+"""What the commands that make or run a pod have in common: from their words to the pod."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ociruntime.pod.runtime_config import Host, run_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ociruntime.cli.args import Arguments
     from ociruntime.ocipod.context import Context
     from ociruntime.pod.app_options import Option
     from ociruntime.pod.pod import Pod
@@ -23,6 +24,15 @@ def read(
     """What was said, and the context with the global options among it.  Raises UsageError."""
     said = read_words(words, options, APP_OPTIONS, GLOBAL_OPTIONS)
     return context.changed(said.globals.texts, said.globals.flags), said
+
+
+def values_of(arguments: Arguments) -> Values:
+    """The options of a command that has no words of apps among them."""
+    values = Values()
+    values.texts = arguments.texts
+    values.lists = arguments.lists
+    values.flags = arguments.flags
+    return values
 
 
 def host_of(context: Context) -> Host:

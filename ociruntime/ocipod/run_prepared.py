@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ociruntime.cli.output import write
 from ociruntime.errors import UsageError
-from ociruntime.ocipod.preparation import check_networks, check_root
-from ociruntime.pod.app_words import Values
+from ociruntime.ocipod.preparation import check_networks, check_root, values_of
 from ociruntime.pod.launch import become_monitor, start_monitor
 from ociruntime.pod.manifest import make_interactive
 from ociruntime.pod.manifest_file import (
@@ -27,10 +26,7 @@ if TYPE_CHECKING:
 
 def run(context: Context, arguments: Arguments) -> int:
     """As ``run``, with a pod that ``prepare`` has made."""
-    values = Values()
-    values.texts = arguments.texts
-    values.lists = arguments.lists
-    values.flags = arguments.flags
+    values = values_of(arguments)
     check_root()
     pod = open_pod(context.directory, arguments.positional[0])
     require_prepared(pod)
