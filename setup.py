@@ -1,4 +1,4 @@
-"""Builds what is not Python: executor, pods' init and guest, extension modules and launchers.
+"""Builds what is not Python: executor, programs of pods, extension modules and launchers.
 
 pyproject.toml holds everything else.  ``python setup.py build_native --prefix DIR``
 builds all of it in place, with the programs in ``DIR/bin``; add
@@ -29,6 +29,8 @@ LIBC_SOURCES = sorted(glob("csrc/libc/*.c"))
 EXECUTOR = "ociruntime/executor/_executor"
 INIT_SOURCES = sorted(glob("csrc/init/*.c"))
 INIT = "ociruntime/monitor/_init"
+SLEEPER_SOURCES = ["csrc/sleeper/sleeper.c"]
+SLEEPER = "ociruntime/monitor/_sleeper"
 GUEST_SOURCES = sorted(glob("csrc/guest/*.c"))
 GUEST = "ociruntime/pod/kvm/_guest"
 # With one, `--debug` lists all that is wrong with a config; the other checks `--pod-manifest`.
@@ -37,6 +39,8 @@ SCHEMAS = ["schemas/config.schema.json", "schemas/pod-manifest.schema.json"]
 LAUNCHERS = {
     "ociruntime": ["csrc/launcher/ociruntime.c", *sorted(glob("csrc/entry/*.c"))],
     "ocipod": ["csrc/launcher/ocipod.c"],
+    "ocictl": ["csrc/launcher/ocictl.c"],
+    "ocid": ["csrc/launcher/ocid.c"],
 }
 EXTENSIONS = ["csrc/shim_build.py:ffibuilder", "csrc/seccomp_build.py:ffibuilder"]
 INCLUDES = ["csrc/executor", "csrc"]
@@ -67,7 +71,8 @@ SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=
 
 def compile_small(directory: str, flags: list[str]) -> None:
     """Compile what stays with containers and pods: outside of virtual machines without libc."""
-    for name, sources in ((EXECUTOR, EXECUTOR_SOURCES), (INIT, INIT_SOURCES)):
+    small = ((EXECUTOR, EXECUTOR_SOURCES), (INIT, INIT_SOURCES), (SLEEPER, SLEEPER_SOURCES))
+    for name, sources in small:
         target = os.path.join(directory, name)
         if platform.machine() in OWN_LIBC_PROCESSORS:
             compile_program([*sources, *LIBC_SOURCES], target, flags, OWN_LIBC)

@@ -18,7 +18,7 @@ from tests.engines.command import execute
 from tests.engines.containerd import Containerd
 from tests.engines.image import NAME, Image
 from tests.engines.podman import Podman
-from tests.support import rootfs
+from tests.support import processes, rootfs
 
 MARK = "the-first-line"
 PROGRAM = ("/bin/sh", "-c", f"echo {MARK}")
@@ -30,7 +30,8 @@ class Engine:
     """One way to run an app.
 
     ``commands`` are what is timed: the last of them prints MARK.  ``clear`` removes what they
-    left.  ``idle`` starts a pod in which nothing happens.
+    left.  ``idle`` starts a pod in which nothing happens, ``await_rest`` waits until it needs as
+    little memory as it will.
     """
 
     name: str
@@ -46,6 +47,9 @@ class Engine:
 
     def idle(self, number: int) -> None:
         raise NotImplementedError
+
+    def await_rest(self, pids: set[int]) -> None:
+        """``pids``: those of the idle pods."""
 
 
 class Ocipod(Engine):
@@ -77,6 +81,13 @@ class Ocipod(Engine):
     def idle(self, number: int) -> None:
         del number  # a pod's name is its UUID
         self.run("app", "sandbox", "--detach", "--net=none")
+
+    def await_rest(self, pids: set[int]) -> None:
+        def sleeps() -> bool:
+            return not any("python" in os.readlink(f"/proc/{pid}/exe") for pid in pids)
+
+        if not processes.until(sleeps, 60):
+            sys.exit("the monitors do not sleep")
 
     def end(self) -> None:
         """Stop and remove all pods."""

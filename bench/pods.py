@@ -11,7 +11,8 @@ in that pod.  All have the same image of busybox in their store and no network; 
 turns in who begins.  Memory is the sum of PSS (/proc/PID/smaps_rollup) of the processes that a
 pod without an app keeps: monitor, keeper and init of ocipod, conmon and catatonit of podman, the
 shim of containerd with a sleeping program in the place of CRI's pause.  The daemon of containerd
-is not counted.
+is not counted.  It is taken twice: as soon as the pods are there, and when their processes have
+settled down; ocipod's monitor sleeps without its interpreter after five quiet seconds.
 """
 
 from __future__ import annotations
@@ -142,18 +143,29 @@ def settled(before: set[int]) -> set[int]:
     return last
 
 
-def measure_memory(engine: Engine, count: int) -> tuple[float, str]:
-    """KiB of PSS for each of ``count`` idle pods, and the programs that make it up."""
+@dataclass
+class Weight:
+    """KiB of PSS for each idle pod: at first, then, and the programs that make up the latter."""
+
+    first: float
+    later: float
+    parts: str
+
+
+def measure_memory(engine: Engine, count: int) -> Weight:
+    """Of ``count`` idle pods."""
     processes.reap_orphans()
     before = processes.descendants()
     for number in range(count):
         engine.idle(number)
     found = settled(before)
+    first = sum(proportional_kib(pid) for pid in found)
+    engine.await_rest(found)
     parts: Counter[str] = Counter()
     for pid in found:
         parts[program_of(pid)] += proportional_kib(pid)
     words = [f"{name} {kib / count:.0f}" for name, kib in parts.most_common() if kib]
-    return sum(parts.values()) / count, " + ".join(words)
+    return Weight(first / count, sum(parts.values()) / count, " + ".join(words))
 
 
 def table_of_time(found: list[Engine], times: list[Times]) -> list[list[str]]:
@@ -168,10 +180,10 @@ def table_of_time(found: list[Engine], times: list[Times]) -> list[list[str]]:
     return rows
 
 
-def table_of_memory(found: list[Engine], weighed: list[tuple[float, str]]) -> list[list[str]]:
-    rows = [["idle pod", "PSS KiB", "of it"]]
-    for engine, (kib, words) in zip(found, weighed, strict=True):
-        rows.append([engine.name, f"{kib:.0f}", words])
+def table_of_memory(found: list[Engine], weighed: list[Weight]) -> list[list[str]]:
+    rows = [["idle pod, PSS KiB", "at first", "then", "of it"]]
+    for engine, weight in zip(found, weighed, strict=True):
+        rows.append([engine.name, f"{weight.first:.0f}", f"{weight.later:.0f}", weight.parts])
     return rows
 
 
@@ -199,7 +211,7 @@ def main() -> None:
     names = [one.name for one in timed_ones]
     medians = [statistics.median(one.first_line) for one in times]
     print(verdict(names, medians, "fastest to the first line", "ms"))
-    kib = [kib for kib, _ in weighed]
+    kib = [weight.later for weight in weighed]
     print(verdict([one.name for one in weighed_ones], kib, "smallest when idle", "KiB"))
     print(f"\n{machine()}; {options.rounds} rounds, alternating; {options.pods} idle pods each")
 

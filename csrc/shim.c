@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -248,6 +249,25 @@ int oci_syncfs(int fd)
 int oci_detach_mount(const char *path)
 {
 	return umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+int oci_inotify(void)
+{
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int oci_watch(int fd, const char *path, unsigned int events)
+{
+	int watch = inotify_add_watch(fd, path, events | IN_ONLYDIR);
+
+	return watch < 0 ? -errno : watch;
+}
+
+int oci_unwatch(int fd, int watch)
+{
+	return inotify_rm_watch(fd, watch) < 0 ? -errno : 0;
 }
 
 int oci_own_mounts(void)

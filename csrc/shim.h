@@ -61,6 +61,14 @@ int oci_rename_noreplace(int old_dir, const char *old_name, int new_dir, const c
 int oci_syncfs(int fd);
 int oci_detach_mount(const char *path);
 
+/*
+ * inotify(7): a new descriptor that does not block; a watch of `path`, which must be a directory,
+ * for IN_* events; the end of a watch.  Descriptor, number of the watch, 0; or -errno.
+ */
+int oci_inotify(void);
+int oci_watch(int fd, const char *path, unsigned int events);
+int oci_unwatch(int fd, int watch);
+
 /* A mount namespace of our own, into which the host's mounts come but nothing back: 0, or -errno. */
 int oci_own_mounts(void);
 

@@ -43,6 +43,9 @@ ffibuilder.cdef(
     int oci_rename_noreplace(int old_dir, const char *old_name, int new_dir, const char *new_name);
     int oci_syncfs(int fd);
     int oci_detach_mount(const char *path);
+    int oci_inotify(void);
+    int oci_watch(int fd, const char *path, unsigned int events);
+    int oci_unwatch(int fd, int watch);
     int oci_own_mounts(void);
     """
 )

@@ -14,15 +14,11 @@ AHEAD = {"create": "create", "run": "create", "exec": "exec"}
 
 
 def _extend_path() -> None:
-    library = f"{sys.prefix}/lib/python"
     directory = __file__.rpartition("/ociruntime/")[0] or "/"
     sys.path.insert(0, directory)
-    sys.path += [
-        f"{library}{sys.version_info[0]}.{sys.version_info[1]}/site-packages",
-        f"{library}{sys.version_info[0]}/dist-packages",
-    ]
-    from ociruntime.archive import use_archive
+    from ociruntime.archive import find_packages, use_archive
 
+    find_packages()
     command = next((word for word in sys.argv if word in AHEAD), "")
     use_archive(directory, AHEAD.get(command, ""))
 

@@ -115,6 +115,15 @@ class Archive:
                 setattr(sys.modules[parent], child, module)
 
 
+def find_packages() -> None:
+    """Add to the path what ``site`` would, which programs of the package are started without."""
+    library = f"{sys.prefix}/lib/python"
+    sys.path += [
+        f"{library}{sys.version_info[0]}.{sys.version_info[1]}/site-packages",
+        f"{library}{sys.version_info[0]}/dist-packages",
+    ]
+
+
 def use_archive(directory: str, command: str) -> None:
     """Let the modules below ``directory`` be found in its archive, if it has a fitting one.
 

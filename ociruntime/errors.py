@@ -16,6 +16,11 @@
      +- ImageError             an image is not there, damaged, or refused
      |   +- RegistryError      a registry said no, or nothing
      +- NetworkError           a pod's network could not be made
+     +- ManagerError           the container manager could not do it
+     |   +- BadRequest         a request is wrong; names the JSON path
+     |   +- NotFound           no container is meant by a reference
+     |   +- Conflict           a name is in use, the container's state forbids it
+     |   +- StartFailed        the program was not executed; has the exit code
      +- InternalError          a bug in ociruntime itself
 
 A message is lower case without a final stop.  It says what was tried, on what,
@@ -127,6 +132,44 @@ class RegistryError(ImageError):
 
 class NetworkError(RuntimeFailure):
     """A network could not be made or taken down; the message names it and the plugin."""
+
+
+class ManagerError(RuntimeFailure):
+    """The container manager could not do it; ``code`` is the word for it in answers of its API."""
+
+    code = "failed"
+
+
+class BadRequest(ManagerError):
+    """A request cannot be understood; ``where`` is the JSON path of what is wrong, if any."""
+
+    code = "bad_request"
+
+    def __init__(self, where: str, message: str, hint: str = "") -> None:
+        super().__init__(_one_line(f"{where}: {message}" if where else message), _one_line(hint))
+        self.where = where
+
+
+class NotFound(ManagerError):
+    """A reference means no container."""
+
+    code = "not_found"
+
+
+class Conflict(ManagerError):
+    """The name is in use, or the container is not in a state that allows the request."""
+
+    code = "conflict"
+
+
+class StartFailed(ManagerError):
+    """The program did not run; ``exit_code`` is 127 (not found), 126 (not executable) or 125."""
+
+    code = "start_failed"
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 class InternalError(RuntimeFailure):

@@ -28,11 +28,11 @@ NEEDED = {
     "exec": "cli.main cli.exec cgroups.group host.foreground",
     # For an image that is in the store; run is prepare and some more.
     "ocipod run": """
-        ocipod.main ocipod.run ocipod.progress pod.prepare net.choice net.configuration
+        ocipod.main ocipod.run cli.progress pod.prepare net.choice net.configuration
         net.resolver image.store image.fetch image.settings image.tree_store pod.lock
-        pod.manifest_file pod.overlay
+        pod.manifest_file pod.overlay monitor.own_mounts pod.supervise pod.write_bundle
     """,
-    "ocipod monitor": "ocipod.main ocipod.monitor monitor.own_mounts pod.supervise",
+    "ocipod monitor": "ocipod.main ocipod.monitor pod.sleeping",
 }
 # Names of these modules and of all that they import, each behind those that it imports.
 ORDER = """

@@ -43,6 +43,12 @@ def completed(program: Program, command: str, option: Option) -> str:
     return program.manual.COMPLETED_BY.get(option[3], "")
 
 
+def listed(program: Program, first: str) -> list[tuple[str, str]]:
+    """Kinds, and the words that list what there is; ``first``: the first argument in a shell."""
+    listed = program.manual.LISTED
+    return [(kind, words.replace("ARGUMENT1", first)) for kind, words in listed.items()]
+
+
 def takes_a_word(option: Option) -> bool:
     """Whether the next word belongs to it: a value that may be left out stands behind a "="."""
     return option[2] not in ("flag", "optional")
@@ -102,7 +108,7 @@ def bash(program: Program) -> str:
             *bash_cases(program, "argument", "$1 $2", *bash_arguments(program)),
             *(
                 f"_{program.name}_{kind}() {{ _{program.name}_list {words}; }}\n"
-                for kind, words in program.manual.LISTED.items()
+                for kind, words in listed(program, '"$first"')
             ),
             template(program, "bash"),
         ]
@@ -153,7 +159,7 @@ def zsh(program: Program) -> str:
         "zsh",
         LISTS="\n".join(
             f"_{program.name}_{kind}s() {{ _{program.name}_list {words} }}"
-            for kind, words in program.manual.LISTED.items()
+            for kind, words in listed(program, '"$line[1]"')
         ),
         COMMANDS="\n".join(f"    {case}" for case in described),
         OPTIONS=" \\\n        ".join(
@@ -265,7 +271,7 @@ def fish_lists(program: Program) -> str:
     """A function a kind of what can be listed."""
     return "\n".join(
         f"function __{program.name}_{kind}s\n    __{program.name}_list {words}\nend"
-        for kind, words in program.manual.LISTED.items()
+        for kind, words in listed(program, f"$__{program.name}_first")
     )
 
 

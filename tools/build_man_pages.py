@@ -25,25 +25,30 @@ if TYPE_CHECKING:
 
 
 def main_page(program: Program) -> str:
-    """ociruntime(1), ocipod(1)."""
+    """ociruntime(1), ocipod(1) ..."""
     lines = heading(program, program.name, program.summary)
-    lines += [*synopsis(program.name, "[OPTION]... COMMAND [ARGUMENT]..."), ".SH DESCRIPTION"]
-    lines += [paragraphs(program.manual.DESCRIPTION), ".SH COMMANDS"]
+    words = "[OPTION]... COMMAND [ARGUMENT]..." if program.commands else "[OPTION]..."
+    lines += [*synopsis(program.name, words), ".SH DESCRIPTION"]
+    lines += [paragraphs(program.manual.DESCRIPTION)]
+    lines += [".SH COMMANDS"] if program.commands else []
     summaries = {command[0]: command[4] for command in program.commands}
     for group, names in program.groups:
         lines.append(f'.SS "{roff(group[0].upper() + group[1:])}"')
         for name in names:
             lines += term(reference(program.page(name)), sentence(summaries[name]))
-    lines += [".SH OPTIONS", "These stand before the command, or among its options."]
+    lines += [".SH OPTIONS"]
+    if program.commands:
+        lines += ["These stand before the command, or among its options."]
     lines += options(program, "", program.options)
     for title, table in program.manual.SECTIONS:
         lines += definitions(title, table)
     lines += examples(program, "")
-    return page(lines, (program.page(name) for name in sorted(summaries)))
+    others = [one.name for one in PROGRAMS if one is not program]
+    return page(lines, [*(program.page(name) for name in sorted(summaries)), *sorted(others)])
 
 
 def command_page(program: Program, command: Command) -> str:
-    """ociruntime-COMMAND(1), ocipod-COMMAND(1)."""
+    """ociruntime-COMMAND(1), ocipod-COMMAND(1) ..."""
     name, arguments, _, _, summary, _, details = command
     manual = program.manual
     lines = heading(program, program.page(name), summary.replace("`", ""))

@@ -14,9 +14,13 @@ sys.path.insert(0, str(ROOT))
 from ociruntime.cli import manual as runtime_manual  # noqa: E402
 from ociruntime.cli import options as runtime_options  # noqa: E402
 from ociruntime.cli.help import usage_words  # noqa: E402
+from ociruntime.cli.screens import shown_groups  # noqa: E402
+from ociruntime.ocictl import manual as client_manual  # noqa: E402
+from ociruntime.ocictl import options as client_options  # noqa: E402
+from ociruntime.ocid import manual as daemon_manual  # noqa: E402
+from ociruntime.ocid import options as daemon_options  # noqa: E402
 from ociruntime.ocipod import manual as pod_manual  # noqa: E402
 from ociruntime.ocipod import options as pod_options  # noqa: E402
-from ociruntime.ocipod.help import shown_groups  # noqa: E402
 from ociruntime.pod.app_options import APP_OPTIONS  # noqa: E402
 
 TYPE_CHECKING = False
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ociruntime.cli.options import Command, Option
+    from ociruntime.cli.screens import Groups
 
     Terms = tuple[tuple[str, str], ...]
 
@@ -137,6 +142,14 @@ class Program:
         return kinds, kinds[-1] if repeated and kinds else ""
 
 
+def named_groups(groups: Groups) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Titles with the names of the commands that the help shows."""
+    return tuple(
+        (title, tuple(command[0] for command in commands))
+        for title, commands in shown_groups(groups)
+    )
+
+
 PROGRAMS = (
     Program(
         "ociruntime",
@@ -155,11 +168,29 @@ PROGRAMS = (
         "dir",
         pod_options.COMMANDS,
         pod_options.GLOBAL_OPTIONS,
-        tuple(
-            (title, tuple(command[0] for command in commands)) for title, commands in shown_groups()
-        ),
+        named_groups(pod_options.GROUPS),
         pod_manual,
         pod_options.RAW,
         APP_OPTIONS,
+    ),
+    Program(
+        "ocictl",
+        "manage containers",
+        "ociruntime/ocictl",
+        "socket",
+        client_options.COMMANDS,
+        client_options.GLOBAL_OPTIONS,
+        named_groups(client_options.GROUPS),
+        client_manual,
+    ),
+    Program(
+        "ocid",
+        daemon_options.SUMMARY,
+        "ociruntime/ocid",
+        "root",
+        (),
+        daemon_options.OPTIONS,
+        (),
+        daemon_manual,
     ),
 )

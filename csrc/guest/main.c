@@ -94,6 +94,17 @@ static void mount_shares(void)
 	free(names);
 }
 
+/* What all apps have as /dev/shm. */
+static void mount_shared_memory(void)
+{
+	char *options = read_whole("/shm-options", NULL);
+
+	(void)mkdir("/shm", 0755);
+	if (mount("shm", "/shm", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0)
+		give_up("mount", "/shm");
+	free(options);
+}
+
 static void set_name(void)
 {
 	size_t size = 0;
@@ -108,6 +119,7 @@ static void connect_networks(void)
 {
 	char *lines = read_whole("/network", NULL);
 
+	(void)write_text("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
 	if (lines != NULL && !set_up_network(lines))
 		give_up("set up", "the network");
 	free(lines);
@@ -151,6 +163,7 @@ int main(void)
 	mount_at("sysfs", "/sys");
 	mount_at("cgroup2", "/cgroup");
 	(void)write_text("/cgroup/cgroup.subtree_control", "+memory +pids +cpu");
+	mount_shared_memory();
 	load_modules();
 	control.fd = open_control();
 	mount_shares();

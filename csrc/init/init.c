@@ -3,14 +3,19 @@
 #include "init.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/mount.h>
+#include <linux/sockios.h>
+#include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -65,6 +70,24 @@ static void give_up_the_files(const struct init *init)
 		fail(init, "remount");
 }
 
+/* Its loopback is up, and programs of any user may take low ports, where that can be had. */
+static void set_network_up(const struct init *init)
+{
+	struct ifreq loopback = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+	int any = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (any < 0)
+		fail(init, "socket");
+	if (ioctl(any, SIOCSIFFLAGS, &loopback) < 0)
+		fail(init, "bring lo up");
+	close(any);
+	any = open("/proc/sys/net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
+	if (any >= 0) { /* before Linux 4.11, or where it is read-only, as in a container */
+		(void)!write(any, "0", 1);
+		close(any);
+	}
+}
+
 static void give_up_privileges(const struct init *init)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -95,6 +118,8 @@ void be_init(const struct init *init)
 	if ((init->namespaces & CLONE_NEWUTS) && init->hostname[0] != '\0' &&
 	    sethostname(init->hostname, strlen(init->hostname)) < 0)
 		fail(init, "sethostname");
+	if (init->namespaces & CLONE_NEWNET)
+		set_network_up(init);
 	if (init->namespaces & CLONE_NEWNS)
 		give_up_the_files(init);
 	give_up_privileges(init);

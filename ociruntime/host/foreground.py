@@ -10,6 +10,7 @@ from ociruntime.errors import HostError, InternalError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
+    from collections.abc import Iterable
 
     from ociruntime.host.notify_socket import NotifyRelay
     from ociruntime.host.relay import Relay
@@ -58,6 +59,10 @@ class CaughtSignals:
         while self._pending and len(taken) < _signal.NSIG:
             taken.append(int(self._pending.popitem()[0]))
         return taken
+
+    def has_any(self, numbers: Iterable[int]) -> bool:
+        """Whether one of these has come and was not taken."""
+        return any(number in self._pending for number in numbers)
 
     def clear_wakeup(self) -> None:
         """Empty the pipe; to be called before ``take``."""

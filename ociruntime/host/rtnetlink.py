@@ -16,7 +16,10 @@ from ociruntime.linux import CLONE_NEWNET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar
+
+    Made = TypeVar("Made")
 
 OWN_NAMESPACE = "/proc/self/ns/net"
 
@@ -69,13 +72,16 @@ class Link:
 
 
 class Rtnetlink:
-    """A socket in the network namespace in which it was made, wherever this process goes."""
+    """A socket in the network namespace in which it was made, wherever this process goes.
+
+    Another ``protocol`` of netlink takes requests of its own.
+    """
 
     __slots__ = ("_sequence", "_socket")
 
-    def __init__(self) -> None:
+    def __init__(self, protocol: int = NETLINK_ROUTE) -> None:
         self._sequence = 0
-        self._socket = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW, NETLINK_ROUTE)
+        self._socket = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW, protocol)
         for option in (NETLINK_CAP_ACK, NETLINK_EXT_ACK, NETLINK_GET_STRICT_CHK):
             try:
                 self._socket.setsockopt(SOL_NETLINK, option, 1)
@@ -152,7 +158,12 @@ class Rtnetlink:
 
 
 def in_namespace(namespace: int) -> Rtnetlink:
-    """A socket in the network namespace of that descriptor.  Raises OSError.
+    """A socket in the network namespace of that descriptor.  Raises OSError, HostError."""
+    return inside(namespace, Rtnetlink)
+
+
+def inside(namespace: int, act: Callable[[], Made]) -> Made:
+    """What ``act`` returns in the network namespace of that descriptor.  Raises OSError.
 
     Raises HostError if this process, which has to go there, cannot come back.
     """
@@ -160,7 +171,7 @@ def in_namespace(namespace: int) -> Rtnetlink:
     try:
         _enter(namespace)
         try:
-            return Rtnetlink()
+            return act()
         finally:
             try:
                 _enter(home)

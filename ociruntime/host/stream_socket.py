@@ -22,20 +22,26 @@ def connect(path: str, what: str, seconds: float | None = None) -> _socket.socke
     A path longer than an address can hold is reached through its descriptor.  With
     ``seconds`` neither the connection nor a later call on it may take longer.
     """
-    via = -1
-    sock = None
     try:
-        sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+        return open_connection(path, seconds)
+    except OSError as error:
+        raise HostError(f'connect to the {what} "{path}"', error) from None
+
+
+def open_connection(path: str, seconds: float | None = None) -> _socket.socket:
+    """As ``connect``; raises OSError."""
+    via = -1
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    try:
         sock.settimeout(seconds)
         address = path
         if len(path.encode(errors="surrogateescape")) > PATH_LIMIT:
             via = posix.open(path, O_PATH | posix.O_CLOEXEC)
             address = f"/proc/self/fd/{via}"
         sock.connect(address)
-    except OSError as error:
-        if sock is not None:
-            sock.close()
-        raise HostError(f'connect to the {what} "{path}"', error) from None
+    except OSError:
+        sock.close()
+        raise
     finally:
         if via >= 0:
             posix.close(via)

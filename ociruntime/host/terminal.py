@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import posix
+from struct import pack, unpack
 
 from ociruntime.errors import ConfigError, reason
 
@@ -15,6 +16,25 @@ else:
     import _signal
 
 WINDOW_SIZE = 8  # struct winsize: four u16: rows, columns, and twice pixels
+
+
+def window_size(fd: int) -> tuple[int, int] | None:
+    """Rows and columns of the terminal ``fd``, if it is one that knows them."""
+    import termios
+
+    try:
+        size = fcntl.ioctl(fd, termios.TIOCGWINSZ, bytes(WINDOW_SIZE))
+    except OSError:
+        return None
+    rows, columns, _, _ = unpack("HHHH", size)
+    return (rows, columns) if rows and columns else None
+
+
+def set_window_size(fd: int, rows: int, columns: int) -> None:
+    """Give the terminal ``fd`` a size.  Raises OSError."""
+    import termios
+
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, pack("HHHH", rows, columns, 0, 0))
 
 
 def find_terminal() -> Terminal:

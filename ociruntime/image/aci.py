@@ -22,6 +22,7 @@ from ociruntime.image.manifest import LARGEST_DOCUMENT, load_document
 if TYPE_CHECKING:
     from ociruntime.image.document import Document
     from ociruntime.image.incoming import Incoming
+    from ociruntime.image.permission import Permission
     from ociruntime.image.progress import Progress
     from ociruntime.image.store import Store
     from ociruntime.image.streams import Readable
@@ -44,14 +45,14 @@ class Hashing:
 
 
 def add_aci(
-    incoming: Incoming, store: Store, path: str, progress: Progress
+    incoming: Incoming, store: Store, path: str, progress: Progress, permission: Permission
 ) -> tuple[Document, AciManifest]:
     """The manifest of the OCI image, added with the rest; and what it was before.
 
     Raises HostError, ImageError.
     """
     manifest = read_manifest(path)
-    lower = _lower(incoming, store, manifest, path)
+    lower = _lower(incoming, store, manifest, path, permission)
     if lower and manifest.whitelist:
         raise ImageError(f"{path}: a pathWhitelist with dependencies cannot be kept to")
     about, app = config_of(manifest, path)
@@ -117,7 +118,9 @@ def _inside(target: str, whitelist: frozenset[str], what: str) -> str:
     return below
 
 
-def _lower(incoming: Incoming, store: Store, manifest: AciManifest, what: str) -> list[StoredLayer]:
+def _lower(
+    incoming: Incoming, store: Store, manifest: AciManifest, what: str, permission: Permission
+) -> list[StoredLayer]:
     """The layers of the dependencies, those of the last one above."""
     layers: list[StoredLayer] = []
     for reference, id in manifest.dependencies:
@@ -126,6 +129,7 @@ def _lower(incoming: Incoming, store: Store, manifest: AciManifest, what: str) -
         except ImageError as error:
             hint = "fetch that one first"
             raise ImageError(f"{what} depends on another: {error.message}", hint) from None
+        permission.require(image.id, reference.name)
         annotations = image.manifest.get("annotations") or {}
         if id and annotations.get(ID) != id:
             raise ImageError(f'{what} depends on another "{reference.name}"', id)

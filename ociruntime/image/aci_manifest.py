@@ -136,10 +136,10 @@ def _reference(name: str, labels: dict[str, str]) -> Reference:
 
 def _pairs(document: Json, member: str, what: str) -> dict[str, str]:
     found = _list(document, member, what)
-    pairs = {one.get("name"): one.get("value") for one in found}
-    if not all(isinstance(text, str) for pair in pairs.items() for text in pair):
+    pairs = [(one.get("name"), one.get("value")) for one in found]
+    if not all(isinstance(text, str) for pair in pairs for text in pair):
         raise ImageError(f"{what}: {member}: not a list of names and values")
-    return {str(name): str(value) for name, value in pairs.items()}
+    return {str(name): str(value) for name, value in pairs}
 
 
 def _list(document: Json, member: str, what: str) -> list[Json]:

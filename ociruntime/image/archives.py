@@ -13,13 +13,17 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, BinaryIO
 
-from ociruntime.errors import HostError, ImageError
+from ociruntime.errors import HostError, ImageError, reason
 from ociruntime.image.streams import CHUNK, Readable, decompressed
+from ociruntime.image.tar_reader import LARGEST_EXTENSION
 
 _XZ, _BZIP2, _GZIP, _ZSTD = b"\xfd7zXZ\0", b"BZh", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _MAGIC = 6
 _MOST_MEMBERS = 1 << 20
 _MOST_LINKS = 8
+_EXTENSIONS = (*tarfile.GNU_TYPES[:2], tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+# What the standard library raises for it; it reads one header behind another by recursion.
+_DAMAGE = (tarfile.TarError, EOFError, ValueError, ArithmeticError, LookupError, RecursionError)
 
 
 class Reading:
@@ -61,10 +65,12 @@ def faults_of(what: str) -> Iterator[None]:
         yield
     except (ImageError, HostError, MemoryError):
         raise
-    except OSError as error:
-        raise ImageError(f"{what} cannot be read: {error}") from None
-    except (tarfile.TarError, EOFError, ValueError, ArithmeticError, LookupError) as error:
+    except _DAMAGE as error:
         raise ImageError(f"{what} is damaged: {str(error) or type(error).__name__}") from None
+    except OSError as error:
+        if error.errno is None:  # bz2's word for damage
+            raise ImageError(f"{what} is damaged: {error}") from None
+        raise ImageError(f"{what} cannot be read: {reason(error)}") from None
     except Exception as error:
         if type(error).__module__ in ("zlib", "_lzma"):
             raise ImageError(f"{what} is damaged: {error}") from None
@@ -91,16 +97,17 @@ def compression_of(start: bytes) -> str:
     return ""
 
 
-def compression_of_file(file: BinaryIO) -> str:
-    """The same for a file that is open; the place in it is kept."""
-    start = file.read(_MAGIC)
-    file.seek(-len(start), os.SEEK_CUR)
+def compression_of_file(file: BinaryIO, what: str) -> str:
+    """The same for a file that is open; the place in it is kept.  Raises ImageError."""
+    with faults_of(what):
+        start = file.read(_MAGIC)
+        file.seek(-len(start), os.SEEK_CUR)
     return compression_of(start)
 
 
 def plain(file: BinaryIO, what: str) -> Reading:
     """The bytes of an archive without its compression.  Raises ImageError."""
-    kind = compression_of_file(file)
+    kind = compression_of_file(file, what)
     if kind == "xz":
         import lzma
 
@@ -112,13 +119,23 @@ def plain(file: BinaryIO, what: str) -> Reading:
     return Reading(decompressed(file), what)
 
 
+class _Member(tarfile.TarInfo):
+    """A member whose headers are no larger than a layer's may be; they are read into memory."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in _EXTENSIONS and not 0 <= self.size <= LARGEST_EXTENSION:
+            raise tarfile.ReadError(f"it has an extended header of {self.size} bytes")
+        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        return found
+
+
 def members(stream: Reading) -> Iterator[tuple[tarfile.TarInfo, Callable[[], Reading]]]:
     """Each member of a tar in its order, and what opens its content before the next is asked for.
 
     The stream is read to its end.  Raises ImageError.
     """
     with faults_of(stream.what):
-        archive = tarfile.open(fileobj=stream, mode="r|")  # type: ignore[call-overload]
+        archive = tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member)  # type: ignore[call-overload]
         count = 0
         while member := archive.next():
             count += 1
@@ -175,12 +192,12 @@ class ArchiveFiles:
     def __init__(self, path: str, tmp: str) -> None:
         self.path = path
         file = open_file(path)
-        if compression_of_file(file):
-            file = _spooled(file, path, tmp)
-        self._file = file
         try:
+            if compression_of_file(file, path):
+                file = _spooled(file, path, tmp)
+            self._file = file
             with faults_of(path):
-                self._archive = tarfile.open(fileobj=file, mode="r:")
+                self._archive = tarfile.open(fileobj=file, mode="r:", tarinfo=_Member)
                 self._members = {member_name(one.name): one for one in self._archive}
         except BaseException:
             file.close()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from ociruntime.image.frozen import frozen
 
-from ociruntime.image.store import Record
-from ociruntime.image.tree_store import Tree
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Set
+
+    from ociruntime.image.index_copy import Record
+    from ociruntime.image.tree_store import Tree
 
 
-@dataclass(frozen=True)
+@frozen
 class Rubbish:
     """Images and trees that can go."""
 

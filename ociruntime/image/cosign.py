@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ociruntime.errors import HostError, ImageError
 from ociruntime.image.manifest import descriptor, load_document
+from ociruntime.image.permission import cosign_signer
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -46,29 +47,31 @@ def signatures(manifest: bytes) -> Iterator[tuple[Descriptor, bytes]]:
                 continue
 
 
-def load_keys(paths: tuple[str, ...]) -> list[Callable[[bytes, bytes], bool]]:
-    """For each file a function (signature, payload) -> whether its key has signed that.
+def load_keys(paths: tuple[str, ...]) -> dict[str, Callable[[bytes, bytes], bool]]:
+    """Key, by its name in the store -> a function (signature, payload) -> it has signed that.
 
     Raises HostError, ImageError.
     """
     try:
+        from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric import ec
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
     except ImportError:
         hint = "pip install 'ociruntime[image]'"
         raise ImageError("signatures of cosign need the package cryptography", hint) from None
-    found = []
+    found = {}
     for path in paths:
         try:
             with open(path, "rb") as file:
-                key = load_pem_public_key(file.read())
+                data = file.read()
+            key = load_pem_public_key(data)
         except OSError as error:
             raise HostError(f"read {path}", error) from None
-        except ValueError as error:
+        except (ValueError, UnsupportedAlgorithm) as error:
             raise ImageError(f"{path}: no public key in PEM form: {error}") from None
         if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name != "secp256r1":
             raise ImageError(f"{path}: not an ECDSA key on P-256")
-        found.append(_verifier(key))
+        found[cosign_signer(data)] = _verifier(key)
     return found
 
 

@@ -49,6 +49,16 @@ MIGRATIONS = (
     CREATE VIEW unused_blobs AS
         SELECT digest FROM blobs WHERE digest NOT IN (SELECT blob FROM image_blobs);
     """,
+    # Under which names an image came, and whose signature was good then: empty if none was asked.
+    """
+    CREATE TABLE origins(
+        image TEXT NOT NULL REFERENCES images(id) ON DELETE CASCADE,
+        name TEXT NOT NULL,
+        signer TEXT NOT NULL,
+        PRIMARY KEY (image, name)
+    );
+    INSERT INTO origins SELECT image, name, '' FROM names;
+    """,
 )
 
 

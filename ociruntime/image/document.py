@@ -27,9 +27,22 @@ class Document:
     media_type: str
 
 
-# Called with the documents that lead to an image, the one that its name means first; raises
-# ImageError if it may not be taken.
-Judge = Callable[[list[Document]], None]
+class Judge:
+    """Says whether an image may be taken under a name; this one accepts every image."""
+
+    def knows(self, id: str) -> bool:
+        """Whether the image, which the store has under that name, need not be judged again."""
+        del id
+        return True
+
+    def __call__(self, documents: list[Document]) -> str:
+        """Who has signed the image, "" where nobody has to.
+
+        ``documents`` lead to it, the one that its name means first.  Raises ImageError if it may
+        not be taken.
+        """
+        del documents
+        return ""
 
 
 def way_to_image(first: Document, get: Callable[[str], Document]) -> list[Document]:
@@ -54,6 +67,7 @@ def take_in(
     add: Callable[[Incoming, Descriptor, str], None],
     verb: str,
     name: str,
+    signer: str,
 ) -> Image:
     """The image at the end of ``way`` under that name; ``add`` brings a blob that is missing.
 
@@ -69,4 +83,4 @@ def take_in(
             if not incoming.has(blob.digest):
                 add(incoming, blob, f"{verb} {what}")
         index = way[0].digest if len(way) > 1 else ""
-        return incoming.commit(way[-1].digest, name, index)
+        return incoming.commit(way[-1].digest, name, index, signer)

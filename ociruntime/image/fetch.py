@@ -6,7 +6,8 @@ import os.path
 
 from ociruntime.errors import ImageError
 from ociruntime.image.frozen import changed
-from ociruntime.image.policy import ACCEPT, REJECT, load_policy
+from ociruntime.image.permission import Permission
+from ociruntime.image.policy import ACCEPT
 from ociruntime.image.progress import silent
 from ociruntime.image.reference import LOCAL_KINDS, parse
 
@@ -14,15 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Set
 
-    from ociruntime.image.document import Document, Judge
+    from ociruntime.image.document import Judge
     from ociruntime.image.image import Image
     from ociruntime.image.progress import Progress
     from ociruntime.image.reference import Reference
     from ociruntime.image.settings import Settings
     from ociruntime.image.sources import Sources
     from ociruntime.image.store import Store
-
-PULL_POLICIES = ("new", "update", "never")
 
 
 def fetch(
@@ -45,33 +44,61 @@ def fetch(
     is not in the store under this name.
     Raises HostError, ImageError, RegistryError; then the store is as before.
     """
-    if policy not in PULL_POLICIES:
-        raise ImageError(f'unknown pull policy "{policy}"', ", ".join(PULL_POLICIES))
     reference = parse(text)
-    if reference.kind == "id":
-        return store.find(reference.digest)
-    if reference.maybe_id:
-        try:
-            return store.find(reference.maybe_id)
-        except ImageError:
-            pass  # then it is a name
+    permission = Permission(store, settings, insecure)
+    image = _by_id(store, reference)
+    if image:
+        permission.require_any(image.id)
+        store.mark_used(image.id)
+        return image
     if reference.kind == "path":
         reference = _recognized(store, reference)
-    rule = load_policy(settings).rule(reference.name)
-    if rule.kind == REJECT:
-        raise ImageError(f'image "{reference.name}" is rejected', rule.where)
+    permission.rule(reference.name)
     if not _is_asked(reference, policy):
-        try:
-            return store.find(reference.name)
-        except ImageError:
-            if policy == "never":
-                raise
+        image = _by_name(store, reference, permission, policy)
+        if image:
+            return image
     if reference.is_local:
         from ociruntime.image.local_image import take_in
 
-        judge = _judge(reference, settings, insecure, signature, None)
-        return take_in(store, reference, insecure, progress or silent, settings, judge)
-    return _from_registry(store, reference, insecure, progress or silent, settings, signature)
+        judge = _judge(reference, permission, signature, None)
+        return take_in(store, reference, progress or silent, permission, judge)
+    return _from_registry(store, reference, insecure, progress or silent, permission, signature)
+
+
+def _by_id(store: Store, reference: Reference) -> Image | None:
+    """What the store has by the id that is meant; if a name may be meant as well, maybe nothing.
+
+    Raises ImageError.
+    """
+    if reference.kind == "id":
+        return store.find(reference.digest, use=False)
+    if reference.maybe_id:
+        try:
+            return store.find(reference.maybe_id, use=False)
+        except ImageError:
+            pass  # then it is a name
+    return None
+
+
+def _by_name(
+    store: Store, reference: Reference, permission: Permission, policy: str
+) -> Image | None:
+    """What the store has by that name, unless it has to be asked for, or about, elsewhere.
+
+    Raises ImageError where nobody else may be asked.
+    """
+    try:
+        image = store.find(reference.name)
+    except ImageError:
+        if policy == "never":
+            raise
+        return None
+    if policy == "never":
+        permission.require(image.id, reference.name)
+    elif not permission.has(image.id, reference.name):
+        return None
+    return image
 
 
 def _recognized(store: Store, reference: Reference) -> Reference:
@@ -94,22 +121,18 @@ def _recognized(store: Store, reference: Reference) -> Reference:
 
 def _judge(
     reference: Reference,
-    settings: Settings,
-    insecure: Set[str],
+    permission: Permission,
     signature: bytes | None,
     sources: Sources | None,
 ) -> Judge:
-    """Who says whether the image may be taken; where nothing has to be signed, nobody is asked."""
-    if signature is None and load_policy(settings).rule(reference.name).kind == ACCEPT:
-        return _accept
+    """Who says whether the image may be taken; where nothing has to be signed, everybody does."""
+    if signature is None and permission.rule(reference.name).kind == ACCEPT:
+        from ociruntime.image.document import Judge
+
+        return Judge()
     from ociruntime.image.signatures import SignatureJudge
 
-    return SignatureJudge(reference, settings, insecure, signature, sources)
-
-
-def _accept(documents: list[Document]) -> None:
-    """The judge where nothing has to be signed."""
-    del documents
+    return SignatureJudge(reference, permission, signature, sources)
 
 
 def _is_asked(reference: Reference, policy: str) -> bool:
@@ -128,7 +151,7 @@ def _from_registry(
     reference: Reference,
     insecure: Set[str],
     progress: Progress,
-    settings: Settings,
+    permission: Permission,
     signature: bytes | None,
 ) -> Image:
     from ociruntime.image.http_client import HttpClient
@@ -137,8 +160,8 @@ def _from_registry(
 
     http = HttpClient(insecure)
     try:
-        sources = Sources.of(reference, settings, http)
-        judge = _judge(reference, settings, insecure, signature, sources)
+        sources = Sources.of(reference, permission.settings, http)
+        judge = _judge(reference, permission, signature, sources)
         return update(store, reference, sources, judge, progress)
     finally:
         http.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
@@ -79,9 +79,13 @@ class HttpClient:
             if response.status_code not in _REDIRECTS or not target:
                 return response
             response.close()
-            following = urljoin(url, target)
+            try:
+                following = urljoin(url, target)
+                leaves = _origin(following) != _origin(url)
+            except ValueError:
+                raise RegistryError(f"{_shown(url)} leads to {target!r}, no address") from None
             self._check_redirect(url, following)
-            if _origin(following) != _origin(url):
+            if leaves:
                 if form is not None:  # there may be a secret in it
                     raise RegistryError(f"{_shown(url)} leads to {_shown(following)}")
                 sent.pop("Authorization", None)
@@ -161,6 +165,8 @@ class HttpClient:
             self._session = Session()
             self._session.headers["User-Agent"] = f"ocipod/{__version__}"
             self._session.auth = _unchanged
+            # It looks at where a redirect leads even if it is not to follow it.
+            self._session.resolve_redirects = _nowhere  # type: ignore[assignment]
         return self._session
 
     def _speaks_tls(self, host: str) -> bool:
@@ -191,11 +197,9 @@ class HttpClient:
 
 def is_loopback(host: str) -> bool:
     """Whether HOST or HOST:PORT is this very machine, whatever a name server says."""
-    name = urlsplit(f"//{host}").hostname or ""
-    if name == "localhost":
-        return True
     try:
-        return ipaddress.ip_address(name).is_loopback
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
 
@@ -211,14 +215,23 @@ def retry_after(value: str, now: float) -> float | None:
 
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - now)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
 def read_body(response: Response, longest: int) -> bytes:
-    """The whole of it, ``longest`` bytes at most.  Raises RegistryError."""
+    """The whole of it, ``longest`` bytes at most.  Raises RegistryError.
+
+    As it came: what is compressed, though it was not to be, may have no end.
+    """
+    body = b""
     try:
-        body: bytes = response.raw.read(longest + 1, decode_content=True)
+        encoding = response.headers.get("Content-Encoding", "") or "identity"
+        if encoding.lower() != "identity":
+            hint = "a proxy on the way may do that"
+            raise RegistryError(f"{_shown(response.url)}: unasked, encoded by {encoding}", hint)
+        while data := response.raw.read(longest + 1 - len(body), decode_content=False):
+            body += data
         if len(body) > longest:
             raise RegistryError(f"{_shown(response.url)}: longer than {longest} bytes")
     except Exception as error:
@@ -258,6 +271,12 @@ def _wanted_pause(response: Response, pause: float, url: str) -> float:
 def _unchanged(request: PreparedRequest) -> PreparedRequest:
     """Authentication that adds nothing: without one, requests would take .netrc's."""
     return request
+
+
+def _nowhere(*arguments: object, **named: object) -> Iterator[Response]:
+    """The redirects that requests follows."""
+    del arguments, named
+    return iter(())
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

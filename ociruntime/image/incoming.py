@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ociruntime.errors import HostError, ImageError
@@ -44,12 +43,7 @@ class Incoming:
         self.path, self._lock = _new_directory(self.store.tmp)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 
@@ -125,10 +119,13 @@ class Incoming:
         except OSError as error:
             raise HostError(f'take "{path}"', error) from None
 
-    def commit(self, manifest_digest: str, name: str = "", index: str = "") -> Image:
+    def commit(
+        self, manifest_digest: str, name: str = "", index: str = "", signer: str = ""
+    ) -> Image:
         """Takes the image with that manifest into the store, under ``name`` if there is one.
 
-        ``index`` is the digest of the index it was chosen from, if that was added too.
+        ``index`` is the digest of the index it was chosen from, if that was added too;
+        ``signer`` has signed it for that name, see permission.py.
         """
         needed = self._complete(manifest_digest)
         if index and self.has(index):
@@ -155,7 +152,7 @@ class Incoming:
                     "INSERT OR IGNORE INTO image_blobs VALUES (?, ?)", (manifest_digest, digest)
                 )
             if name:
-                put_name(store.database, manifest_digest, name)
+                put_name(store.database, manifest_digest, name, signer)
         return store.find(name or manifest_digest, use=False)
 
     def _complete(self, manifest_digest: str) -> dict[str, int]:

@@ -13,6 +13,7 @@ import os
 from ociruntime.errors import ImageError
 
 MOST_LINKS = 40
+LONGEST_NAME = 4095  # bytes: PATH_MAX, without the one at its end
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -132,10 +133,19 @@ def split_name(name: bytes) -> list[bytes]:
     """The parts of a file's name in an archive, none for the root.
 
     A slash at the beginning means the root of the tree.  Raises ImageError for a name that
-    leads upwards.
+    leads upwards, or that no program could use.
     """
     parts = [part for part in name.split(b"/") if part not in (b"", b".")]
-    if b".." in parts or len(name) > 4095 or b"\0" in name:
-        shown = name[:200].decode("utf-8", "backslashreplace")
-        raise ImageError(f'the layer has a file with the name "{shown}"')
+    if b".." in parts:
+        raise ImageError(f'the layer has the name "{_shown(name)}", which leads upwards')
+    if len(name) > LONGEST_NAME:
+        begin = _shown(name)
+        raise ImageError(
+            f'the layer has a name of {len(name)} bytes: "{begin}"', f"up to {LONGEST_NAME}"
+        )
     return parts
+
+
+def _shown(name: bytes) -> str:
+    """The beginning of it, for a message."""
+    return name[:200].decode("utf-8", "backslashreplace")

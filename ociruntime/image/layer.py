@@ -7,6 +7,7 @@ where nothing is: what was there is removed first, directories for a directory e
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -33,6 +34,8 @@ _RESERVED = b".wh..wh."  # what aufs kept for itself; of no meaning in an image
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
+# Names, targets of links and extended attributes that are longer than any, or no such thing.
+_FAULTS_OF_IMAGE = (errno.ENAMETOOLONG, errno.EINVAL, errno.ERANGE, errno.E2BIG)
 
 
 class LayerUnpacker:
@@ -260,7 +263,7 @@ def _write_all(fd: int, chunk: bytes) -> None:
 
 def _refuse(header: Header, error: OSError) -> None:
     """The image's fault, or the host's."""
-    if isinstance(error, FileNotFoundError | FileExistsError | NotADirectoryError):
+    if error.errno in _FAULTS_OF_IMAGE:
         raise ImageError(f'cannot unpack "{header.shown()}": {reason(error)}') from None
     raise HostError(f'unpack "{header.shown()}"', error) from None
 

@@ -12,6 +12,7 @@ import tarfile
 from collections.abc import Iterator
 
 from ociruntime.errors import HostError, ImageError
+from ociruntime.image.limits import Limits
 from ociruntime.image.streams import CHUNK, Readable
 
 _END = b"\0" * (2 * tarfile.BLOCKSIZE)
@@ -63,7 +64,8 @@ def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
 def of_directory(top: str) -> Iterator[Member]:
     """Everything below ``top`` and that itself, depth first, but sockets.
 
-    Links are never followed.  Raises HostError.
+    Links are never followed.  Raises HostError, and ImageError for directories that are deeper in
+    one another than any image may have them.
     """
     seen: dict[tuple[int, int], str] = {}
     try:
@@ -72,12 +74,14 @@ def of_directory(top: str) -> Iterator[Member]:
         raise HostError(f"open {top}", error) from None
     try:
         yield _header(os.fstat(top_fd), ".", _attributes(top_fd)), None
-        yield from _below(top_fd, "", seen)
+        yield from _below(top_fd, "", seen, Limits().depth)
     finally:
         os.close(top_fd)
 
 
-def _below(directory: int, prefix: str, seen: dict[tuple[int, int], str]) -> Iterator[Member]:
+def _below(
+    directory: int, prefix: str, seen: dict[tuple[int, int], str], depth: int
+) -> Iterator[Member]:
     for name in sorted(os.listdir(directory), key=os.fsencode):
         path = f"{prefix}{name}"
         try:
@@ -94,7 +98,7 @@ def _below(directory: int, prefix: str, seen: dict[tuple[int, int], str]) -> Ite
                 target = os.readlink(name, dir_fd=directory)
                 yield _header(found, path, {}, target), None
             elif kind in (stat.S_IFDIR, stat.S_IFREG):
-                yield from _opened(directory, name, path, seen)
+                yield from _opened(directory, name, path, seen, depth)
             else:
                 yield _header(found, path, {}), None
         except OSError as error:
@@ -102,7 +106,7 @@ def _below(directory: int, prefix: str, seen: dict[tuple[int, int], str]) -> Ite
 
 
 def _opened(
-    directory: int, name: str, path: str, seen: dict[tuple[int, int], str]
+    directory: int, name: str, path: str, seen: dict[tuple[int, int], str], depth: int
 ) -> Iterator[Member]:
     """A directory with all below, or a file with its content."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -111,8 +115,11 @@ def _opened(
         found = os.fstat(fd)  # what was opened counts, not what was there before
         header = _header(found, path, _attributes(fd))
         if stat.S_ISDIR(found.st_mode):
+            if not depth:
+                most = Limits().depth
+                raise ImageError(f"more than {most} directories in one another", path[:200])
             yield header, None
-            yield from _below(fd, f"{path}/", seen)
+            yield from _below(fd, f"{path}/", seen, depth - 1)
         elif stat.S_ISREG(found.st_mode):
             with os.fdopen(os.dup(fd), "rb", buffering=0) as file:
                 yield header, file

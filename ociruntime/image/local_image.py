@@ -22,12 +22,12 @@ from ociruntime.image.document import take_in as take_in_documents
 from ociruntime.image.frozen import changed
 from ociruntime.image.incoming import Incoming
 from ociruntime.image.layout import Layout, is_layout
-from ociruntime.image.policy import ACCEPT, REJECT, load_policy
+from ociruntime.image.policy import ACCEPT, REJECT
 from ociruntime.image.reference import Reference
-from ociruntime.image.settings import Settings
 
 if TYPE_CHECKING:
     from ociruntime.image.image import Descriptor, Image
+    from ociruntime.image.permission import Permission
     from ociruntime.image.progress import Progress
     from ociruntime.image.store import Store
 
@@ -41,7 +41,7 @@ def recognized(reference: Reference) -> Reference:
         kind = "oci" if is_layout(DirectoryFiles(path).has) else "dir"
         return changed(reference, kind=kind)
     with open_file(path) as file:
-        limit = _LOOKED_AT if compression_of_file(file) else 1 << 20
+        limit = _LOOKED_AT if compression_of_file(file, path) else 1 << 20
         names: set[str] = set()
         for count, (member, _) in enumerate(members(plain(file, path))):
             names.add(member_name(member.name))
@@ -64,9 +64,8 @@ def kind_of_archive(names: Set[str]) -> str:
 def take_in(
     store: Store,
     reference: Reference,
-    insecure: Set[str],
     progress: Progress,
-    settings: Settings,
+    permission: Permission,
     judge: Judge,
 ) -> Image:
     """The image in the store, under the name of ``reference``.  Raises HostError, ImageError."""
@@ -79,13 +78,13 @@ def take_in(
         if reference.kind == "aci":
             from ociruntime.image.aci import add_aci
 
-            manifest, before = add_aci(incoming, store, reference.path, progress)
-            names += _own_name(before.reference, settings, insecure)
+            manifest, before = add_aci(incoming, store, reference.path, progress, permission)
+            if _may_call_itself(before.reference.name, permission):
+                names.append(before.reference.name)
         else:
             manifest = _made(incoming, reference, store.tmp, progress)
-        if _named(store, reference.name) != manifest.digest:
-            judge([manifest])
-        image = incoming.commit(manifest.digest, names[0])
+        signer = _signer(store, reference, [manifest], judge)
+        image = incoming.commit(manifest.digest, names[0], signer=signer)
     for name in names[1:]:
         store.set_name(image.id, name)
     return image
@@ -105,14 +104,13 @@ def _made(incoming: Incoming, reference: Reference, tmp: str, progress: Progress
     return add(incoming, path, progress)
 
 
-def _own_name(reference: Reference, settings: Settings, insecure: Set[str]) -> list[str]:
-    """The name in an App Container Image, by which others depend on it.
+def _may_call_itself(name: str, permission: Permission) -> bool:
+    """Whether an App Container Image may have the name that is in it, by which others know it.
 
     Only if an image of that name needs no signature: a file says of itself what it likes.
     """
-    kind = load_policy(settings).rule(reference.name).kind
-    allowed = kind == ACCEPT or ("image" in insecure and kind != REJECT)
-    return [reference.name] if allowed else []
+    kind = permission.policy.rule(name).kind
+    return kind == ACCEPT or (permission.unsigned and kind != REJECT)
 
 
 def _from_layout(store: Store, reference: Reference, judge: Judge, progress: Progress) -> Image:
@@ -121,19 +119,21 @@ def _from_layout(store: Store, reference: Reference, judge: Judge, progress: Pro
     with closing(files):
         layout = Layout(files)
         way = layout.image(reference.tag)
-        if _named(store, reference.name) != way[-1].digest:
-            judge(way)
+        signer = _signer(store, reference, way, judge)
 
         def add(incoming: Incoming, blob: Descriptor, kind: str) -> None:
             with closing(layout.open_blob(blob.digest)) as stream:
                 incoming.add_blob(stream, blob.digest, blob.size, progress, kind)
 
-        return take_in_documents(store, way, add, "copying", reference.name)
+        return take_in_documents(store, way, add, "copying", reference.name, signer)
 
 
-def _named(store: Store, name: str) -> str:
-    """The id of the image of that name, "" if there is none."""
+def _signer(store: Store, reference: Reference, way: list[Document], judge: Judge) -> str:
+    """The judge's word about the image, unless the store has it by that name and knows already."""
+    id = way[-1].digest
     try:
-        return store.record(name).id
+        if store.record(reference.name).id == id and judge.knows(id):
+            return ""
     except ImageError:
-        return ""
+        pass  # it is not there
+    return judge(way)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ociruntime.errors import ImageError, RuntimeFailure
 from ociruntime.image.reference import parse
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.image.store import Record, Store
+    from ociruntime.image.index_copy import Record
+    from ociruntime.image.store import Store
 
 
 def look_up(store: Store, text: str) -> Record:

@@ -21,12 +21,18 @@ def check_name(name: str) -> str:
     return name
 
 
-def put_name(database: sqlite3.Connection, id: str, name: str) -> None:
+def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "") -> None:
     """Gives the name to the image, away from any other; inside a transaction.
 
+    ``signer`` has signed it (permission.py); without one what is known of that stays.
     Raises ImageError.
     """
     database.execute(
         "INSERT INTO names VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET image = excluded.image",
         (check_name(name), id),
+    )
+    database.execute(
+        "INSERT INTO origins VALUES (?, ?, ?) ON CONFLICT (image, name) DO UPDATE SET signer ="
+        " CASE excluded.signer WHEN '' THEN signer ELSE excluded.signer END",
+        (id, name, signer),
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ociruntime.errors import HostError, ImageError, RegistryError
@@ -57,12 +56,7 @@ class Download:
         self.resumed = self._kept
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._disconnect()
         try:
             if not os.fstat(self._file).st_size:

@@ -12,7 +12,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, BinaryIO
 
 from ociruntime.errors import ImageError
-from ociruntime.image.archives import compression_of_file, open_file, plain
+from ociruntime.image.archives import Reading, compression_of_file, open_file, plain
 from ociruntime.image.layer_tar import LayerTar, of_directory
 from ociruntime.image.made_image import StoredLayer, add_documents, minimal_config
 from ociruntime.image.streams import CHUNK
@@ -39,10 +39,10 @@ def add_tarball(incoming: Incoming, path: str, progress: Progress) -> Document:
     with open_file(path) as file:
         diff_id, size = _measured(file, path)
         kind = f"copying {path}"
-        compression = compression_of_file(file)
+        compression = compression_of_file(file, path)
         if compression in ("gzip", "zstd"):
             size = os.fstat(file.fileno()).st_size
-            digest = incoming.add_blob(file, "", size, progress, kind)
+            digest = incoming.add_blob(Reading(file, path), "", size, progress, kind)
         else:
             compression = ""
             with closing(plain(file, path)) as stream:

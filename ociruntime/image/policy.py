@@ -19,6 +19,7 @@ import os.path
 from ociruntime.errors import ImageError
 from ociruntime.image.frozen import frozen
 from ociruntime.image.reference import LOCAL_KINDS
+from ociruntime.image.reference_parts import is_host_alone, prefix_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ class Policy:
     default: Rule
     prefixes: dict[str, Rule]
 
+    @property
+    def accepts_all(self) -> bool:
+        """Whether nobody need ask what an image is called."""
+        return all(rule.kind == ACCEPT for rule in (self.default, *self.prefixes.values()))
+
     def rule(self, name: str) -> Rule:
         """What holds for an image of that name (Reference.name)."""
         matching = [prefix for prefix in self.prefixes if covers(prefix, name)]
@@ -70,10 +76,13 @@ def read_policy(document: Json, path: str) -> Policy:
     prefixes = document.get("prefixes", {})
     if not isinstance(prefixes, dict):
         raise ImageError(f"{path}: prefixes: not an object")
-    rules = {}
-    for prefix, value in prefixes.items():
-        check_prefix(prefix, f"{path}: prefixes")
-        rules[prefix] = _rule(value, path, f'{path}: prefixes["{prefix}"]')
+    rules: dict[str, Rule] = {}
+    for written, value in prefixes.items():
+        prefix = check_prefix(written, f"{path}: prefixes")
+        where = f'{path}: prefixes["{written}"]'
+        if prefix in rules:
+            raise ImageError(f"{where}: there is a rule for {prefix} already", rules[prefix].where)
+        rules[prefix] = _rule(value, path, where)
     return Policy(_rule(document.get("default", ACCEPT), path, f"{path}: default"), rules)
 
 
@@ -84,16 +93,21 @@ def shown(rule: Rule) -> object:
     return {SIGNED_BY: {"openpgp": rule.openpgp, "cosign": list(rule.cosign)}}
 
 
-def check_prefix(prefix: str, where: str) -> None:
-    """Raises ImageError for what no image's full name can begin with."""
+def check_prefix(prefix: str, where: str) -> str:
+    """``prefix`` as full names of images begin with it.  Raises ImageError if none can."""
     kind, colon, _ = prefix.partition(":")
     if colon and kind in LOCAL_KINDS:
-        return
+        return prefix
     host = prefix.partition("/")[0]
-    known = "." in host or ":" in host or host == "localhost"
-    if "://" in prefix or not known or prefix != prefix.strip("/") or prefix != prefix.lower():
+    if (
+        "://" in prefix
+        or not is_host_alone(host)
+        or prefix != prefix.strip("/")
+        or prefix != prefix.lower()
+    ):
         hint = "HOST or HOST/PATH as in docker.io/library/busybox, or KIND:PATH as in oci:/srv"
         raise ImageError(f'{where}: "{prefix}" is no prefix of images', hint)
+    return prefix_name(prefix)
 
 
 def covers(prefix: str, name: str) -> bool:

@@ -18,9 +18,16 @@ import os.path
 from ociruntime.errors import ImageError
 from ociruntime.image.digest import is_digest
 from ociruntime.image.frozen import frozen
-from ociruntime.image.reference_parts import is_host, is_id_digits, is_repository, is_tag
+from ociruntime.image.reference_parts import (
+    DOCKER_HUB,
+    is_host,
+    is_host_alone,
+    is_id_digits,
+    is_repository,
+    is_tag,
+    registry_name,
+)
 
-DEFAULT_REGISTRY = "docker.io"
 DEFAULT_TAG = "latest"
 LOCAL_KINDS = ("oci", "oci-archive", "docker-archive", "dir", "tar", "aci", "path")
 
@@ -148,16 +155,14 @@ def split_name(text: str, name: str) -> tuple[str, str]:
     Raises ImageError.
     """
     first, slash, rest = name.partition("/")
-    if slash and ("." in first or ":" in first or first == "localhost"):
+    if slash and is_host_alone(first):
         host, repository = first, rest
         if not is_host(host):
             raise ImageError(f'"{text}": "{host}" is no registry', "HOST or HOST:PORT")
-        host = host.lower()
-        if host == "index.docker.io":
-            host = DEFAULT_REGISTRY
+        host = registry_name(host)
     else:
-        host, repository = DEFAULT_REGISTRY, name
-    if host == DEFAULT_REGISTRY and "/" not in repository:
+        host, repository = DOCKER_HUB, name
+    if host == DOCKER_HUB and "/" not in repository:
         repository = f"library/{repository}"
     if not is_repository(repository) or len(repository) > _LONGEST_REPOSITORY:
         hint = "repositories are written in lower case" if repository != repository.lower() else ""

@@ -10,6 +10,10 @@ LETTERS = LOWER + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 DIGITS = "0123456789"
 HEXADECIMAL = "0123456789abcdef"
 FEWEST_DIGITS, MOST_DIGITS = 7, 64  # of an image's id
+DOCKER_HUB = "docker.io"
+# What else it answers to, or is called in files of credentials.
+_HUB_TOO = ("index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
+_USUAL_PORT = 443  # of HTTPS
 _LONGEST_TAG = 128
 _LONGEST_PORT = 5
 
@@ -46,6 +50,45 @@ def is_host(text: str) -> bool:
         host, colon, port = text.partition(":")
         named = all(_is_label(label) for label in host.split("."))
     return named and (not colon or _is_port(port))
+
+
+def registry_name(host: str) -> str:
+    """The one name of a registry, HOST or HOST:PORT: rules and credentials for it go by that.
+
+    In small letters, without the port that HTTPS has anyway, unless that alone tells the host from
+    a repository (``hub:443/web``); Docker Hub has a name of its own.
+    """
+    host = host.lower()
+    name, colon, port = host.rpartition(":")
+    if colon and _is_port(port):
+        number = int(port)
+        left_out = number == _USUAL_PORT and is_host_alone(name)
+        host = name if left_out else f"{name}:{number}"
+    if host.startswith("["):
+        host = _shortened(host)
+    return DOCKER_HUB if host in _HUB_TOO else host
+
+
+def _shortened(host: str) -> str:
+    """With the shortest form of the IPv6 address that ``host`` begins with, in brackets."""
+    import ipaddress
+
+    address, bracket, rest = host[1:].partition("]")
+    try:
+        return f"[{ipaddress.IPv6Address(address)}{bracket}{rest}"
+    except ValueError:
+        return host  # no address: nobody will be found there
+
+
+def is_host_alone(text: str) -> bool:
+    """Whether the first part of a name is a host for all the world, and no part of a repository."""
+    return "." in text or ":" in text or text == "localhost"
+
+
+def prefix_name(prefix: str) -> str:
+    """HOST[:PORT][/PATH] with the one name of the registry."""
+    host, slash, path = prefix.partition("/")
+    return f"{registry_name(host)}{slash}{path}"
 
 
 def _is_port(text: str) -> bool:

@@ -15,14 +15,14 @@ from ociruntime.image.digest import check_content, digest_of, is_digest
 from ociruntime.image.document import Document
 from ociruntime.image.http_client import HttpClient, read_body, refusal
 from ociruntime.image.manifest import LARGEST_DOCUMENT, load_document
-from ociruntime.image.reference import DEFAULT_REGISTRY
+from ociruntime.image.reference_parts import DOCKER_HUB
 from ociruntime.image.registry_auth import Challenge, Credential, challenges
 
 if TYPE_CHECKING:
     from requests import Response
 
 # Docker Hub answers under another name than images are called by.
-_ADDRESSES = {DEFAULT_REGISTRY: "registry-1.docker.io"}
+_ADDRESSES = {DOCKER_HUB: "registry-1.docker.io"}
 _ACCEPT = ", ".join(media_types.INDEXES + media_types.MANIFESTS)
 _LONGEST_TOKEN = 1 << 20
 
@@ -114,7 +114,10 @@ class Registry:
 
     def _token(self, parameters: dict[str, str], url: str) -> str:
         realm = parameters["realm"]
-        place = urlsplit(realm)
+        try:
+            place = urlsplit(realm)
+        except ValueError:
+            raise RegistryError(f"{self.host} wants its tokens asked for at {realm!r}") from None
         if place.scheme != "https" and not (
             place.scheme == "http" and url.startswith("http:") and self._may_be_plain(place.netloc)
         ):

@@ -18,15 +18,13 @@ import re
 from dataclasses import dataclass
 
 from ociruntime.errors import ImageError
-from ociruntime.image.reference import DEFAULT_REGISTRY
+from ociruntime.image.reference_parts import prefix_name
 from ociruntime.image.settings import Settings, read_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.image.settings import Json
 
-# What Docker Hub is called in these files.
-_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
 _PARAMETER = re.compile(r'([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,\s*)?')
 _SCHEME = re.compile(r"\s*([A-Za-z0-9-]+)(?:\s+|$)")
 
@@ -63,7 +61,7 @@ def credential(settings: Settings, host: str, repository: str) -> Credential | N
         entries = _entries(path, document)
         for key in keys(host, repository):
             if key in entries:
-                return _credential(path, key, entries[key])
+                return _credential(path, *entries[key])
     return None
 
 
@@ -83,8 +81,7 @@ def keys(host: str, repository: str) -> list[str]:
     """Names under which credentials may stand, the most specific first."""
     parts = repository.split("/")
     paths = ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
-    names = _HUB if host == DEFAULT_REGISTRY else (host,)
-    return [f"{name}/{path}" for path in paths for name in names] + list(names)
+    return [*(f"{host}/{path}" for path in paths), host]
 
 
 def challenges(header: str) -> list[Challenge]:
@@ -127,26 +124,39 @@ def _places_of_others() -> list[str]:
     return [place for place in places if place]
 
 
-def _entries(path: str, document: Json) -> dict[str, Json]:
-    """The file's entries that hold something, by the key without scheme and API version."""
+def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
+    """The file's entries that hold something, with their keys, by what the keys mean.
+
+    Of two for one registry the one that calls it by its name counts, else the first.
+    """
     auths = document.get("auths", {})
     if not isinstance(auths, dict) or not all(isinstance(one, dict) for one in auths.values()):
         raise ImageError(f"{path}: auths: not an object of objects")
-    return {_plain_key(key): entry for key, entry in auths.items() if entry}
+    found: dict[str, tuple[str, Json]] = {}
+    for key, entry in auths.items():
+        name = prefix_name(_plain_key(key))
+        if entry and (name not in found or key == name):
+            found[name] = (key, entry)
+    return found
 
 
 def _plain_key(key: str) -> str:
-    """``https://index.docker.io/v1/`` is written for ``index.docker.io``."""
+    """``https://index.docker.io/v1/`` is written for ``index.docker.io``; that without the rest."""
     if "://" not in key:
         return key.rstrip("/")
     rest = key.partition("://")[2].rstrip("/")
     return rest.removesuffix("/v1").removesuffix("/v2")
 
 
+def _is_text(value: object) -> bool:
+    """Not what JSON may have as half a character."""
+    return isinstance(value, str) and value == value.encode(errors="replace").decode()
+
+
 def _credential(path: str, key: str, entry: Json) -> Credential:
     where = f'{path}: auths["{key}"]'
     texts = {name: entry.get(name, "") for name in ("username", "password", "identitytoken")}
-    if not all(isinstance(value, str) for value in texts.values()):
+    if not all(_is_text(value) for value in texts.values()):
         raise ImageError(f"{where}: username, password and identitytoken are texts")
     user, password, token = texts.values()
     encoded = entry.get("auth", "")

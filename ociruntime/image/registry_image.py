@@ -30,16 +30,17 @@ def update(
         known = store.find(name)
     except ImageError:
         known = None
+    if known and not judge.knows(known.id):
+        known = None
     if known and (reference.digest or _is_still(known, sources.head_manifest(wanted))):
         return known  # a digest always means the same
     way = way_to_image(sources.manifest(wanted), sources.manifest)
     if known and known.id == way[-1].digest:
         return known
-    judge(way)
-
+    signer = judge(way)
     downloads = Downloads(f"{store.path}/partial", sources, progress)
     try:
-        image = take_in(store, way, downloads.add, "fetching", name)
+        image = take_in(store, way, downloads.add, "fetching", name, signer)
     except RegistryError:
         raise  # the next attempt goes on with what has come
     except ImageError:

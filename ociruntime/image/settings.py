@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ociruntime.errors import HostError, ImageError
 from ociruntime.image.frozen import frozen
+from ociruntime.image.reference_parts import registry_name
 from ociruntime.spec.json_text import load
 
 TYPE_CHECKING = False
@@ -60,7 +61,7 @@ class Settings:
                 ):
                     hint = "a list of HOST[:PORT][/PATH]"
                     raise ImageError(f'{path}: mirrors["{host}"] is wrong', hint)
-                merged[host] = [place.rstrip("/") for place in places]
+                merged[registry_name(host)] = [place.rstrip("/") for place in places]
         return merged
 
 

@@ -7,98 +7,98 @@ manifest is, or an index that leads to it.
 
 from __future__ import annotations
 
-from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from ociruntime.errors import ImageError, RegistryError
-from ociruntime.image import cosign, openpgp, policy
+from ociruntime.image import cosign, openpgp
 from ociruntime.image.digest import check_content
+from ociruntime.image.document import Document, Judge
 from ociruntime.image.http_client import read_body
 from ociruntime.image.manifest import load_document
+from ociruntime.image.permission import Permission, openpgp_signer
+from ociruntime.image.policy import ACCEPT
 from ociruntime.image.reference import Reference, parse
 from ociruntime.image.trusted_keys import keys_for
 
 if TYPE_CHECKING:
-    from ociruntime.image.document import Document
-    from ociruntime.image.settings import Settings
     from ociruntime.image.sources import Sources
 
 _TYPES = ("atomic container signature", "cosign container image signature")
 
 
-class SignatureJudge:
-    """``judge(documents)`` raises ImageError unless the image may be taken under that name.
+class SignatureJudge(Judge):
+    """Asks for what the policy wants, when an image is to be taken under that name.
 
-    The documents lead to the image, the one that its name means first.  ``signature`` is what the
-    user has given, and then has to be valid whatever the policy says; ``sources`` is where the
-    signatures of cosign are looked for.  Made, it has refused what the policy rejects.
+    ``signature`` is what the user has given, and then has to be valid whatever the policy says;
+    ``sources`` is where the signatures of cosign are looked for.  Made, it has refused what the
+    policy rejects.
     """
 
     def __init__(
         self,
         reference: Reference,
-        settings: Settings,
-        insecure: Set[str],
+        permission: Permission,
         signature: bytes | None = None,
         sources: Sources | None = None,
     ) -> None:
         self.reference = reference
-        self.settings = settings
+        self.permission = permission
         self.signature = signature
         self.sources = sources
-        self.rule = policy.load_policy(settings).rule(reference.name)
-        if self.rule.kind == policy.REJECT:
-            raise ImageError(f'image "{reference.name}" is rejected', self.rule.where)
-        self.unneeded = "image" in insecure
+        self.rule = permission.rule(reference.name)
 
-    def __call__(self, documents: list[Document]) -> None:
-        if self.unneeded:
-            return
+    def knows(self, id: str) -> bool:
+        return self.permission.has(id, self.reference.name)
+
+    def __call__(self, documents: list[Document]) -> str:
+        if self.permission.unsigned:
+            return ""
+        signer = ""
         if self.signature is not None:
-            self._judge_given(self.signature, documents)
-            if self.rule.kind == policy.ACCEPT or self.rule.openpgp:
-                return
-        if self.rule.kind == policy.ACCEPT:
-            return
-        faults = []
+            signer = openpgp_signer(self._judge_given(self.signature, documents))
+            if self.rule.openpgp:
+                return signer
+        if self.rule.kind == ACCEPT:
+            return signer
+        faults: list[str] = []
         if self.rule.openpgp:
             faults.append("no OpenPGP signature was given, as --signature=FILE does")
         if self.rule.cosign:
-            fault = self._cosign_fault(documents)
-            if not fault:
-                return
-            faults.append(fault)
+            signer = self._signer_by_cosign(documents, faults)
+            if signer:
+                return signer
         name = self.reference.name
         raise ImageError(f'image "{name}" is not signed: {"; ".join(faults)}', self.rule.where)
 
-    def _judge_given(self, signature: bytes, documents: list[Document]) -> None:
+    def _judge_given(self, signature: bytes, documents: list[Document]) -> str:
+        """The fingerprint of the key that has signed."""
         name = self.reference.name
-        keys = keys_for(name, self.settings)
+        keys = keys_for(name, self.permission.settings)
         if not keys:
             hint = "ocipod trust --prefix=PREFIX FILE adds one"
             raise ImageError(f'no OpenPGP key is trusted for image "{name}"', hint)
         if not openpgp.is_detached(signature):
-            _, payload = openpgp.verify(signature, None, keys)
+            fingerprint, payload = openpgp.verify(signature, None, keys)
             fault = self._payload_fault(payload, documents)
             if fault:
                 raise ImageError(f'image "{name}" is not what was signed: {fault}')
-            return
+            return fingerprint
         last = None
         for document in documents:
             try:
-                openpgp.verify(signature, document.data, keys)
-                return
+                return openpgp.verify(signature, document.data, keys)[0]
             except ImageError as error:
                 last = error
         assert last
         raise last
 
-    def _cosign_fault(self, documents: list[Document]) -> str:
-        """Why no signature of cosign holds; "" if one does."""
+    def _signer_by_cosign(self, documents: list[Document], faults: list[str]) -> str:
+        """Whose signature holds; "" if none does, and ``faults`` is told why."""
         keys = cosign.load_keys(self.rule.cosign)
         if self.sources is None:
-            return "files have no signatures of cosign"
-        faults = []
+            faults.append("files have no signatures of cosign")
+            return ""
+        before = len(faults)
         for document in documents:
             tag = cosign.tag_of(document.digest)
             try:
@@ -110,14 +110,14 @@ class SignatureJudge:
                 response, _ = self.sources.open_blob(blob.digest)
                 payload = read_body(response, cosign.LONGEST_PAYLOAD)
                 check_content(payload, blob.digest, f"a payload of {tag}")
-                if not any(has_signed(signature, payload) for has_signed in keys):
-                    faults.append(f"{tag}: by another key")
-                    continue
-                fault = self._payload_fault(payload, [document])
+                by = [key for key, signed in keys.items() if signed(signature, payload)]
+                fault = self._payload_fault(payload, [document]) if by else "by another key"
                 if not fault:
-                    return ""
+                    return by[0]
                 faults.append(f"{tag}: {fault}")
-        return "; ".join(faults) or "no signature of cosign"
+        if len(faults) == before:
+            faults.append("no signature of cosign")
+        return ""
 
     def _payload_fault(self, payload: bytes, documents: list[Document]) -> str:
         """What a signed document says of another image than this one; "" if it is this one."""

@@ -9,6 +9,7 @@ from ociruntime.errors import ImageError, RegistryError
 from ociruntime.image.document import Document
 from ociruntime.image.http_client import HttpClient
 from ociruntime.image.reference import Reference
+from ociruntime.image.reference_parts import prefix_name
 from ociruntime.image.registry import Registry
 from ociruntime.image.registry_auth import credential
 from ociruntime.image.settings import Settings
@@ -33,7 +34,7 @@ class Sources:
         """Raises HostError, ImageError for faults of the configuration."""
         places = [(reference.host, reference.repository)]
         for mirror in reversed(settings.mirrors().get(reference.host, [])):
-            host, _, path = mirror.partition("/")
+            host, _, path = prefix_name(mirror).partition("/")
             places.insert(0, (host, f"{path}/{reference.repository}" if path else places[-1][1]))
         return cls([Registry(*place, http, credential(settings, *place)) for place in places])
 

@@ -1,6 +1,7 @@
 """The image store: blobs by digest, and an index of images and their names.
 
     $D/cas/index.db         names, times and which image has which blob (database.py)
+    $D/cas/index.json       what of it is needed for looking images up (index_copy.py)
     $D/cas/blobs/sha256/..  manifests, configurations and layers (blobs.py)
     $D/cas/tmp/..           imports that are under way (incoming.py)
     $D/cas/tree/..          root file systems made of them (tree_store.py)
@@ -11,38 +12,21 @@ Only root may enter it: the trees have programs that are setuid.
 from __future__ import annotations
 
 import os
-import time
 
 from ociruntime.errors import HostError, ImageError
 from ociruntime.image.blobs import Blobs
-from ociruntime.image.database import explained, open_database, writing
 from ociruntime.image.digest import chain_id
-from ociruntime.image.frozen import changed, frozen
 from ociruntime.image.image import Image
+from ociruntime.image.index_copy import Record, chosen, identity, read_copy, write_copy
 from ociruntime.image.manifest import parse_config, parse_manifest
-from ociruntime.image.names import put_name
-from ociruntime.image.reference_parts import is_id_digits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterable
-    from types import TracebackType
     from typing import BinaryIO
 
     from ociruntime.image.image import Descriptor
-
-
-@frozen
-class Record:
-    """What the index says of an image, also of one whose blobs are damaged; see Image."""
-
-    id: str
-    name: str
-    names: tuple[str, ...]
-    size: int
-    imported: float
-    used: float
-    index: str
 
 
 class Store:
@@ -63,20 +47,27 @@ class Store:
                 os.makedirs(f"{self.blobs.path}/{algorithm}", 0o700, exist_ok=True)
         except OSError as error:
             raise HostError(f'make the image store "{self.path}"', error) from None
-        self.database = open_database(f"{self.path}/index.db")
+        self._index = f"{self.path}/index.db"
+        self._copy = f"{self.path}/index.json"
+        self._database: sqlite3.Connection | None = None
+
+    @property
+    def database(self) -> sqlite3.Connection:
+        """The index, opened by who needs it first.  Raises ImageError."""
+        if self._database is None:
+            from ociruntime.image.database import open_database
+
+            self._database = open_database(self._index)
+        return self._database
 
     def close(self) -> None:
-        self.database.close()
+        if self._database is not None:
+            self._database.close()
 
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # Looking up
@@ -94,23 +85,35 @@ class Store:
 
     def record(self, reference: str) -> Record:
         """As ``find``, from the index alone.  Raises ImageError."""
-        named = "SELECT * FROM records WHERE id = (SELECT image FROM names WHERE name = ?)"
-        if found := self._records(named, reference):
-            return changed(found[0], name=reference)
-        digits = reference.removeprefix("sha256:")
-        if is_id_digits(digits):
-            low, high = f"sha256:{digits}", f"sha256:{digits}g"
-            found = self._records("SELECT * FROM records WHERE id >= ? AND id < ?", low, high)
-            if len(found) > 1:
-                ids = ", ".join(record.id[:19] for record in found)
-                raise ImageError(f'"{reference}" means several images', ids)
-        if not found:
-            raise ImageError(f'image "{reference}" is not in the store')
-        return found[0]
+        return chosen(self._known(), reference)
+
+    def _known(self) -> list[Record]:
+        """As ``records``, but the last uses are not the latest."""
+        found = read_copy(self._copy, self._index) if self._database is None else None
+        if found is None:
+            before = identity(self._index)
+            found = self.records()
+            write_copy(self._copy, before, found)
+        return found
 
     def records(self) -> list[Record]:
         """Every image, damaged ones too, the oldest import first.  Raises ImageError."""
-        return self._records("SELECT * FROM records ORDER BY imported, id")
+        from ociruntime.image.database import explained
+
+        with explained():
+            rows = self.database.execute("SELECT * FROM records ORDER BY imported, id").fetchall()
+            came = self.database.execute("SELECT * FROM origins ORDER BY name").fetchall()
+        origins: dict[str, list[tuple[str, str]]] = {}
+        for id, name, signer in came:
+            origins.setdefault(id, []).append((name, signer))
+        found = []
+        for id, imported, used, index, joined, size in rows:
+            names = tuple(sorted(joined.split("\n"))) if joined else ()
+            name = names[0] if names else ""
+            used = max(used, self._marked(id))  # noqa: PLW2901 - whichever was last
+            from_where = tuple(origins.get(id, ()))
+            found.append(Record(id, name, names, size or 0, imported, used, index, from_where))
+        return found
 
     def images(self) -> list[Image]:
         """Every image that can be read; ``records`` knows of all."""
@@ -143,19 +146,15 @@ class Store:
 
     def digests(self, id: str) -> list[str]:
         """Of all blobs that the index counts to the image."""
+        from ociruntime.image.database import explained
+
         query = "SELECT blob FROM image_blobs WHERE image = ? ORDER BY blob"
         with explained():
             return [digest for (digest,) in self.database.execute(query, (id,))]
 
-    def _records(self, query: str, *values: str) -> list[Record]:
-        with explained():
-            rows = self.database.execute(query, values).fetchall()
-        found = []
-        for id, imported, used, index, joined, size in rows:
-            names = tuple(sorted((joined or "").split("\n"))) if joined else ()
-            name = names[0] if names else ""
-            found.append(Record(id, name, names, size or 0, imported, used, index))
-        return found
+    def origins(self, id: str) -> dict[str, str]:
+        """Name that the image came under -> who has signed it, "" if nobody was asked for."""
+        return next((dict(one.origins) for one in self._known() if one.id == id), {})
 
     # Changing
 
@@ -180,13 +179,25 @@ class Store:
 
     def set_name(self, id: str, name: str) -> None:
         """Gives the name to the image, away from any other.  Raises ImageError."""
+        from ociruntime.image.database import writing
+        from ociruntime.image.names import put_name
+
         with writing(self.database):
             put_name(self.database, id, name)
 
     def mark_used(self, id: str) -> None:
-        """The image counts as used now.  Raises ImageError."""
-        with writing(self.database):
-            self.database.execute("UPDATE images SET used = ? WHERE id = ?", (time.time(), id))
+        """The image counts as used now: its manifest's file has the time.  Raises HostError."""
+        try:
+            os.utime(self.blobs.path_of(id))
+        except OSError as error:
+            raise HostError(f"mark the image {id} as used", error) from None
+
+    def _marked(self, id: str) -> float:
+        """When that was done last; 0 if its manifest is gone."""
+        try:
+            return os.stat(self.blobs.path_of(id)).st_mtime
+        except (OSError, ImageError):
+            return 0
 
     def remove(self, ids: Iterable[str]) -> int:
         """Removes images and what no other image needs; returns the bytes that are free now.
@@ -194,6 +205,8 @@ class Store:
         The index forgets them first: a crash leaves files that ``sweep`` removes, never an image
         without its blobs.  Raises ImageError, HostError.
         """
+        from ociruntime.image.database import writing
+
         execute = self.database.execute
         with writing(self.database):
             for id in ids:
@@ -218,6 +231,8 @@ class Store:
 
         Inside a transaction: no import can bring one of them back meanwhile.
         """
+        from ociruntime.image.database import writing
+
         count = total = 0
         known = "SELECT 1 FROM blobs WHERE digest = ?"
         with writing(self.database):

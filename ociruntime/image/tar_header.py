@@ -132,9 +132,9 @@ def apply_records(header: Header, records: list[Record]) -> None:
         elif not value:
             continue  # takes back a global record, of which only these remain anyway
         elif key == b"path":
-            header.name = _whole(value)
+            header.name = whole(value)
         elif key == b"linkpath":
-            header.link = _whole(value)
+            header.link = whole(value)
         elif key == b"size":
             header.size = header.stored = _decimal(value)
         elif key == b"uid":
@@ -171,7 +171,8 @@ def _text(field: bytes) -> bytes:
     return field.partition(b"\0")[0]
 
 
-def _whole(value: bytes) -> bytes:
+def whole(value: bytes) -> bytes:
+    """A name of an extended header, which has its length before it."""
     if b"\0" in value:
         raise ImageError("a name in the layer has a NUL byte")
     return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ociruntime.errors import ImageError
-from ociruntime.image.tar_header import BLOCK, GNU_SPARSE, REGULAR, Header, Record, number
+from ociruntime.image.tar_header import BLOCK, GNU_SPARSE, REGULAR, Header, Record, number, whole
 
 MOST_PIECES = 100_000
 _IN_HEADER = 4
@@ -64,7 +64,7 @@ def _of_pax(
 ) -> tuple[list[Piece], int]:
     values = dict(records)
     if name := values.get(b"GNU.sparse.name"):
-        header.name = name
+        header.name = whole(name)
     if values.get(b"GNU.sparse.major") == b"1":
         size = _number(values.get(b"GNU.sparse.realsize", b""))
         return _of_content(header, read_block), size

@@ -24,6 +24,8 @@ from ociruntime.spec.json_text import dump, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ociruntime.image.image import Image
     from ociruntime.image.limits import Limits
     from ociruntime.image.progress import Progress
@@ -119,15 +121,15 @@ class TreeStore:
         found = []
         for name in names:
             if _is_id(name):
-                rendered = self.is_rendered(name)
-                known = self._known(name) if rendered else None
-                found.append(Tree(name, rendered, known.size if known else 0))
+                found.append(Tree(name, self.is_rendered(name), self.size(name)))
         return found
 
     def size(self, tree: str) -> int:
         """Bytes of its files; 0 if it is not rendered."""
-        known = self._known(tree) if self.is_rendered(tree) else None
-        return known.size if known else 0
+        try:
+            return int(self._noted(tree)["size"]) if self.is_rendered(tree) else 0
+        except (OSError, ValueError, KeyError, TypeError):
+            return 0
 
     def remove(self, tree: str, *, wait: bool = True) -> bool:
         """Removes it.  Whether it did: without ``wait`` one that is being made stays."""
@@ -169,11 +171,15 @@ class TreeStore:
         from ociruntime.image.tree_hash import TreeHash
 
         try:
-            with open(f"{self._place(tree)}/hash", "rb") as file:
-                known = load(file.read())
+            known = self._noted(tree)
             return TreeHash(str(known["digest"]), int(known["entries"]), int(known["size"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+    def _noted(self, tree: str) -> Any:  # noqa: ANN401 - a JSON document
+        """What is in the file ``hash``.  Raises OSError, ValueError."""
+        with open(f"{self._place(tree)}/hash", "rb") as file:
+            return load(file.read())
 
     def _render(self, image: Image, tree: str, progress: Progress) -> None:
         """Under the exclusive lock.  What is half made goes again, whatever happens."""

@@ -15,6 +15,8 @@ import secrets
 from ociruntime.errors import HostError, ImageError
 from ociruntime.image.openpgp import Key, read_keys
 from ociruntime.image.policy import covers
+from ociruntime.image.reference import LOCAL_KINDS
+from ociruntime.image.reference_parts import prefix_name
 from ociruntime.image.settings import Settings
 
 ROOT = "root.d"
@@ -49,8 +51,12 @@ def overview(settings: Settings) -> dict[str, list[str]]:
 
 
 def prefix_of(place: str) -> str:
-    """The other way round than ``place_of``."""
-    return "" if place == ROOT else place.removeprefix("prefix.d/").replace(",", "/")
+    """The other way round than ``place_of``; the registry by its one name."""
+    if place == ROOT:
+        return ""
+    prefix = place.removeprefix("prefix.d/").replace(",", "/")
+    local = prefix.partition(":")[0] in LOCAL_KINDS
+    return prefix if local else prefix_name(prefix)
 
 
 def _files(settings: Settings) -> dict[str, str]:

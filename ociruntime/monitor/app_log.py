@@ -22,12 +22,16 @@ class AppLog:
 
     __slots__ = ("_fd", "_limit", "_path", "_size", "lost")
 
-    def __init__(self, path: str, limit: int = LIMIT) -> None:
-        """Raises HostError."""
+    def __init__(self, path: str, limit: int = LIMIT, fd: int = -1) -> None:
+        """``fd``: that of the file if it is open already, or -1.  Raises HostError."""
         self._path = path
         self._limit = limit
         self.lost = 0
-        self._open()
+        if fd < 0:
+            self._open()
+        else:
+            self._fd = fd
+            self._size = posix.fstat(fd).st_size
 
     def _open(self) -> None:
         flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
@@ -57,6 +61,11 @@ class AppLog:
                 continue
         posix.close(self._fd)
         self._open()
+
+    @property
+    def descriptor(self) -> int:
+        """That of the file; nothing that was written waits elsewhere."""
+        return self._fd
 
     def close(self) -> None:
         """Nothing more is written."""

@@ -14,6 +14,7 @@ from ociruntime.monitor.loop import READABLE, WRITABLE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from ociruntime.monitor.loop import Loop
 
@@ -25,7 +26,7 @@ HUNG_UP_PAUSE = 0.1  # seconds until a terminal that nobody has open is looked a
 
 
 class AppStreams:
-    """Made for each start.  ``given`` are the descriptors of the app, -1 for the null device.
+    """One for each start.  ``given`` are the descriptors of the app, -1 for the null device.
 
     ``sinks`` get what comes out; ``on_room`` are called when input may be put in again.
     """
@@ -35,11 +36,7 @@ class AppStreams:
         *("given", "on_room", "sinks"),
     )
 
-    def __init__(self, loop: Loop, kinds: dict[str, str], terminal: bool) -> None:
-        """``kinds``: of stdin, stdout and stderr, as in the manifest; ``read`` begins to read.
-
-        Raises HostError.
-        """
+    def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._readers: dict[int, str] = {}
         self._input = -1
@@ -50,6 +47,12 @@ class AppStreams:
         self.sinks: list[Sink] = []
         self.on_room: list[Callable[[], None]] = []
         self.given = [-1, -1, -1]
+
+    def make(self, kinds: dict[str, str], terminal: bool) -> None:
+        """``kinds``: of stdin, stdout and stderr, as in the manifest; ``read`` begins to read.
+
+        Raises HostError.
+        """
         if terminal:
             return
         if kinds.get("stdin") == "interactive":
@@ -78,6 +81,26 @@ class AppStreams:
 
     def _watch(self, reader: int) -> None:
         self._loop.watch(reader, READABLE, lambda _: self._take(reader))
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all input has been taken by the app."""
+        return self._given_closed and not self._pending
+
+    def frozen(self) -> dict[str, Any]:
+        """While it is quiet: {"readers": [[descriptor, stream]], "input", "terminal"}."""
+        readers = [list(reader) for reader in self._readers.items()]
+        return {"readers": readers, "input": self._input, "terminal": self._terminal}
+
+    def take_up(self, frozen: dict[str, Any]) -> None:
+        """Go on with these descriptors instead of making some."""
+        self._given_closed = True
+        self._readers = dict(frozen["readers"])
+        self._input, self._terminal = frozen["input"], frozen["terminal"]
+        for reader in self._readers:
+            if reader != self._terminal:
+                self._watch(reader)
+        self._watch_terminal()
 
     def close_given(self) -> None:
         """The app has its descriptors; from now on the end of a pipe can be seen."""
@@ -114,11 +137,9 @@ class AppStreams:
     def resize(self, rows: int, columns: int) -> None:
         """Give the terminal another size."""
         if self._terminal >= 0:
-            import fcntl
-            from struct import pack
+            from ociruntime.host.terminal import set_window_size
 
-            tiocswinsz = 0x5414
-            fcntl.ioctl(self._terminal, tiocswinsz, pack("HHHH", rows, columns, 0, 0))
+            set_window_size(self._terminal, rows, columns)
 
     def put(self, data: bytes) -> bool:
         """Hand input to the app; whether there is room for more."""

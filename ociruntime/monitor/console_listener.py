@@ -6,6 +6,7 @@ import posix
 
 from ociruntime.errors import HostError
 from ociruntime.host.files import remove_file
+from ociruntime.monitor.listening import listen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,12 +25,9 @@ class ConsoleListener:
         self._path = path
         try:
             remove_file(path)
-            kind = _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK
-            self._socket = _socket.socket(_socket.AF_UNIX, kind)
-            self._socket.bind(path)
-            self._socket.listen(1)
         except OSError as error:
-            raise HostError(f"listen at {path}", error) from None
+            raise HostError(f"remove {path}", error) from None
+        self._socket = listen(path, _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK, 1)
 
     def take(self) -> int:
         """The terminal's master, after the runtime has ended; -1 if it has sent none."""

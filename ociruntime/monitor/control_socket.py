@@ -14,6 +14,7 @@ import posix
 
 from ociruntime.errors import HostError, PodError, RuntimeFailure
 from ociruntime.monitor import records
+from ociruntime.monitor.listening import listen
 from ociruntime.monitor.loop import HUNG_UP, READABLE, WRITABLE
 
 TYPE_CHECKING = False
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ociruntime.monitor.loop import Loop
+    from ociruntime.monitor.loop import Loop, Timer
 
     Answer = Callable[[dict[str, Any]], None]
     Handler = Callable[["Connection", dict[str, Any]], None]
@@ -32,39 +33,44 @@ else:
 LARGEST = 65536 + 1  # bytes of a message
 HELD = 1 << 20  # bytes kept for a client that does not read; then its output is dropped
 BACKLOG = 64
+REST = 0.1  # seconds that clients wait when nobody more can be accepted
 
 
 class ControlSocket:
     """Listens at ``path``; each request goes to ``handler``, which answers at once or later."""
 
-    __slots__ = ("_fd", "_handler", "_loop", "_path", "_socket", "connections")
+    __slots__ = ("_fd", "_handler", "_loop", "_path", "_rest", "_socket", "connections")
 
-    def __init__(self, loop: Loop, path: str, handler: Handler) -> None:
-        """Raises HostError."""
+    def __init__(self, loop: Loop, path: str, handler: Handler, fd: int = -1) -> None:
+        """``fd`` is that of one which listens there already, or -1.  Raises HostError."""
         self._loop = loop
         self._path = path
         self._handler = handler
         self.connections: list[Connection] = []
-        try:
-            kind = _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK
-            self._socket = _socket.socket(_socket.AF_UNIX, kind)
-            old = posix.umask(0o177)
-            try:
-                self._socket.bind(path)
-            finally:
-                posix.umask(old)
-            self._socket.listen(BACKLOG)
-        except OSError as error:
-            raise HostError(f"listen at {path}", error) from None
+        kind = _socket.SOCK_SEQPACKET | _socket.SOCK_NONBLOCK
+        self._socket = listen(path, kind, BACKLOG) if fd < 0 else _socket.socket(fileno=fd)
         self._fd = self._socket.fileno()
-        loop.watch(self._fd, READABLE, self._accept)
+        self._rest: Timer | None = None
+        self._listen()
+
+    def _listen(self) -> None:
+        self._loop.watch(self._fd, READABLE, self._accept)
+
+    @property
+    def descriptor(self) -> int:
+        """The one that listens."""
+        return self._fd
 
     def _accept(self, events: int) -> None:
         del events
         try:
             fd, _ = self._socket._accept()  # type: ignore[attr-defined]  # of the C module
-        except OSError:
+        except (BlockingIOError, ConnectionAbortedError):
             return  # gone again
+        except OSError:  # no descriptor is left: it waits, and would be told of all the time
+            self._loop.forget(self._fd)
+            self._rest = self._loop.after(REST, self._listen)
+            return
         posix.set_inheritable(fd, False)
         posix.set_blocking(fd, False)
         sock = _socket.socket(fileno=fd)
@@ -72,6 +78,8 @@ class ControlSocket:
 
     def close(self) -> None:
         """Refuse further requests; those that wait for an answer see the end."""
+        if self._rest is not None:
+            self._rest.cancel()
         self._loop.forget(self._fd)
         self._socket.close()
         for connection in list(self.connections):
@@ -194,6 +202,14 @@ def ask(sock: _socket.socket, request: dict[str, Any]) -> dict[str, Any]:
         message = sock.recv(LARGEST)
     except OSError as error:
         raise HostError("talk to the pod's monitor", error) from None
+    return answer_of(message)
+
+
+def answer_of(message: bytes) -> dict[str, Any]:
+    """What a message says that answers a request; empty: the connection has ended.
+
+    Raises PodError with what the monitor says.
+    """
     if not message:
         raise PodError("the pod ended before it answered")
     answer = records.parse(message, "the monitor's answer")

@@ -76,6 +76,14 @@ class ForegroundCopy:
     def is_empty(self) -> bool:
         return not self._pending
 
+    def frozen(self) -> tuple[str, int]:
+        """While it is empty: what ``take_up`` needs."""
+        return self._open_line, self._dropped
+
+    def take_up(self, frozen: tuple[str, int]) -> None:
+        """Go on from there."""
+        self._open_line, self._dropped = frozen
+
     def close(self) -> None:
         """Nothing more is written."""
         self._loop.forget(self._fd)

@@ -43,7 +43,7 @@ class Loop:
 
     __slots__ = (
         *("_children", "_ended", "_poll", "_reaping", "_signals", "_taken", "_timers", "_watched"),
-        *("on_signal", "stopped"),
+        *("on_quiet", "on_signal", "patience", "stopped"),
     )
 
     def __init__(self) -> None:
@@ -56,6 +56,8 @@ class Loop:
         self._taken: list[int] = []  # signals still to be told of
         self._signals = CaughtSignals()
         self.on_signal: Callable[[int], None] = _ignore
+        self.patience: float | None = None  # seconds without any event until ``on_quiet``
+        self.on_quiet: Callable[[], None] = _nothing
         self.stopped = False
         self.watch(self._signals.fd, READABLE, lambda _: self._signals.clear_wakeup())
 
@@ -90,13 +92,32 @@ class Loop:
             wait = self._call_timers()
             if self._is_over():
                 return
-            for fd, events in self._poll.poll(wait):
+            ready = self._poll.poll(self._longest() if wait is None else wait)
+            if wait is None and not ready:
+                self.on_quiet()
+            for fd, events in ready:
                 call = self._watched.get(fd)
                 if call is not None:  # not taken away by a call of this round
                     call(events)
 
     def _is_over(self) -> bool:
         return self.stopped
+
+    def _longest(self) -> int | None:
+        return None if self.patience is None else int(self.patience * 1000)
+
+    def descriptors(self) -> list[int]:
+        """Those that are watched."""
+        return [fd for fd in self._watched if fd != self._signals.fd]
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing waits to be handled: no event, no signal, no time that is to come."""
+        return not (self._timers or self._taken or self._reaping or self._poll.poll(0))
+
+    def look_for_ends(self) -> None:
+        """Reap children as if one had ended just now."""
+        self._reaping = True
 
     def _handle_signals(self) -> None:
         if self._reaping:
@@ -157,3 +178,7 @@ class Loop:
 
 def _ignore(number: int) -> None:
     del number
+
+
+def _nothing() -> None:
+    pass

@@ -35,6 +35,8 @@ NAMES = {"network": "net", "mount": "mnt"}  # where /proc/PID/ns has others
 class PodProcesses:
     """``pid`` is that of process 1, 0 when it has ended; both are children of this process."""
 
+    DESCRIPTORS = ("alive", "control", "pidfd")  # among what ``frozen`` tells
+
     __slots__ = (
         *("_alive", "_cgroups", "_control", "_keeper", "_lock", "_loop", "_pidfd"),
         *("on_end", "on_loss", "pid"),
@@ -74,6 +76,24 @@ class PodProcesses:
             self._begin(report, id_map)
         finally:
             posix.close(report)
+
+    @property
+    def pids(self) -> set[int]:
+        """Of those that run."""
+        return {self.pid, self._keeper} - {0}
+
+    def frozen(self) -> dict[str, int]:
+        """While both run: what ``take_up`` needs."""
+        pids = {"pid": self.pid, "keeper": self._keeper}
+        return {**pids, "control": self._control, "alive": self._alive, "pidfd": self._pidfd}
+
+    def take_up(self, frozen: dict[str, int]) -> None:
+        """Go on with those that run, instead of ``start``."""
+        self.pid, self._keeper = frozen["pid"], frozen["keeper"]
+        self._control, self._alive = frozen["control"], frozen["alive"]
+        self._pidfd = frozen["pidfd"]
+        self._loop.expect(self.pid, self._init_ended)
+        self._loop.expect(self._keeper, self._keeper_ended)
 
     def _begin(self, report: int, id_map: str) -> None:
         line = b""

@@ -39,15 +39,16 @@ def text_of(value: object) -> bytes:
     return json_text.dump(value).encode()
 
 
-def replace(path: str, value: object) -> None:
+def replace(path: str, value: object, *, lasting: bool = True) -> None:
     """Put ``value`` at ``path``; see ``replace_text``."""
-    replace_text(path, text_of(value) + b"\n")
+    replace_text(path, text_of(value) + b"\n", lasting=lasting)
 
 
-def replace_text(path: str, data: bytes, mode: int = 0o640) -> None:
+def replace_text(path: str, data: bytes, mode: int = 0o640, *, lasting: bool = True) -> None:
     """Readers, also those after a power failure, find the old file or the new one, whole.
 
-    Raises HostError.
+    What is not ``lasting``, because it says nothing about a pod that has ended, is not waited for
+    until it is on the disk: after a power failure the file may be empty.  Raises HostError.
     """
     temporary = f"{path}.new"
     try:
@@ -56,7 +57,8 @@ def replace_text(path: str, data: bytes, mode: int = 0o640) -> None:
         try:
             while data:
                 data = data[posix.write(fd, data) :]
-            posix.fsync(fd)
+            if lasting:
+                posix.fsync(fd)
         finally:
             posix.close(fd)
         posix.rename(temporary, path)

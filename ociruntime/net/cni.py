@@ -31,10 +31,21 @@ INCOMPATIBLE_VERSION = 1
 QUOTED = 300  # characters of what a program printed in an error
 
 
+def is_plugin_name(text: object) -> bool:
+    """Whether a program in a directory of plugins can be called so."""
+    return (
+        isinstance(text, str)
+        and text != ""
+        and text.isprintable()
+        and "/" not in text
+        and text not in (".", "..")
+    )
+
+
 def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
     """The program for a ``type``, "" for one of ours.  Raises NetworkError if there is neither."""
-    if not kind or "/" in kind or kind in (".", ".."):
-        raise NetworkError(f'"{kind}" is no name of a network plugin')
+    if not is_plugin_name(kind):
+        raise NetworkError(f"{kind!r} is no name of a network plugin")
     for directory in directories:
         path = f"{directory}/{kind}"
         if posix.access(path, 1) and not _is_directory(path):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import NetworkError, reason
-from ociruntime.net.result import UNSAID, VERSIONS
+from ociruntime.net.cni import is_plugin_name
+from ociruntime.net.result import UNSAID, VERSIONS, check_dns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,9 +156,9 @@ def is_name(text: str) -> bool:
 def _check_plugin(plugin: object, where: str) -> None:
     if not isinstance(plugin, dict):
         raise NetworkError(f"{where}: not a JSON object")
-    kind = plugin.get("type")
-    if not isinstance(kind, str) or not kind or "/" in kind or kind in (".", ".."):
+    if not is_plugin_name(plugin.get("type")):
         raise NetworkError(f'{where}: "type" names no plugin')
-    for name in ("ipam", "capabilities", "dns"):
+    for name in ("ipam", "capabilities", "dns", "runtimeConfig"):
         if name in plugin and not isinstance(plugin[name], dict):
             raise NetworkError(f'{where}: "{name}" is no JSON object')
+    check_dns(plugin.get("dns"), f'{where}: "dns"')

@@ -75,7 +75,7 @@ def read(result: dict[str, Any]) -> Addresses:
             )
             for route in result.get("routes") or ()
         ]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise NetworkError(f"addresses of the network: {error}") from None
     if not assigned:
         raise NetworkError("the network assigns no address")

@@ -19,7 +19,7 @@ import posix
 
 from ociruntime.errors import NetworkError, RuntimeFailure, reason
 from ociruntime.fault import fault
-from ociruntime.net import choice, cni, firewall, owners
+from ociruntime.net import choice, cni, conntrack, firewall, owners
 from ociruntime.net.configuration import load, plugin_directories
 from ociruntime.net.plugin_call import PluginCall
 from ociruntime.net.result import addresses, dns
@@ -222,6 +222,7 @@ def _filter(info: dict[str, Any], rules: list[Rules]) -> None:
     firewall.apply(info["firewall"], rules)
     fault("network.after-rules")
     for one in rules:
+        conntrack.forget(one.forwards, one.family)
         if one.link and one.family == 4:
             # What comes from 127.0.0.1 may leave by this device; the rules give it another source.
             set_sysctl(f"ipv4/conf/{one.link}/route_localnet", "1")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import HostError, NetworkError
+from ociruntime.host.files import replace_file
 from ociruntime.spec.json_text import dump, load
 
 TYPE_CHECKING = False
@@ -61,9 +62,7 @@ def note(
             fcntl.flock(lock, fcntl.LOCK_EX)
             if ports:
                 _refuse_taken(state, uuid, ports)
-            with open(f"{directory}/.{uuid}", "w", encoding="utf-8") as file:
-                file.write(dump(record))
-            posix.rename(f"{directory}/.{uuid}", f"{directory}/{uuid}")
+            replace_file(f"{directory}/{uuid}", dump(record).encode(), 0o640)
         finally:
             posix.close(lock)
     except OSError as error:

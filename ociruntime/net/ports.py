@@ -15,8 +15,8 @@ PROTOCOLS = ("tcp", "udp", "sctp")
 def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     """``ports`` of a pod's manifest joined with the apps' -> mappings, one a port, for CNI.
 
-    ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError: a port that no app,
-    or that several apps have, or one of the host twice.
+    ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError: a port that no app
+    has, one that is another in each app, or one of the host twice.
     """
     named: dict[str, list[dict[str, Any]]] = {}
     for app in manifest.get("apps") or ():
@@ -26,8 +26,9 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     for wish in manifest.get("ports") or ():
         name = wish["name"]
         owners = named.get(name, [])
-        if len(owners) > 1:
-            raise PodError(f'port "{name}" is in several apps')
+        # The apps have one network: under one name one port is meant, whoever tells of it.
+        if any(_place(one) != _place(owners[0]) for one in owners):
+            raise PodError(f'port "{name}" is in several apps, and not the same')
         port = owners[0] if owners else _port_of_name(name)
         if not port and not wish.get("podPort"):
             raise PodError(f'no app has a port "{name}"', ", ".join(named) or "no app has any")
@@ -39,6 +40,10 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
             raise PodError(f"port {one['hostPort']}/{one['protocol']} of the host is there twice")
         taken.add(key)
     return mappings
+
+
+def _place(port: dict[str, Any]) -> tuple[object, ...]:
+    return port.get("protocol"), port.get("port"), port.get("count")
 
 
 def _port_of_name(name: str) -> dict[str, Any]:

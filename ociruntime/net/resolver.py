@@ -110,25 +110,32 @@ def parse_resolv_conf(text: str) -> dict[str, Any]:
 def parse_hosts_entries(words: list[str]) -> dict[str, Any]:
     """``--hosts-entry`` to JSON: ``{"mode": "host|", "entries": [[IP, [NAME, ...]], ...]}``.
 
-    Each word is ``IP=NAME``, several with commas, or ``host`` alone (the host's file).  Names of
-    one address are put together.  Raises UsageError.
+    Each word is ``IP=NAME``, with commas further names or further such pairs, or ``host`` alone
+    (the host's file).  Names of one address are put together.  Raises UsageError.
     """
-    parts = [part for word in words for part in word.split(",")]
-    if HOST in parts:
-        if len(parts) > 1:
+    if HOST in words:
+        if len(words) > 1:
             raise UsageError("--hosts-entry=host goes with no other --hosts-entry")
         return {"mode": HOST, "entries": []}
     entries: dict[str, list[str]] = {}
-    for part in parts:
-        address, equals, name = part.partition("=")
-        try:
-            parse_address(address)
-        except ValueError:
-            equals = ""
-        if not equals or not _is_host_name(name):
-            raise UsageError(f'--hosts-entry: "{part}" is no entry', "IP=NAME[,IP=NAME] or host")
-        entries.setdefault(address, []).append(name)
+    for word in words:
+        address = ""
+        for part in word.split(","):
+            before, equals, name = part.rpartition("=")
+            address = before if equals else address
+            if not _is_address(address) or not _is_host_name(name):
+                hint = "IP=NAME[,NAME][,IP=NAME] or host"
+                raise UsageError(f'--hosts-entry: "{part}" is no entry', hint)
+            entries.setdefault(address, []).append(name)
     return {"mode": "", "entries": [[address, names] for address, names in entries.items()]}
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parse_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def hosts(options: Mapping[str, Any], hostname: str, image_has_one: bool) -> str | None:

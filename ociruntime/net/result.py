@@ -32,10 +32,26 @@ def check_result(value: object, plugin: str) -> dict[str, Any]:
     for item in value.get("ips") or ():
         if not isinstance(item.get("address"), str):
             raise NetworkError(f'plugin {plugin}: an address of its result has no "address"')
-    dns = value.get("dns")
-    if dns is not None and not isinstance(dns, dict):
-        raise NetworkError(f'plugin {plugin}: "dns" of its result is no object')
+    check_dns(value.get("dns"), f'plugin {plugin}: "dns" of its result')
     return value
+
+
+def check_dns(value: object, what: str) -> None:
+    """Raises NetworkError for what resolv.conf cannot have: each member is words."""
+    if value is None:
+        return
+    if not isinstance(value, dict):
+        raise NetworkError(f"{what} is no object")
+    for name in ("nameservers", "search", "options"):
+        words = value.get(name) or []
+        if not isinstance(words, list) or not all(map(_is_word, words)):
+            raise NetworkError(f'{what}: "{name}" is no list of words')
+    if value.get("domain") and not _is_word(value["domain"]):
+        raise NetworkError(f'{what}: "domain" is no word')
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable() and value != "" and " " not in value
 
 
 def in_version(result: dict[str, Any], version: str) -> dict[str, Any]:
@@ -43,7 +59,8 @@ def in_version(result: dict[str, Any], version: str) -> dict[str, Any]:
     made = {"cniVersion": version, **{k: v for k, v in result.items() if k != "cniVersion"}}
     if version in WITH_FAMILY:
         made["ips"] = [
-            {"version": "6" if ":" in ip["address"] else "4", **ip} for ip in result.get("ips", ())
+            {"version": "6" if ":" in ip["address"] else "4", **ip}
+            for ip in result.get("ips") or ()
         ]
     return made
 
@@ -62,9 +79,8 @@ def dns(result: dict[str, Any]) -> dict[str, Any]:
     said = result.get("dns") or {}
     members = {}
     for name in ("nameservers", "search", "options"):
-        words = said.get(name)
-        if isinstance(words, list) and words:
-            members[name] = [str(word) for word in words]
-    if isinstance(said.get("domain"), str) and said["domain"]:
+        if said.get(name):
+            members[name] = list(said[name])
+    if said.get("domain"):
         members["domain"] = said["domain"]
     return members

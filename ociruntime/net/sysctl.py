@@ -11,10 +11,10 @@ def set_sysctl(name: str, value: str) -> None:
     """``name`` relative to /proc/sys/net; written only if it differs.  Raises NetworkError."""
     path = f"/proc/sys/net/{name}"
     try:
-        with open(path, encoding="ascii") as file:
+        with open(path, encoding="utf-8") as file:
             if file.read().strip() == value:
                 return
-        with open(path, "w", encoding="ascii") as file:
+        with open(path, "w", encoding="utf-8") as file:
             file.write(value)
     except OSError as error:
         raise NetworkError(f"set {path} to {value}: {reason(error)}") from None

@@ -12,16 +12,12 @@ AHEAD = {"run": "ocipod run", "prepare": "ocipod run", "monitor": "ocipod monito
 
 
 def _extend_path() -> None:
-    library = f"{sys.prefix}/lib/python"
     directory = __file__.rpartition("/ociruntime/ocipod/")[0] or "/"
     # Not this directory, which Python puts in front: its modules have the names of commands.
     sys.path[0:1] = [directory] if sys.path[0].endswith("/ocipod") else [directory, sys.path[0]]
-    sys.path += [
-        f"{library}{sys.version_info[0]}.{sys.version_info[1]}/site-packages",
-        f"{library}{sys.version_info[0]}/dist-packages",
-    ]
-    from ociruntime.archive import use_archive
+    from ociruntime.archive import find_packages, use_archive
 
+    find_packages()
     command = next((word for word in sys.argv if word in AHEAD), "")
     # Nothing that is loaded is garbage; looking for some takes a millisecond.
     gc.disable()
@@ -39,8 +35,18 @@ def _start() -> int:
     except KeyboardInterrupt:
         return 130
     except ImportError as error:
+        if "--resume-fd" in sys.argv:
+            _try_again()
         posix.write(2, f"ocipod: the installation is incomplete: {error}\n".encode())
         return 254
+
+
+def _try_again() -> None:
+    """A pod's monitor that wakes while the package is being replaced."""
+    import time
+
+    time.sleep(1)
+    posix.execv(sys.executable, sys.orig_argv)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ociruntime.errors import UsageError
 from ociruntime.ocipod.options import GLOBAL_OPTIONS
 from ociruntime.ocipod.preparation import check_root, host_of, warn
-from ociruntime.pod.app_options import APP_OPTIONS, MNT_VOLUME
+from ociruntime.pod.app_options import ADD_OPTIONS, APP_OPTIONS
 from ociruntime.pod.app_words import read_words
 from ociruntime.pod.phases import open_pod
 
@@ -19,11 +19,12 @@ def run(context: Context, words: list[str]) -> int:
     from ociruntime.pod.app_addition import add_to_pod
     from ociruntime.pod.prepare import Request
 
-    said = read_words(words, (), (*APP_OPTIONS, MNT_VOLUME), GLOBAL_OPTIONS, leading=1)
+    options = (*APP_OPTIONS, *ADD_OPTIONS)
+    said = read_words(words, (), options, GLOBAL_OPTIONS, leading=1, single=True)
     context = context.changed(said.globals.texts, said.globals.flags)
     if not said.positional or len(said.apps) != 1:
         raise UsageError("app add takes a pod and one image", "ocipod app add UUID IMAGE")
     check_root()
     with open_pod(context.directory, said.positional[0]) as pod:
-        add_to_pod(pod, Request(host_of(context), said, lambda text: warn(context, text)))
+        add_to_pod(pod, Request(host_of(context), said, warn))
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.errors import UsageError
-from ociruntime.pod.app_exec import become_command
+from ociruntime.pod.app_exec import Command, become_command, start_command
 from ociruntime.pod.app_states import choose_app
 from ociruntime.pod.phases import open_pod
 
@@ -14,18 +14,26 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Becomes the command.  Raises RuntimeFailure."""
-    uuid, *command = arguments.positional
-    if not command:
+    """Becomes the command, or with ``--detach`` starts it.  Raises RuntimeFailure."""
+    uuid, *words = arguments.positional
+    if not words:
         raise UsageError("app exec needs a command")
-    options = ["--tty"] if arguments.flag("tty") else []
-    for word in arguments.list("env"):
+    env = arguments.list("env")
+    for word in env:
         if not word.partition("=")[1] or word.startswith("="):
             raise UsageError(f'--env: "{word}" is not NAME=VALUE')
-        options += ["--env", word]
-    for name in ("user", "cwd"):
-        if arguments.text(name):
-            options += [f"--{name}", arguments.text(name)]
+    if arguments.flag("tty") and arguments.flag("detach"):
+        raise UsageError("--tty and --detach exclude each other", "it would have no terminal")
+    command = Command(
+        words,
+        tty=arguments.flag("tty"),
+        env=env,
+        user=arguments.text("user"),
+        cwd=arguments.text("cwd"),
+    )
     pod = open_pod(context.directory, uuid)
     app = choose_app(pod, arguments.text("app"))
-    become_command(pod, app, command, options)
+    if not arguments.flag("detach"):
+        become_command(pod, app, command, arguments.text("log"))
+    start_command(pod, app, command)
+    return 0

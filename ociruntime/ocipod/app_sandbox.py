@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from ociruntime.cli.output import write
-from ociruntime.ocipod.preparation import check_networks, check_root, host_of, save_uuid, values_of
-from ociruntime.pod.launch import become_monitor, start_monitor
+from ociruntime.ocipod.preparation import (
+    check_networks,
+    check_root,
+    host_of,
+    save_uuid,
+    values_of,
+    warn,
+)
+from ociruntime.pod.launch import be_monitor, start_monitor
 from ociruntime.pod.phases import to_run
 from ociruntime.pod.sandbox import make_sandbox, settings_of
 
@@ -25,6 +32,10 @@ def run(context: Context, arguments: Arguments) -> int:
     save_uuid(values, pod)
     to_run(pod)
     if not values.flag("detach"):
-        become_monitor(pod, debug=context.debug, print_uuid=True)
-    start_monitor(pod, debug=context.debug)
+        return be_monitor(pod, warn, lambda: _print(uuid))
+    start_monitor(pod, warn)
+    return _print(uuid)
+
+
+def _print(uuid: str) -> int:
     return write(f"{uuid}\n")

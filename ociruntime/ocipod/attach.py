@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ociruntime.cli.output import write
+from ociruntime.host.detach_keys import DETACH_KEYS, parse_keys
 from ociruntime.pod.app_states import choose_app
-from ociruntime.pod.attach import DETACH_KEYS, attach, parse_keys, parse_mode
+from ociruntime.pod.attach import attach, parse_mode
 from ociruntime.pod.control import ask
 from ociruntime.pod.phases import open_pod
 
@@ -24,4 +25,4 @@ def run(context: Context, arguments: Arguments) -> int:
         if mode == "list":
             found = ask(pod, {"op": "endpoints", "app": app})["endpoints"]
             return write("".join(f"{name}\n" for name in found))
-        return attach(pod, app, streams, keys)
+        return attach(pod, app, streams, keys, wait=arguments.flag("wait"))

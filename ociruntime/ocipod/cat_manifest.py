@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ociruntime.cli.json_output import as_json
 from ociruntime.cli.output import write
-from ociruntime.ocipod.json_output import as_json
 from ociruntime.ocipod.uuids import given_uuid
 from ociruntime.pod.manifest_file import read_manifest
 from ociruntime.pod.phases import open_pod

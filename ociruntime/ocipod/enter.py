@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.pod.app_exec import become_command
+from ociruntime.pod.app_exec import Command, become_command
 from ociruntime.pod.app_states import choose_app
 from ociruntime.pod.phases import open_pod
 
@@ -21,5 +21,5 @@ def run(context: Context, arguments: Arguments) -> int:
     uuid, *command = arguments.positional
     pod = open_pod(context.directory, uuid)
     app = choose_app(pod, arguments.text("app"))
-    options = ["--tty"] if posix.isatty(0) and posix.isatty(1) else []
-    become_command(pod, app, command or [SHELL], options)
+    tty = posix.isatty(0) and posix.isatty(1)
+    become_command(pod, app, Command(command or [SHELL], tty=tty))

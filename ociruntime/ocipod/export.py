@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 def run(context: Context, arguments: Arguments) -> int:
     """Writes the archive; nothing is left of half a one."""
+    from ociruntime.cli.progress import Bar
     from ociruntime.image.export import write_archive
     from ociruntime.image.store import Store
     from ociruntime.ocipod.new_directory import new_file
-    from ociruntime.ocipod.progress import Bar
-    from ociruntime.pod.export import BlobsAndNew, exported
+    from ociruntime.pod.export import BlobsAndNew, exported, kept
 
     uuid, target = arguments.positional
     squash = arguments.flag("squash")
@@ -32,6 +32,7 @@ def run(context: Context, arguments: Arguments) -> int:
         with new_file(target, overwrite=arguments.flag("overwrite")) as file:
             beside = "/tmp" if target == "-" else os.path.dirname(os.path.abspath(target))
             blobs = BlobsAndNew(store.blobs.path)
-            image = exported(pod, name or names[0], store, blobs, beside, squash=squash)
-            write_archive(blobs, image, file, bar)
+            with kept(pod):
+                image = exported(pod, name or names[0], store, blobs, beside, squash=squash)
+                write_archive(blobs, image, file, bar)
     return 0

@@ -38,15 +38,16 @@ def _fetch(
 
     An image that cannot be unpacked does not stay.
     """
+    from ociruntime.cli.progress import Bar, Lines
     from ociruntime.image.fetch import fetch
     from ociruntime.image.settings import Settings
     from ociruntime.image.tree_store import TreeStore
-    from ociruntime.ocipod.progress import Bar
     from ociruntime.pod.lock import prepare_lock
 
     settings = Settings(context.system_config, context.local_config, context.user_config)
     before = {name: one.id for one in store.records() for name in (*one.names, one.id)}
-    with Bar() as bar:
+    by_program = context.arguments.text("progress") == "json"
+    with Lines() if by_program else Bar() as bar:
         image = fetch(
             store, text, policy, context.insecure, bar, settings=settings, signature=signature
         )

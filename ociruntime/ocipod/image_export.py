@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 def run(context: Context, arguments: Arguments) -> int:
     """Writes an archive, or with ``--format=oci`` a directory; nothing is left of half a one."""
+    from ociruntime.cli.progress import Bar
     from ociruntime.image.export import write_archive, write_layout
     from ociruntime.image.lookup import look_up
     from ociruntime.image.store import Store
     from ociruntime.ocipod.new_directory import check_target, new_file, put_directory
-    from ociruntime.ocipod.progress import Bar
 
     text, target = arguments.positional
     overwrite = arguments.flag("overwrite")

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 def run(context: Context, arguments: Arguments) -> int:
     """Writes the image's documents and layers as an image layout, nothing of them unpacked."""
+    from ociruntime.cli.progress import Bar
     from ociruntime.image.export import write_layout
     from ociruntime.image.lookup import look_up
     from ociruntime.image.store import Store
     from ociruntime.ocipod.new_directory import check_target, put_directory
-    from ociruntime.ocipod.progress import Bar
 
     text, target = arguments.positional
     with Store(context.directory) as store, Bar() as bar:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from ociruntime.cli.output import write
+from ociruntime.cli.progress import amount
 from ociruntime.errors import ImageError
 from ociruntime.ocipod.durations import period
-from ociruntime.ocipod.progress import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ociruntime.cli.output import write
+from ociruntime.cli.progress import amount
+from ociruntime.cli.tabs import tabbed
+from ociruntime.cli.times import ago, date
 from ociruntime.errors import ImageError, UsageError
-from ociruntime.ocipod.progress import amount
-from ociruntime.ocipod.tabs import tabbed
-from ociruntime.ocipod.times import ago, date
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def run(context: Context, arguments: Arguments) -> int:
         reverse=arguments.text("order", "asc") == "desc",
     )
     if wanted := arguments.text("format"):
-        from ociruntime.ocipod.json_output import as_json
+        from ociruntime.cli.json_output import as_json
 
         return write(as_json([_for_json(one) for one in found], wanted))
     full = arguments.flag("full")

@@ -5,20 +5,20 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.args import Arguments
+    from ociruntime.cli.progress import Bar
     from ociruntime.image.image import Image
     from ociruntime.image.store import Store
     from ociruntime.ocipod.context import Context
-    from ociruntime.ocipod.progress import Bar
 
 CONFIG = "image-config.json"
 
 
 def run(context: Context, arguments: Arguments) -> int:
     """Unpacks the layers, one over the other, into a directory of the user's."""
+    from ociruntime.cli.progress import Bar
     from ociruntime.image.lookup import look_up
     from ociruntime.image.store import Store
     from ociruntime.ocipod.new_directory import check_target, put_directory
-    from ociruntime.ocipod.progress import Bar
 
     text, target = arguments.positional
     alone = arguments.flag("rootfs-only")

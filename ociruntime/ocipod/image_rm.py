@@ -5,13 +5,14 @@ from __future__ import annotations
 import posix
 
 from ociruntime.cli.output import write
+from ociruntime.cli.progress import amount
 from ociruntime.errors import ImageError, RuntimeFailure
-from ociruntime.ocipod.progress import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.args import Arguments
-    from ociruntime.image.store import Record, Store
+    from ociruntime.image.index_copy import Record
+    from ociruntime.image.store import Store
     from ociruntime.ocipod.context import Context
 
 _FAILED = 254

@@ -7,19 +7,20 @@ from ociruntime.cli.output import write
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.args import Arguments
+    from ociruntime.cli.progress import Bar
     from ociruntime.image.image import Image
-    from ociruntime.image.store import Record, Store
+    from ociruntime.image.index_copy import Record
+    from ociruntime.image.store import Store
     from ociruntime.ocipod.context import Context
-    from ociruntime.ocipod.progress import Bar
 
 _FAILED = 254
 
 
 def run(context: Context, arguments: Arguments) -> int:
     """Reads everything of the images; a line for what is damaged, one for the tree."""
+    from ociruntime.cli.progress import Bar
     from ociruntime.image.lookup import look_up
     from ociruntime.image.store import Store
-    from ociruntime.ocipod.progress import Bar
 
     status = 0
     with Store(context.directory) as store, Bar() as bar:

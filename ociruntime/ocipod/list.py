@@ -5,8 +5,8 @@ from __future__ import annotations
 import posix
 
 from ociruntime.cli.output import write
-from ociruntime.ocipod.tabs import tabbed
-from ociruntime.ocipod.times import ago, date
+from ociruntime.cli.tabs import tabbed
+from ociruntime.cli.times import ago, date
 from ociruntime.pod.description import try_describe
 from ociruntime.pod.phases import each_pod
 
@@ -32,7 +32,7 @@ def run(context: Context, arguments: Arguments) -> int:
                 found.append(one)
     wanted = arguments.text("format")
     if wanted:
-        from ociruntime.ocipod.json_output import as_json
+        from ociruntime.cli.json_output import as_json
 
         status = write(as_json(found, wanted))
     else:
@@ -67,9 +67,10 @@ def pod_rows(pod: dict[str, Any], full: bool) -> list[list[str]]:
 
 
 def networks(pod: dict[str, Any]) -> str:
-    """``name:ip4=ADDRESS`` of each, of IPv6 alone ``name:ip6=ADDRESS``."""
+    """``name:ip4=ADDRESS`` of each, of IPv6 alone ``name:ip6=ADDRESS``, else the name."""
     parts = []
     for network in pod["networks"]:
-        family = "ip4" if "ip4" in network or "ip6" not in network else "ip6"
-        parts.append(f"{network.get('name')}:{family}={network.get(family, '')}")
+        family = next((one for one in ("ip4", "ip6") if one in network), "")
+        address = f":{family}={network[family]}" if family else ""
+        parts.append(f"{network.get('name')}{address}")
     return ", ".join(parts)

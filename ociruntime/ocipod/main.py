@@ -7,13 +7,10 @@ and ``app exec``.
 
 from __future__ import annotations
 
-import posix
-
 from ociruntime.cli.args import Arguments, parse
-from ociruntime.cli.output import write
-from ociruntime.cli.suggest import closest
-from ociruntime.errors import InternalError, RuntimeFailure, UsageError
-from ociruntime.log import plain
+from ociruntime.cli.commands import find, first_words
+from ociruntime.cli.output import bug_of, report, write
+from ociruntime.errors import RuntimeFailure, UsageError
 from ociruntime.ocipod.context import Context
 from ociruntime.ocipod.options import COMMANDS, GLOBAL_OPTIONS, INSIDE, RAW
 
@@ -21,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.options import Command
 
+PROGRAM = "ocipod"
 FAILED = 254
 NO_COMMAND = 2
 INTERRUPTED = 130
@@ -32,16 +30,13 @@ def main(argv: list[str]) -> int:
     try:
         return _run(argv, arguments)
     except RuntimeFailure as failure:
-        _report(str(failure), failure, arguments)
+        report(PROGRAM, str(failure), failure, arguments.flag("debug"))
         return FAILED
     except KeyboardInterrupt as interrupt:
-        _report("interrupted", interrupt, arguments)
+        report(PROGRAM, "interrupted", interrupt, arguments.flag("debug"))
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last resort: one line, never a traceback
-        text = " ".join(str(error).split())
-        hint = "--debug shows the way there"
-        bug = InternalError(f"internal error: {type(error).__name__}: {text}", hint)
-        _report(str(bug), error, arguments)
+        report(PROGRAM, str(bug_of(error)), error, arguments.flag("debug"))
         return FAILED
 
 
@@ -54,7 +49,7 @@ def _run(argv: list[str], arguments: Arguments) -> int:
         return write(_help_of(argv[at + 1 :]))
     if argv[at + 1 : at + 2] in (["--help"], ["-h"]):
         return write(_help_of(argv[at : at + 1]))
-    command, used = _find(argv[at:])
+    command, used = find(argv[at:], COMMANDS, PROGRAM)
     rest = argv[at + used :]
     name = command[0]
     if name not in RAW:
@@ -81,13 +76,9 @@ def _help_of(words: list[str]) -> str:
 
     if not words:
         return general_help()
-    if len(words) == 1 and words[0] in _groups():
+    if len(words) == 1 and words[0] in first_words(COMMANDS):
         return group_help(words[0])
-    return command_help(_find(words)[0])
-
-
-def _groups() -> set[str]:
-    return {command[0].partition(" ")[0] for command in COMMANDS if " " in command[0]}
+    return command_help(find(words, COMMANDS, PROGRAM)[0])
 
 
 def _read_options(words: list[str], command: Command, arguments: Arguments) -> None:
@@ -100,38 +91,3 @@ def _read_options(words: list[str], command: Command, arguments: Arguments) -> N
     arguments.positional += words[end : end + 1]
     words = words[end + 1 :]
     arguments.positional += words[parse(words, tables, arguments, mixed=False) :]
-
-
-def _find(words: list[str]) -> tuple[Command, int]:
-    """The command that ``words`` begin with, in full or by unique beginnings; how many it has."""
-    groups = _groups()
-    first = _complete(words[0], [*groups, *(c[0] for c in COMMANDS if " " not in c[0])])
-    name, used = first, 1
-    if first in groups:
-        members = [c[0].partition(" ")[2] for c in COMMANDS if c[0].startswith(f"{first} ")]
-        if len(words) < 2:
-            raise UsageError(f'"{first}" needs a command', " ".join(sorted(members)))
-        name, used = f"{first} {_complete(words[1], members)}", 2
-    return next(command for command in COMMANDS if command[0] == name), used
-
-
-def _complete(word: str, names: list[str]) -> str:
-    if word in names:
-        return word
-    hidden = [command[0] for command in COMMANDS if not command[4]]
-    matches = [name for name in names if name.startswith(word) and name not in hidden]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise UsageError(f'"{word}" means several commands', " ".join(sorted(matches)))
-    close = closest(word, [name for name in names if name not in hidden])
-    hint = f"did you mean {close}?" if close else "ocipod --help lists the commands"
-    raise UsageError(f'unknown command "{word}"', hint)
-
-
-def _report(message: str, error: BaseException, arguments: Arguments) -> None:
-    posix.write(2, f"ocipod: {plain(message)}\n".encode())
-    if arguments.flag("debug"):
-        import traceback
-
-        traceback.print_exception(error)

@@ -77,10 +77,12 @@ SHORT: dict[str, str] = {
 LISTED = {
     "pod": "list --full --no-legend",
     "image": "image list --no-legend --fields=name",
+    "app": "app list --no-legend ARGUMENT1",
 }
 COMPLETED_BY = {
     "UUID": "pod",
     "IMAGE": "image",
+    "APP": "app",
     "DIR": "directory",
     "DIRECTORY": "directory",
     "FILE": "file",
@@ -148,7 +150,7 @@ FILES = (
     ("/var/lib/ociruntime/pods", "a directory for each pod, below one for its phase"),
     ("/usr/lib/ociruntime", "settings of the distribution"),
     ("/etc/ociruntime", "settings of the administrator, which win over those"),
-    ("/run/ocipod", "what the OCI runtime keeps of the containers of running pods"),
+    ("/run/ocipod", "what each OCI runtime keeps of containers, in a directory of its name"),
 )
 
 # Command -> (what for, command line).
@@ -189,7 +191,7 @@ ocipod run --volume=pages,kind=host,source=/srv/pages,readOnly=true \\
         ("All pods", "ocipod list"),
         (
             "The UUIDs of those that run",
-            "ocipod list --format=json |\n    jq -r '.[] | select(.state == \"running\") | .id'",
+            "ocipod list --format=json |\n    jq -r '.[] | select(.state == \"running\") | .name'",
         ),
     ),
     "status": (

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from ociruntime.cli.options import ANY
-from ociruntime.pod.app_options import APP_OPTIONS, MNT_VOLUME, RUN_OPTIONS, SAVED_OPTIONS
+from ociruntime.pod.app_options import ADD_OPTIONS, APP_OPTIONS, RUN_OPTIONS, SAVED_OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.options import Command, Option
 
-_APP: Option = ("app", "a", "text", "NAME", "which app")
+_APP: Option = ("app", "a", "text", "APP", "which app")
 _TIME: Option = ("time", "t", "number", "SECONDS", "between the stop signal and KILL (10)")
 _FORMAT: Option = ("format", "", "choice", "text|json|json-pretty", "how the answer is written")
 
 _SANDBOX_OPTIONS: tuple[Option, ...] = (
     ("port", "", "list", "NAME:PROTO:PORT:IP:PORT", "forward a port of the host to one of the pod"),
     ("on-failure", "", "choice", "keep|halt", "what an app that fails does to the pod (keep)"),
+    ("memory", "", "text", "SIZE", "most memory of all apps together"),
+    ("cpu", "", "text", "CPUS", "most CPU time of all apps together"),
+    ("cpu-shares", "", "text", "N", "the pod's share of CPU time when it is scarce"),
+    ("pids", "", "text", "N", "most processes of all apps together"),
+    ("keep", "", "flag", "", "gc leaves the pod alone, also when it has ended; rm removes it"),
     ("no-overlay", "", "flag", "", "copy the images' files instead of an overlay"),
     ("private-users", "", "flag", "", "give the pod user ids that nobody on the host has"),
+    ("flavor", "", "text", "NAME", ""),
     ("annotation", "", "list", "NAME=VALUE", ""),
     ("user-annotation", "", "list", "NAME=VALUE", ""),
     ("user-label", "", "list", "NAME=VALUE", ""),
@@ -46,7 +52,7 @@ APP_COMMANDS: tuple[Command, ...] = (
         0,
         ANY,
         "add an app to such a pod, from an image in the store",
-        (*APP_OPTIONS, MNT_VOLUME),
+        (*APP_OPTIONS, *ADD_OPTIONS),
         "`app start` starts it.",
     ),
     ("app start", "UUID", 1, 1, "start an app, also one that has ended", (_APP,), ""),
@@ -79,9 +85,11 @@ APP_COMMANDS: tuple[Command, ...] = (
         (
             _APP,
             ("tty", "t", "flag", "", "with a terminal"),
+            ("detach", "d", "flag", "", "start it, and do not wait for its end"),
             ("user", "u", "text", "UID[:GID]", "as this user"),
             ("env", "e", "list", "NAME=VALUE", "another variable"),
             ("cwd", "", "text", "DIR", "in this directory"),
+            ("log", "", "text", "FILE", "the runtime's own errors, as JSON lines"),
         ),
         "The exit status is that of the command.",
     ),

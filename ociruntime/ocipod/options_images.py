@@ -27,6 +27,7 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
             PULL_POLICY,
             ("full", "", "flag", "", "print whole ids"),
             ("signature", "", "text", "FILE", "an OpenPGP signature, which must be valid"),
+            ("progress", "", "choice", "bar|json", ""),
         ),
         (
             "IMAGE is a registry's name (busybox:1.36, localhost:5000/web, docker://NAME), an\n"

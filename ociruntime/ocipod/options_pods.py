@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _UUID_FILE: Option = ("uuid-file", "", "text", "FILE", "read the UUID from FILE")
 _FORMAT: Option = ("format", "", "choice", "json|json-pretty", "print JSON instead")
-_APP: Option = ("app", "a", "text", "NAME", "which app; needed if the pod has several")
+_APP: Option = ("app", "a", "text", "APP", "which app; needed if the pod has several")
 
 POD_COMMANDS: tuple[Command, ...] = (
     (
@@ -21,8 +21,7 @@ POD_COMMANDS: tuple[Command, ...] = (
         "",
         (
             ("lock-fd", "", "number", "N", ""),
-            ("detach-fd", "", "number", "N", ""),
-            ("print-uuid", "", "flag", "", ""),
+            ("resume-fd", "", "number", "N", ""),
         ),
         "",
     ),
@@ -119,7 +118,7 @@ POD_COMMANDS: tuple[Command, ...] = (
         1,
         "print what the apps of a pod have written",
         (
-            ("app", "a", "text", "NAME", "of this app alone"),
+            ("app", "a", "text", "APP", "of this app alone"),
             ("follow", "f", "flag", "", "go on until the pod ends"),
             ("tail", "n", "number", "N", "begin N lines before the end"),
             ("timestamps", "t", "flag", "", "with the time in front of each line"),
@@ -132,11 +131,12 @@ POD_COMMANDS: tuple[Command, ...] = (
         "UUID",
         1,
         1,
-        "use the streams or the terminal of a running app",
+        "use the streams or the terminal of an app",
         (
             _APP,
             ("mode", "", "text", "STREAM,...", "auto, list, or of stdin, stdout, stderr"),
             ("detach-keys", "", "text", "KEYS", "that leave a terminal (ctrl-p,ctrl-q)"),
+            ("wait", "", "flag", "", "if the app does not run, from its next start on"),
         ),
         "Several may be attached at once; who reads too slowly misses output.",
     ),
@@ -156,7 +156,7 @@ POD_COMMANDS: tuple[Command, ...] = (
         2,
         "write an app that has ended as an image archive",
         (
-            ("app", "", "text", "NAME", "which one, if the pod has several"),
+            ("app", "", "text", "APP", "which one, if the pod has several"),
             ("squash", "", "flag", "", "one layer with all, not the image's and another"),
             ("overwrite", "", "flag", "", "replace FILE if it is there"),
         ),

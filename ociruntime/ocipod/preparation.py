@@ -54,11 +54,11 @@ def prepared(context: Context, words: PodWords, *, runs: bool) -> Pod:
     """
     import os
 
-    from ociruntime.ocipod.progress import Bar
+    from ociruntime.cli.progress import Bar
     from ociruntime.pod.prepare import Request, check, prepare
 
     options = words.options
-    request = Request(host_of(context), words, lambda text: warn(context, text))
+    request = Request(host_of(context), words, warn)
     kind = check(request).name
     if runs:
         settings = run_settings(options, "", kind)
@@ -102,9 +102,8 @@ def save_uuid(values: Values, pod: Pod) -> None:
         raise HostError(f"write the UUID to {path}", error) from error
 
 
-def warn(context: Context, text: str) -> None:
+def warn(text: str) -> None:
     """One line on standard error, at once: what follows may take long."""
     import posix
 
-    del context
     posix.write(2, f"ocipod: {plain(text)}\n".encode())

@@ -72,7 +72,7 @@ MORE: dict[tuple[str, str], str] = {
     ),
     ("run", "hosts-entry"): "With host the whole file is the host's.",
     ("run", "hostname"): "The default is ocipod-UUID.",
-    ("run", "ipc"): "With parent it is the host's; auto means private.",
+    ("run", "ipc"): "With parent they are the host's, with its /dev/shm; auto means private.",
     ("run", "interactive"): "The pod may have one app only.",
     ("run", "name"): (
         "It is made of small letters, digits and dashes, and there once in a pod. The default is "
@@ -85,7 +85,14 @@ MORE: dict[tuple[str, str], str] = {
     ("run", "user"): "A name is looked up in the image's own /etc/passwd.",
     ("run", "group"): "A name is looked up in the image's own /etc/group.",
     ("run", "environment"): "It is stronger than all others.",
-    ("run", "memory"): "SIZE is 512, 50M or 1.5GiB, in steps of 1024; 4096 at least.",
+    ("run", "shm-size"): (
+        "All apps of the pod have one. SIZE is 512K, 50M or 1.5GiB, in steps of 1024. It excludes "
+        "--ipc=parent."
+    ),
+    ("run", "memory"): (
+        "SIZE is 512, 50M or 1.5GiB, in steps of 1024; 4096 at least. Before the first IMAGE it is "
+        "what all apps may have together; so it is with --cpu, --cpu-shares and --pids."
+    ),
     ("run", "cpu"): "In CPUs, or in thousandths with an m behind.",
     ("run", "cpu-shares"): "From 2 to 262144; 1024 is usual.",
     ("run", "oom-score-adj"): "From -1000 to 1000: the process with the highest goes first.",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ociruntime.cli.output import write
-from ociruntime.ocipod.preparation import prepared, read, save_uuid
+from ociruntime.ocipod.preparation import prepared, read, save_uuid, warn
 from ociruntime.pod.app_options import PREPARE_OPTIONS, RUN_OPTIONS, SAVED_OPTIONS
-from ociruntime.pod.launch import become_monitor, start_monitor
+from ociruntime.pod.launch import be_monitor, start_monitor
 from ociruntime.pod.phases import to_run
 
 TYPE_CHECKING = False
@@ -20,6 +20,6 @@ def run(context: Context, words: list[str]) -> int:
     save_uuid(said.options, pod)
     to_run(pod)
     if not said.options.flag("detach"):
-        become_monitor(pod, debug=context.debug)
-    start_monitor(pod, debug=context.debug)
+        return be_monitor(pod, warn)
+    start_monitor(pod, warn)
     return write(f"{pod.uuid}\n")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ociruntime.cli.output import write
 from ociruntime.errors import UsageError
-from ociruntime.ocipod.preparation import check_networks, check_root, values_of
-from ociruntime.pod.launch import become_monitor, start_monitor
+from ociruntime.ocipod.preparation import check_networks, check_root, values_of, warn
+from ociruntime.pod.launch import be_monitor, start_monitor
 from ociruntime.pod.manifest import make_interactive
 from ociruntime.pod.manifest_file import (
     read_manifest,
@@ -34,6 +34,10 @@ def run(context: Context, arguments: Arguments) -> int:
     settings = run_settings(values, pod.uuid, config["flavor"])
     check_network(manifest, [name for name, _ in settings["net"]])
     check_networks(context, settings["net"])
+    if config["flavor"] == "kvm":
+        from ociruntime.pod.kvm.refusals import check_run
+
+        check_run(values, context.local_config, str(config.get("kvm_kernel") or ""))
     if settings["interactive"]:
         make_interactive(manifest)
     if settings["interactive"] and values.flag("detach"):
@@ -43,8 +47,8 @@ def run(context: Context, arguments: Arguments) -> int:
         write_manifest(pod, manifest)
     write_runtime_config(pod, config | settings | _of_caller(context))
     if not values.flag("detach"):
-        become_monitor(pod, debug=context.debug)
-    start_monitor(pod, debug=context.debug)
+        return be_monitor(pod, warn)
+    start_monitor(pod, warn)
     return write(f"{pod.uuid}\n")
 
 

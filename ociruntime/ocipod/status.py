@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ociruntime.cli.output import write
+from ociruntime.cli.times import date
 from ociruntime.errors import PodError
 from ociruntime.ocipod.durations import patience
 from ociruntime.ocipod.list import networks
-from ociruntime.ocipod.times import date
 from ociruntime.ocipod.uuids import given_uuid
 from ociruntime.pod.description import RUNNING, describe
 from ociruntime.pod.phases import open_pod
@@ -31,7 +31,7 @@ def run(context: Context, arguments: Arguments) -> int:
         found = {"name": pod.uuid, "state": GONE} if pod.state == GONE else describe(pod)
     wanted = arguments.text("format")
     if wanted:
-        from ociruntime.ocipod.json_output import as_json
+        from ociruntime.cli.json_output import as_json
 
         return write(as_json(found, wanted))
     return write("".join(f"{line}\n" for line in lines(found)))

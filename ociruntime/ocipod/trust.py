@@ -22,7 +22,7 @@ def run(context: Context, arguments: Arguments) -> int:
         hint = "--prefix=PREFIX, or --root for the images of everybody"
         raise UsageError("say for which images the keys are trusted", hint)
     if prefix:
-        check_prefix(prefix, "--prefix")
+        prefix = check_prefix(prefix, "--prefix")
     keys = [(path, key) for path in arguments.positional for key in read_key_file(path)]
     for path, key in keys:
         write(_description(prefix, path, key))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ociruntime.linux import S_IFBLK, S_IFCHR, S_IFIFO
+from ociruntime.paths import clean
 from ociruntime.plan import operations
 from ociruntime.plan.mounts import is_bind
 from ociruntime.plan.ops import CONSOLE_BIND, CONSOLE_CONTROL
-from ociruntime.plan.paths import clean
 from ociruntime.plan.process import add_console
 from ociruntime.spec.validate_linux import DEFAULT_DEVICES
 

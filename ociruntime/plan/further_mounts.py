@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ociruntime.errors import ConfigError
 from ociruntime.linux import CLONE_NEWPID, CLONE_NEWUSER
+from ociruntime.paths import clean, is_below
 from ociruntime.plan import operations
 from ociruntime.plan.codec import field, operation_name
 from ociruntime.plan.compilation import Compilation
@@ -21,7 +22,6 @@ from ociruntime.plan.mounts import (
 )
 from ociruntime.plan.namespaces import open_trees
 from ociruntime.plan.ops import NO_SLOT, SLOTS, STAGE_DONE
-from ociruntime.plan.paths import clean, is_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from ociruntime.linux import (
     MS_REC,
     MS_SLAVE,
 )
+from ociruntime.paths import clean, is_below
 from ociruntime.plan import operations
 from ociruntime.plan.cgroup_mounts import compile_cgroup_mount
 from ociruntime.plan.filesystem_options import check_data, without_quotes
@@ -22,7 +23,6 @@ from ociruntime.plan.ops import (
     MOUNT_REAL_DIRECTORY,
     NO_SLOT,
 )
-from ociruntime.plan.paths import clean, is_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

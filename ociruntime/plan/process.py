@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from ociruntime.errors import ConfigError
 from ociruntime.linux import CLONE_NEWUSER, PERSONALITIES, RLIMITS
+from ociruntime.paths import clean
 from ociruntime.plan import operations
 from ociruntime.plan.hooks import compile_start_hooks
 from ociruntime.plan.identity import compile_user
 from ociruntime.plan.ops import STAGE_READY
-from ociruntime.plan.paths import clean
 from ociruntime.plan.scheduling import compile_scheduling
 
 TYPE_CHECKING = False

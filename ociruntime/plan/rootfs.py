@@ -8,9 +8,9 @@ from ociruntime.linux import (
     MS_REC,
     MS_SLAVE,
 )
+from ociruntime.paths import clean
 from ociruntime.plan import operations
 from ociruntime.plan.mount_options import PROPAGATION
-from ociruntime.plan.paths import clean
 from ociruntime.plan.process import add_keyring
 
 TYPE_CHECKING = False

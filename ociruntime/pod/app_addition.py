@@ -39,8 +39,6 @@ def add_to_pod(pod: Pod, request: Request) -> str:
     from ociruntime.image.store import Store
     from ociruntime.pod.lock import prepare_lock
 
-    if len(request.words.apps) != 1:
-        raise UsageError("app add takes one image")
     _check(pod)
     request.words.options.texts["pull-policy"] = "never"
     app = request.words.apps[0]
@@ -69,10 +67,14 @@ def _add(pod: Pod, request: Request, store: Store, app: AppWords, image: Image) 
     name = str(entry["name"])
     for warning in draft.warnings:
         request.warn(warning)
+    volumes = [
+        str(each["name"]) for each in draft.manifest["volumes"] if each not in before["volumes"]
+    ]
     # Of one who was killed before the manifest told of it.
-    remove_files(pod, name)
+    remove_files(pod, name, volumes)
     settings = read_runtime_config(pod)
     overlay = settings["overlay"]
+    told = False
     try:
         tree = render(store, pod.directory, image)
         add_files(pod.path(), entry, image, tree, settings, request.warn)
@@ -80,11 +82,13 @@ def _add(pod: Pod, request: Request, store: Store, app: AppWords, image: Image) 
         if settings["overlay"] != overlay:
             write_runtime_config(pod, settings)
         write_manifest(pod, draft.manifest)
+        told = True
         fault("appadd.after-manifest")
         ask(pod, {"op": "add", "app": name})
     except BaseException as error:
-        write_manifest(pod, before)
-        remove_files(pod, name)
+        if told:
+            write_manifest(pod, before)
+        remove_files(pod, name, volumes)
         if isinstance(error, OSError):
             raise HostError(f'add app "{name}" to pod {pod.uuid}', error) from error
         raise

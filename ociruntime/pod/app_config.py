@@ -6,13 +6,12 @@ Nothing is looked up here: what the host and the image's files say comes in an `
 from __future__ import annotations
 
 from ociruntime.errors import PodError
-from ociruntime.pod import isolators, seccomp
+from ociruntime.pod import isolators, limits, seccomp
 from ociruntime.pod.flavours import FLAVOURS
 from ociruntime.pod.manifest import app_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
     from typing import Any
 
     from ociruntime.pod.flavours import Flavour, Mount
@@ -49,22 +48,15 @@ READONLY = (
     *("/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/kernel"),
 )
 IMAGE_ANNOTATION = "org.opencontainers.image."
-CPU_PERIOD = 100_000  # microseconds
-
-# Isolator -> the controller that enforces it.
-CONTROLLERS = {
-    isolators.MEMORY: "memory",
-    isolators.CPU: "cpu",
-    isolators.CPU_SHARES: "cpu",
-    isolators.PIDS: "pids",
-}
+_SHARED_MEMORY = ("bind", "rprivate", "nosuid", "noexec", "nodev")
 
 
 class AppPlace:
     """What an app's config depends on besides the manifest.
 
     ``namespaces`` maps a type (``pid``, ``network``, ``ipc``, ``uts``, ``user``) to the path of the
-    pod's; one that is missing is the caller's.  ``volumes`` maps a volume's name to its directory
+    pod's; one that is missing is the caller's.  ``shared_memory`` is the directory that the app has
+    as ``/dev/shm``, "" for one of its own.  ``volumes`` maps a volume's name to its directory
     on the host, ``devices`` a volume's name to (``b`` or ``c``, major, minor).  ``binds`` are
     (path on the host, path in the app) of files made for the pod.  ``private_users`` is None, or
     (first id on the host, how many).
@@ -87,6 +79,7 @@ class AppPlace:
         "private_users",
         "rootfs",
         "seccomp",
+        "shared_memory",
         "terminal",
         "uid",
         "uuid",
@@ -103,6 +96,7 @@ class AppPlace:
         self.additional_gids: list[int] = []
         self.environment: dict[str, str] = {}
         self.namespaces: dict[str, str] = {}
+        self.shared_memory = ""
         self.cgroup_namespace = True
         self.controllers: frozenset[str] | None = None  # None: all of them
         self.volumes: dict[str, str] = {}
@@ -154,15 +148,6 @@ def app_config(manifest: Json, app_name: str, image_config: Json, place: AppPlac
         if profile is not None:
             linux["seccomp"] = profile
     return config
-
-
-def skipped_limits(app: Json, controllers: Collection[str]) -> list[str]:
-    """Warnings about limits that a host with these ``controllers`` cannot keep."""
-    return [
-        f"the limit {isolator['name']} is left out: this host has no {needed} controller"
-        for isolator in app.get("isolators", [])
-        if (needed := CONTROLLERS.get(isolator["name"])) and needed not in controllers
-    ]
 
 
 def _granted(wanted: list[Json], place: AppPlace) -> list[str]:
@@ -258,6 +243,8 @@ def _is_of_host(kind: str, place: AppPlace) -> bool:
 def _kernel_mount(
     destination: str, kind: str, source: str, options: tuple[str, ...], place: AppPlace
 ) -> Json:
+    if destination == "/dev/shm" and place.shared_memory:
+        return _mount(destination, "bind", place.shared_memory, list(_SHARED_MEMORY))
     # Only who owns a network namespace can mount a sysfs for it: the host's is bound.
     if kind == "sysfs" and _is_of_host("network", place):
         return _mount(destination, "bind", destination, ["rbind", "rslave", *options])
@@ -266,8 +253,6 @@ def _kernel_mount(
 
 def _volume_mount(mount: Json, volume: Json, point: Json, place: AppPlace) -> Json:
     name = volume["name"]
-    if name not in place.volumes:
-        raise PodError(f'the volume "{name}" has no directory')
     recursive = volume.get("recursive")
     if recursive is None:
         recursive = place.flavour.recursive or volume["kind"] == "empty"
@@ -294,25 +279,9 @@ def _resources(manifest: Json, wanted: list[Json], place: AppPlace) -> Json:
         access = "r" if name in read_only else "rw"
         rule = {"allow": True, "type": kind, "major": major, "minor": minor, "access": access}
         rules.append(rule)
-    resources: Json = {"devices": rules}
-    kept = [
-        isolator
-        for isolator in wanted
-        if place.controllers is None or CONTROLLERS.get(isolator["name"]) in place.controllers
-    ]
-    memory = isolators.memory_limit(kept)
-    if memory is not None:
-        resources["memory"] = {"limit": memory}
-    milli = isolators.cpu_limit(kept)
-    if milli is not None:
-        resources["cpu"] = {"quota": milli * CPU_PERIOD // 1000, "period": CPU_PERIOD}
-    shares = isolators.value_of(kept, isolators.CPU_SHARES)
-    if shares is not None:
-        resources.setdefault("cpu", {})["shares"] = int(shares)
-    pids = isolators.pids_limit(kept)
-    if pids is not None:
-        resources["pids"] = {"limit": pids}
-    return resources
+    kept = limits.kept(wanted, place.controllers)
+    most_cpu = isolators.cpu_limit(manifest.get("isolators", []))
+    return {"devices": rules, **limits.resources(kept, most_cpu)}
 
 
 def _annotations(entry: Json, place: AppPlace, image_config: Json) -> dict[str, str]:

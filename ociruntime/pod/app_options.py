@@ -15,6 +15,10 @@ PREPARE_OPTIONS: tuple[Option, ...] = (
     ("port", "", "list", "NAME:[IP:]PORT", "forward a port of the host to one of an image"),
     ("volume", "", "list", "NAME,kind=host|empty,...", "a directory that apps can mount"),
     ("mount", "", "list", "volume=NAME,target=DIR", ""),
+    ("memory", "", "text", "SIZE", ""),
+    ("cpu", "", "text", "CPUS", ""),
+    ("cpu-shares", "", "text", "N", ""),
+    ("pids", "", "text", "N", ""),
     ("no-overlay", "", "flag", "", "copy the images' files instead of an overlay"),
     ("set-env", "", "list", "NAME=VALUE", "a variable for every app"),
     ("set-env-file", "", "list", "FILE", "variables for every app, one a line"),
@@ -41,7 +45,8 @@ RUN_OPTIONS: tuple[Option, ...] = (
     ("dns-domain", "", "text", "DOMAIN", "the pod's own domain"),
     ("hosts-entry", "", "list", "IP=NAME,...", "a line of /etc/hosts; or host"),
     ("hostname", "", "text", "NAME", "the pod's host name"),
-    ("ipc", "", "choice", "auto|private|parent", "whose System V memory and queues"),
+    ("ipc", "", "choice", "auto|private|parent", "whose shared memory and queues"),
+    ("shm-size", "", "text", "SIZE", "room in the apps' /dev/shm (64M)"),
     ("interactive", "", "flag", "", "give the only app this terminal"),
     ("mds-register", "", "flag", "", ""),
     ("detach", "", "flag", "", "return when the pod is ready, and print its UUID"),
@@ -63,7 +68,7 @@ APP_OPTIONS: tuple[Option, ...] = (
     ("mount", "", "list", "volume=NAME,target=DIR", "mount a volume; before IMAGE in all apps"),
     ("readonly-rootfs", "", "flag", "", "let the app not change its files"),
     ("environment", "", "list", "NAME=VALUE", "a variable for this app"),
-    ("memory", "", "text", "SIZE", "most memory"),
+    ("memory", "", "text", "SIZE", "most memory; before IMAGE of the pod"),
     ("cpu", "", "text", "CPUS", "most CPU time: 500m, 1.5"),
     ("cpu-shares", "", "text", "N", "share of CPU time when it is scarce"),
     ("pids", "", "text", "N", "most processes"),
@@ -81,17 +86,17 @@ APP_OPTIONS: tuple[Option, ...] = (
     ("signature", "", "text", "FILE", ""),
 )
 
-# Of `app add` alone: a volume and where the app has it, in one.
-MNT_VOLUME: Option = (
-    "mnt-volume",
-    "",
-    "list",
-    "name=NAME,target=DIR,...",
-    "a new volume and its place",
+# Of `app add` alone; the first is a volume and where the app has it, in one.
+ADD_OPTIONS: tuple[Option, ...] = (
+    ("mnt-volume", "", "list", "name=NAME,target=DIR,...", "a new volume and its place"),
+    ("stop-signal", "", "text", "SIGNAL", "what asks it to end (the image's, or SIGTERM)"),
 )
 
-# Before any image, a mount is every app's and notes are the pod's.
-ALSO_OF_POD = ("mount", "annotation", "user-annotation", "user-label")
+# Before any image, a mount is every app's; notes are the pod's, and limits of its apps together.
+ALSO_OF_POD = (
+    *("mount", "annotation", "user-annotation", "user-label"),
+    *("memory", "cpu", "cpu-shares", "pids"),
+)
 
 # With --pod-manifest the manifest says all of this.
 SAID_BY_MANIFEST = (
@@ -105,4 +110,8 @@ SAID_BY_MANIFEST = (
     "annotation",
     "user-annotation",
     "user-label",
+    "memory",
+    "cpu",
+    "cpu-shares",
+    "pids",
 )

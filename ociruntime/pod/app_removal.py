@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posix
+
 from ociruntime.errors import HostError, PodError
 from ociruntime.pod.app_states import choose_app
 from ociruntime.pod.control import ask
@@ -13,6 +15,8 @@ from ociruntime.pod.removal import remove_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from ociruntime.pod.pod import Pod
 
 
@@ -35,19 +39,26 @@ def remove_app(pod: Pod, wanted: str, seconds: float) -> None:
         write_manifest(pod, manifest)
 
 
-def remove_files(pod: Pod, name: str) -> None:
-    """All that belongs to an app but its entry in the manifest.  Raises HostError."""
-    import os
+def remove_files(pod: Pod, name: str, volumes: Sequence[str] = ()) -> None:
+    """All that belongs to an app but its entry in the manifest, and these volumes of the pod.
 
-    place = f"/proc/self/fd/{pod.fd}"
+    Raises HostError.
+    """
     try:
-        fd = open_directory("apps", pod.fd)
-        try:
-            remove_tree(fd, name)
-        finally:
-            os.close(fd)
+        _remove(pod, "apps", lambda found: found == name)
+        _remove(pod, "volumes", lambda found: found in volumes)
+        log = f"{name}.log"
+        _remove(pod, "logs", lambda found: found == log or found.startswith(f"{log}."))
     except OSError as error:
         raise HostError(f'remove app "{name}" of pod {pod.uuid}', error) from None
-    for file in os.listdir(f"{place}/logs"):
-        if file == f"{name}.log" or file.startswith(f"{name}.log."):
-            os.unlink(f"{place}/logs/{file}")
+
+
+def _remove(pod: Pod, part: str, is_meant: Callable[[str], bool]) -> None:
+    """Of the pod's directory ``part`` what is meant.  Raises OSError."""
+    fd = open_directory(part, pod.fd)
+    try:
+        for found in posix.listdir(fd):
+            if is_meant(found):
+                remove_tree(fd, found)
+    finally:
+        posix.close(fd)

@@ -11,11 +11,12 @@ from ociruntime.monitor.app_log import AppLog
 from ociruntime.monitor.app_streams import AppStreams
 from ociruntime.monitor.console_listener import ConsoleListener
 from ociruntime.monitor.own_mounts import unmount
+from ociruntime.pod.app_record import new_record, note_end, note_start
 from ociruntime.pod.runtime_calls import failure, failure_code
+from ociruntime.pod.stop_signal import stop_signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal as _signal
     from collections.abc import Callable
     from typing import Any
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     Done = Callable[[RuntimeFailure | None], None]
     App = dict[str, Any]
-else:
-    import _signal
 
 SIGKILL = 9
 
@@ -38,38 +37,19 @@ class AppRun:
     """
 
     __slots__ = (
-        "_cancelled",
-        "_failure",
-        "_kill_timer",
-        "_log",
-        "_queue",
-        "_start_done",
-        "_starting",
-        "_status",
-        "_stop_done",
-        "_stop_signal",
-        "around",
-        "busy",
-        "kinds",
-        "label",
-        "name",
-        "on_end",
-        "on_output",
-        "on_terminal",
-        "pid",
-        "record",
-        "streams",
-        "terminal",
-        "watchers",
+        *("_cancelled", "_failure", "_kill_timer", "_log", "_queue", "_start_done", "_starting"),
+        *("_status", "_stop_done", "_stop_signal", "around", "busy", "kinds", "label", "name"),
+        *("on_end", "on_output", "on_streams", "on_terminal", "pid", "record", "streams"),
+        *("terminal", "watchers"),
     )
 
-    def __init__(self, around: Surroundings, entry: App) -> None:
-        """``entry``: of the manifest's ``apps``.  Raises HostError."""
+    def __init__(self, around: Surroundings, entry: App, frozen: App | None = None) -> None:
+        """``entry``: of the manifest's ``apps``; ``frozen``: see there.  Raises HostError."""
         self.around = around
         self.name: str = entry["name"]
         app = entry.get("app") or {}
         self.kinds: dict[str, str] = app.get("streams") or {}
-        self._stop_signal = _signal_number(str(app.get("stopSignal") or "SIGTERM"))
+        self._stop_signal = stop_signal(str(app.get("stopSignal") or "SIGTERM"))
         self.terminal = "tty" in self.kinds.values() or (
             self.kinds.get("stdin") == "interactive" and around.has_terminal
         )
@@ -87,23 +67,15 @@ class AppRun:
         self._log: AppLog | None = None
         self.streams: AppStreams | None = None
         self.watchers: list[Callable[[int], None]] = []  # are told the exit code
+        self.on_streams: list[Callable[[AppStreams], None]] = []  # at the next start, once
         self.on_output: Callable[[AppRun, str, bytes], None] = _no_output
         self.on_terminal: Callable[[AppStreams], None] | None = None
         self.on_end: Callable[[AppRun], None] = _no_end
-        self.record: dict[str, Any] = {
-            "state": "prepared",
-            "created": records.now(),
-            "started": None,
-            "finished": None,
-            "exit_code": None,
-            "signal": None,
-            "oom_killed": False,
-            "restarts": 0,
-            "stopped_by": None,
-            "reason": "",
-            "pid": None,
-        }
-        self._save()
+        self.record: dict[str, Any] = frozen["record"] if frozen else new_record()
+        if frozen is None:
+            self._save()
+        elif "pid" in frozen:
+            self._take_up(frozen)
 
     @property
     def directory(self) -> str:
@@ -115,7 +87,9 @@ class AppRun:
         return self.busy
 
     def _save(self) -> None:
-        records.replace(f"{self.directory}/state.json", self.record)
+        # How an app has ended is to be read for as long as there is its pod.
+        ended = self.record["state"] == "exited"
+        records.replace(f"{self.directory}/state.json", self.record, lasting=ended)
 
     def start(self, done: Done) -> None:
         """Make its container and start it; ``done(None)`` at once if it runs already."""
@@ -166,22 +140,14 @@ class AppRun:
         self._start_done = done
         self._status = self._failure = None
         self.label = self.name
-        again = self.record["started"] is not None
-        self.record.update(
-            {"state": "prepared", "finished": None, "exit_code": None, "signal": None},
-            oom_killed=False,
-            stopped_by=None,
-            reason="",
-            restarts=self.record["restarts"] + again,
-        )
+        note_start(self.record)
         remove_file(f"{self.directory}/status")
         self._save()
         around = self.around
-        self._log = AppLog(f"logs/{self.name}.log", around.log_limit)
-        self.streams = streams = AppStreams(around.loop, self.kinds, self.terminal)
-        streams.sinks.append(self._log.write)
-        streams.sinks.append(lambda stream, data: self.on_output(self, stream, data))
-        listener = self._console() if self.terminal else None
+        self.streams = streams = self._connect()
+        streams.make(self.kinds, self.terminal)
+        console = f"{self.directory}/bundle/console"
+        listener = ConsoleListener(console) if self.terminal else None
         worker.start(
             around.loop,
             around.private,
@@ -189,8 +155,13 @@ class AppRun:
             lambda outcome: self._created(outcome, listener),
         )
 
-    def _console(self) -> ConsoleListener:
-        return ConsoleListener(f"{self.directory}/bundle/console")
+    def _connect(self, log: int = -1) -> AppStreams:
+        """Streams, still without any, into the log (``log``: that of the file if it is open)."""
+        self._log = AppLog(f"logs/{self.name}.log", self.around.log_limit, log)
+        streams = AppStreams(self.around.loop)
+        streams.sinks.append(self._log.write)
+        streams.sinks.append(lambda stream, data: self.on_output(self, stream, data))
+        return streams
 
     def _created(self, outcome: Outcome, listener: ConsoleListener | None) -> None:
         assert self.streams is not None
@@ -204,14 +175,14 @@ class AppRun:
                 posix.close(master)
             self._not_started(PodError(text))
             return
-        self.pid = int(read_file(f"{self.directory}/pid"))
-        self.label = f"{self.name}[{self.pid}]"
-        self.around.loop.expect(self.pid, self._exited)
+        self._expect(int(read_file(f"{self.directory}/pid")))
         self.streams.read()
         if master >= 0:
             self.streams.use_terminal(master)
             if self.on_terminal is not None:
                 self.on_terminal(self.streams)
+        while self.on_streams:
+            self.on_streams.pop(0)(self.streams)
         self.record["pid"] = self.pid
         if self._cancelled:
             posix.kill(self.pid, SIGKILL)
@@ -225,6 +196,11 @@ class AppRun:
             self._started,
         )
         self._starting = True
+
+    def _expect(self, pid: int) -> None:
+        self.pid = pid
+        self.label = f"{self.name}[{pid}]"
+        self.around.loop.expect(pid, self._exited)
 
     def _started(self, outcome: Outcome) -> None:
         self._starting = False
@@ -275,13 +251,8 @@ class AppRun:
                 self._log.write("stderr", f"{text}\n".encode())
             self.on_output(self, "stderr", f"{text}\n".encode())
         elif self._status is not None:
-            code = worker.exit_status(self._status)
-            killed = posix.WIFSIGNALED(self._status)
-            self.record.update(
-                exit_code=code,
-                signal=posix.WTERMSIG(self._status) if killed else None,
-                oom_killed=pod_cgroup.was_out_of_memory(self.around.cgroups, self.name),
-            )
+            killed_for_memory = pod_cgroup.was_out_of_memory(self.around.cgroups, self.name)
+            note_end(self.record, self._status, killed_for_memory)
             if self.streams is not None:
                 self.streams.drain()
         code = self.record["exit_code"]
@@ -342,6 +313,31 @@ class AppRun:
             self._kill_timer.cancel()
         self._kill_timer = self.around.loop.after(seconds, self.kill)
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it is on no way from one state to another, and has taken all its input."""
+        if self._queue or self._cancelled or not self._is_settled():
+            return False
+        return not self.busy or (self.streams is not None and self.streams.is_quiet)
+
+    def frozen(self) -> App:
+        """While it is quiet, all that another monitor needs to have it in the place of this one.
+
+        {"entry", "record"}, and if it runs "pid", "log", "streams"
+        """
+        options = {"streams": self.kinds, "stopSignal": str(self._stop_signal)}
+        entry = {"name": self.name, "app": options}
+        if self._log is None or self.streams is None:
+            return {"entry": entry, "record": self.record}
+        running = {"log": self._log.descriptor, "streams": self.streams.frozen()}
+        return {"entry": entry, "record": self.record, "pid": self.pid, **running}
+
+    def _take_up(self, frozen: App) -> None:
+        self.busy = True
+        self.streams = self._connect(frozen["log"])
+        self.streams.take_up(frozen["streams"])
+        self._expect(frozen["pid"])
+
     def _remove(self, seconds: float, done: Done) -> None:
         if self.busy:
             self.halt("stop", seconds, lambda: self._remove(seconds, done))
@@ -375,15 +371,6 @@ class AppRun:
     def _send(self, number: int) -> None:
         # Ours to reap, so the pid still means it.
         posix.kill(self.pid, number)
-
-
-def _signal_number(name: str) -> int:
-    if name.isdigit():
-        return int(name)
-    known = getattr(_signal, name if name.startswith("SIG") else f"SIG{name}", None)
-    if known is None and "RTMIN+" in name:
-        return int(_signal.SIGRTMIN) + int(name.rpartition("+")[2])
-    return int(known or _signal.SIGTERM)
 
 
 def _nothing(error: RuntimeFailure | None) -> None:

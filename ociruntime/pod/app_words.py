@@ -76,10 +76,12 @@ def read_words(
     app_options: Sequence[Option],
     global_options: Sequence[Option] = (),
     leading: int = 0,
+    single: bool = False,
 ) -> PodWords:
     """``words`` without the command's name; the first ``leading`` arguments are no images.
 
-    Global options may stand wherever those of the pod may.
+    ``single``: there is one image, whose arguments end with the words, whatever they are.  Global
+    options may stand wherever those of the pod may.
 
     Raises UsageError.
     """
@@ -89,7 +91,7 @@ def read_words(
         word = words[at]
         at += 1
         if word == ARGUMENTS_BEGIN:
-            at = _read_arguments(words, at, said)
+            at = _read_arguments(words, at, said, len(words) if single else _end(words, at))
         elif word == ARGUMENTS_END:
             raise UsageError(f'"{ARGUMENTS_END}" without arguments before it', _FORM)
         elif len(word) > 1 and word[0] == "-":
@@ -106,10 +108,13 @@ def read_words(
 _FORM = "IMAGE [OPTION]... [-- ARGUMENT]... --- IMAGE ..."
 
 
-def _read_arguments(words: list[str], at: int, said: PodWords) -> int:
+def _end(words: list[str], at: int) -> int:
+    return words.index(ARGUMENTS_END, at) if ARGUMENTS_END in words[at:] else len(words)
+
+
+def _read_arguments(words: list[str], at: int, said: PodWords, end: int) -> int:
     if not said.apps:
         raise UsageError('"--" before any image', _FORM)
-    end = words.index(ARGUMENTS_END, at) if ARGUMENTS_END in words[at:] else len(words)
     app = said.apps[-1]
     if app.arguments is not None:
         raise UsageError(f'the arguments of "{app.image}" are given twice', _FORM)

@@ -6,6 +6,7 @@ import posix
 import select
 
 from ociruntime.errors import HostError, UsageError
+from ociruntime.host.detach_keys import KeyWatch
 from ociruntime.pod.control import ask_over, connect
 
 TYPE_CHECKING = False
@@ -21,7 +22,6 @@ else:
 
 CHUNK = 32768
 LARGEST = 1 << 17
-DETACH_KEYS = "ctrl-p,ctrl-q"
 STREAMS = ("stdin", "stdout", "stderr")
 TERMINAL = {"tty": STREAMS, "tty-in": ("stdin",), "tty-out": ("stdout",)}
 
@@ -41,61 +41,16 @@ def parse_mode(text: str) -> list[str]:
     )
 
 
-def parse_keys(text: str) -> bytes:
-    """``ctrl-p,ctrl-q`` -> the bytes that a terminal sends for them.  Raises UsageError."""
-    keys = b""
-    for word in text.split(",") if text else ():
-        letter = word.removeprefix("ctrl-")
-        if len(letter) != 1 or not letter.isascii():
-            raise UsageError(f'--detach-keys: "{word}" is no key', "a character, or ctrl- and one")
-        code = ord(letter)
-        if letter != word:
-            if not (letter.isalpha() or letter in "@[\\]^_"):
-                raise UsageError(f'--detach-keys: "{word}" is no key', "ctrl- and a letter")
-            code = ord(letter.upper()) ^ 0x40
-        keys += bytes([code])
-    return keys
-
-
-class KeyWatch:
-    """Finds the keys in what is typed; what may be their beginning is kept back for now."""
-
-    __slots__ = ("_keys", "_seen", "found")
-
-    def __init__(self, keys: bytes) -> None:
-        self._keys = keys
-        self._seen = 0
-        self.found = False
-
-    def pass_on(self, data: bytes) -> bytes:
-        """What goes to the app; ``found`` when the keys were in it."""
-        if not self._keys:
-            return data
-        out = b""
-        for byte in data:
-            one = bytes([byte])
-            if self._keys[self._seen : self._seen + 1] != one:
-                out += self._keys[: self._seen]
-                self._seen = 0
-            if self._keys[self._seen : self._seen + 1] == one:
-                self._seen += 1
-                if self._seen == len(self._keys):
-                    self.found = True
-                    return out
-            else:
-                out += one
-        return out
-
-
-def attach(pod: Pod, app: str, streams: list[str], keys: bytes) -> int:
+def attach(pod: Pod, app: str, streams: list[str], keys: bytes, *, wait: bool = False) -> int:
     """Until the app ends, or the keys are typed: the app's exit code, or 0.
 
-    Raises PodError, HostError.
+    With ``wait`` an app that does not run is attached when it is started.  Raises PodError,
+    HostError.
     """
     sock = connect(pod)
     terminal: Terminal | None = None
     try:
-        answer = ask_over(sock, {"op": "attach", "app": app, "streams": streams})
+        answer = ask_over(sock, {"op": "attach", "app": app, "streams": streams, "wait": wait})
         wanted = answer["streams"]
         if answer["tty"] and posix.isatty(0) and "stdin" in wanted:
             from ociruntime.host.terminal import Terminal
@@ -150,16 +105,11 @@ class _Client:
         return True
 
     def _send_size(self) -> None:
-        import fcntl
-        from struct import unpack
+        from ociruntime.host.terminal import window_size
 
-        tiocgwinsz = 0x5413
-        try:
-            rows, columns, _, _ = unpack("HHHH", fcntl.ioctl(0, tiocgwinsz, bytes(8)))
-        except OSError:
-            return
-        if rows and columns:
-            self._send(b"r%d %d" % (rows, columns))
+        size = window_size(0)
+        if size is not None:
+            self._send(b"r%d %d" % size)
 
     def _send(self, message: bytes) -> None:
         try:

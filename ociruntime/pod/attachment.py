@@ -27,31 +27,55 @@ def endpoints(app: AppRun) -> list[str]:
     return ["stdin", *shown] if streams.has_input else shown
 
 
+def _to_come(app: AppRun) -> list[str]:
+    """What may be attached when it is started."""
+    if app.terminal:
+        return list(ALL)
+    given = {"stdin": app.kinds.get("stdin") == "stream"}
+    return [name for name in ALL if given.get(name, app.kinds.get(name) != "null")]
+
+
 class Attachment:
-    """From its making until the client goes or the app ends."""
+    """From its making until the client goes or the app ends.
+
+    With ``wait`` in the request an app that does not run is attached as soon as it is started,
+    so that nothing of what it writes is missed.
+    """
 
     __slots__ = ("_app", "_connection", "_streams", "_wanted")
 
     def __init__(self, connection: Connection, app: AppRun, request: dict[str, Any]) -> None:
         """Answers the request, in which ``streams`` lists what is wanted.  Raises PodError."""
-        streams = app.streams
-        if streams is None or app.record["state"] not in ("running", "stopping"):
-            raise PodError(f'app "{app.name}" is not running: it is {app.record["state"]}')
+        state = app.record["state"]
         self._app = app
         self._connection = connection
-        self._streams: AppStreams = streams
-        offered = list(ALL) if app.terminal else endpoints(app)
+        self._streams: AppStreams | None = None
+        if app.streams is not None and state in ("running", "stopping"):
+            offered = list(ALL) if app.terminal else endpoints(app)
+        elif request.get("wait") and not app.is_active:
+            offered = _to_come(app)
+        else:
+            raise PodError(f'app "{app.name}" is not running: it is {state}')
         self._wanted = [str(name) for name in request.get("streams") or offered]
         for name in self._wanted:
             if name not in offered:
-                hint = f"it has {', '.join(endpoints(app)) or 'none'}"
+                hint = f"it has {', '.join(offered) or 'none'}"
                 raise PodError(f'app "{app.name}" has no {name} to attach to', hint)
-        streams.sinks.append(self._output)
-        streams.on_room.append(self._has_room)
+        if app.streams is not None:
+            self._use(app.streams)
+        else:
+            app.on_streams.append(self._use)
+            connection.pause(True)  # what is put in waits for who is to read it
         app.watchers.append(self._ended)
         connection.on_frame = self._frame
         connection.on_close = self._closed
         connection.answer({"tty": app.terminal, "streams": self._wanted})
+
+    def _use(self, streams: AppStreams) -> None:
+        self._streams = streams
+        streams.sinks.append(self._output)
+        streams.on_room.append(self._has_room)
+        self._connection.pause(False)
 
     def _output(self, stream: str, data: bytes) -> None:
         if stream in self._wanted:
@@ -61,7 +85,7 @@ class Attachment:
         kind, rest = message[:1], message[1:]
         if kind == b"r":
             self._resize(rest)
-        elif "stdin" not in self._wanted:
+        elif "stdin" not in self._wanted or self._streams is None:
             return
         elif kind == b"i":
             self._connection.pause(not self._streams.put(rest))
@@ -70,7 +94,8 @@ class Attachment:
 
     def _resize(self, size: bytes) -> None:
         words = size.split()
-        if len(words) == 2 and all(word.isdigit() and len(word) < 5 for word in words):
+        given = all(word.isdigit() and len(word) < 5 for word in words)
+        if len(words) == 2 and given and self._streams is not None:
             self._streams.resize(int(words[0]), int(words[1]))
 
     def _has_room(self) -> None:
@@ -80,6 +105,9 @@ class Attachment:
         self._connection.send(b"x%d" % code, needed=True)
 
     def _closed(self) -> None:
-        self._streams.sinks.remove(self._output)
-        self._streams.on_room.remove(self._has_room)
+        if self._streams is not None:
+            self._streams.sinks.remove(self._output)
+            self._streams.on_room.remove(self._has_room)
+        elif self._use in self._app.on_streams:
+            self._app.on_streams.remove(self._use)
         self._app.watchers.remove(self._ended)

@@ -6,6 +6,7 @@ import os
 import stat
 
 from ociruntime.errors import HostError
+from ociruntime.pod.deep_tree import Place, walk
 
 _PART = 1 << 30
 _ATTRIBUTES_OF_OVERLAYS = "trusted.overlay."
@@ -17,32 +18,43 @@ def copy_tree(source: str, target: str, shift: int = 0) -> None:
     Nothing outside of ``source`` is looked at: a symbolic link is copied as it is.  Raises
     HostError.
     """
-    if not os.path.isdir(target):
-        os.mkdir(target, 0o700)
     try:
-        _directory(source, target, shift, {})
+        if not os.path.isdir(target):
+            os.mkdir(target, 0o700)
+        with Place(target) as to:
+            _copy_inside(source, to, shift)
+        copy_metadata(source, target, os.stat(source), shift)
     except OSError as error:
         raise HostError(f"copy {source} to {target}", error) from error
 
 
-def _directory(source: str, target: str, shift: int, seen: dict[tuple[int, int], str]) -> None:
-    with os.scandir(source) as entries:
-        for entry in entries:
-            status = entry.stat(follow_symlinks=False)
-            to = f"{target}/{entry.name}"
-            if stat.S_ISDIR(status.st_mode):
-                os.mkdir(to, 0o700)
-                _directory(entry.path, to, shift, seen)
-                continue
-            key = (status.st_dev, status.st_ino)
-            if status.st_nlink > 1 and key in seen:
-                os.link(seen[key], to, follow_symlinks=False)
-                continue
-            if not _content(entry.path, to, status):
-                continue
-            seen[key] = to
-            copy_metadata(entry.path, to, status, shift)
-    copy_metadata(source, target, os.stat(source), shift)
+def _copy_inside(source: str, to: Place, shift: int) -> None:
+    seen: dict[tuple[int, int], list[str]] = {}
+    for found in walk(source):
+        status = found.status
+        if stat.S_ISDIR(status.st_mode):
+            if found.leaving:
+                to.up()
+                copy_metadata(found.path, to.path(found.name), status, shift)
+            else:
+                os.mkdir(found.name, 0o700, dir_fd=to.fd)
+                to.down(found.name)
+            continue
+        key = (status.st_dev, status.st_ino)
+        if status.st_nlink > 1 and key in seen:
+            _link(to, seen[key], found.name)
+        elif _content(found.path, to.path(found.name), status):
+            copy_metadata(found.path, to.path(found.name), status, shift)
+            if status.st_nlink > 1:
+                seen[key] = [*to.names, found.name]
+
+
+def _link(to: Place, first: list[str], name: str) -> None:
+    fd = to.reach(first[:-1])
+    try:
+        os.link(first[-1], name, src_dir_fd=fd, dst_dir_fd=to.fd, follow_symlinks=False)
+    finally:
+        os.close(fd)
 
 
 def _content(source: str, target: str, status: os.stat_result) -> bool:

@@ -9,22 +9,27 @@ import os
 import stat
 import tempfile
 import time
+from contextlib import contextmanager
 
-from ociruntime.errors import HostError, ImageError, PodError
+from ociruntime.errors import HostError, ImageError, PodError, reason
+from ociruntime.fault import fault
 from ociruntime.image.blobs import Blobs
 from ociruntime.image.digest import digest_of
 from ociruntime.image.image import Image, Layer
 from ociruntime.image.made_image import StoredLayer, manifest_of, to_bytes
 from ociruntime.image.media_types import OCI_LAYER
 from ociruntime.linux import CLONE_NEWNS
+from ociruntime.monitor.own_mounts import mount
 from ociruntime.pod import overlay
 from ociruntime.pod.layer_tar import write_layer
+from ociruntime.pod.lock import open_directory, try_lock
 from ociruntime.pod.manifest import app_entry
 from ociruntime.pod.manifest_file import read_manifest, read_object, read_runtime_config
+from ociruntime.pod.pod import GONE, MARKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any, BinaryIO
 
     from ociruntime.image.store import Store
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
 ENDED = ("exited", "exited garbage")
 _MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18
 # Files that the pod is seen by; without content they are only where those were mounted.
-_MOUNTED_FILES = ("etc/hosts", "etc/resolv.conf")
+_MOUNTED_FILES = ("etc/hosts", "etc/resolv.conf", "etc/hostname")
 
 
 class BlobsAndNew(Blobs):
@@ -63,34 +68,62 @@ class BlobsAndNew(Blobs):
         return digest
 
 
+@contextmanager
+def kept(pod: Pod) -> Iterator[None]:
+    """For the context's time nobody removes ``pod``, which has ended.  Raises PodError, HostError.
+
+    It may still be marked as garbage: its directory has another path then.
+    """
+    if pod.refresh() not in ENDED:
+        raise _not_ended(pod)
+    # A lock of its own: looking at the pod drops one of the same descriptor.
+    lock = open_directory(".", pod.fd)
+    try:
+        if not try_lock(lock, exclusive=False) or pod.refresh() not in ENDED:
+            pod.refresh()
+            raise _not_ended(pod)
+        fault("export.after-lock")
+        yield
+    finally:
+        os.close(lock)
+
+
+def _not_ended(pod: Pod) -> PodError:
+    going = pod.state == GONE or pod.phase in MARKED
+    hint = "it is being removed" if going else "only what has ended can be exported"
+    return PodError(f"pod {pod.uuid} is {pod.state}", hint)
+
+
 def exported(
     pod: Pod, app_name: str, store: Store, blobs: BlobsAndNew, directory: str, *, squash: bool
 ) -> Image:
     """The app as an image, of which ``blobs`` then has what the store has not.
 
-    ``directory`` is where files may be made that have no name.  With ``squash`` it has one layer,
-    with everything.  Raises PodError, ImageError, HostError.
+    ``pod`` is kept meanwhile.  ``directory`` is where files may be made that have no name.  With
+    ``squash`` it has one layer, with everything.  Raises PodError, ImageError, HostError.
     """
-    if pod.refresh() not in ENDED:
-        raise PodError(f"pod {pod.uuid} is {pod.state}", "only what has ended can be exported")
     settings = read_runtime_config(pod)
     app_entry(read_manifest(pod), app_name)
     known = read_object(pod, f"apps/{app_name}/image.json")
     if known is None:
         raise PodError(f'app "{app_name}" has no files any more')
-    home = f"{pod.path()}/apps/{app_name}"
     users = settings.get("private_users")
     shift = int(users["shift"]) if users else 0
     whole = squash or not settings.get("overlay")
     base = None if whole else _base(store, known)
-    file = tempfile.TemporaryFile(dir=directory)
-    if not whole:
-        layer = _pack(file, lambda to: write_layer(f"{home}/upper", to, shift, _unused(home)))
-    elif settings.get("overlay"):
-        tree = f"{settings['directory']}/cas/tree/{known['tree']}/rootfs"
-        layer = _pack(file, lambda to: _merged(tree, home, to, users))
-    else:
-        layer = _pack(file, lambda to: write_layer(f"{home}/bundle/rootfs", to, shift))
+    home = f"apps/{app_name}"
+    here = f"/proc/self/fd/{pod.fd}/{home}"
+    try:
+        file = tempfile.TemporaryFile(dir=directory)
+        if not whole:
+            layer = _pack(file, lambda to: write_layer(f"{here}/upper", to, shift, _unused(here)))
+        elif settings.get("overlay"):
+            tree = f"{settings['directory']}/cas/tree/{known['tree']}/rootfs"
+            layer = _pack(file, lambda to: _merged(tree, pod.fd, home, to, users))
+        else:
+            layer = _pack(file, lambda to: write_layer(f"{here}/bundle/rootfs", to, shift))
+    except OSError as error:
+        raise HostError(f'pack app "{app_name}" of pod {pod.uuid}', error) from error
     blobs.new[layer.digest] = file
     stored = [_stored(one) for one in base.layers] if base else []
     return _image(known, [*stored, layer], blobs, directory, f"{pod.uuid}/{app_name}")
@@ -155,33 +188,40 @@ def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
     )
 
 
-def _merged(tree: str, home: str, target: BinaryIO, users: dict[str, int] | None) -> None:
+def _merged(tree: str, pod: int, home: str, target: BinaryIO, users: dict[str, int] | None) -> None:
     """The app's files as it saw them, by an overlay in a process with mounts of its own."""
-    read, write = os.pipe()
+    read, write = os.pipe2(os.O_CLOEXEC)
+    told, telling = os.pipe2(os.O_CLOEXEC)
     child = os.fork()
     if child == 0:
         try:
             os.close(read)
+            # The working directory is the one thing that comes along into new mounts.
+            os.fchdir(pod)
             with open(write, "wb") as to:
                 _write_merged(tree, home, to, users)
             os._exit(0)
-        except (HostError, OSError) as error:
-            os.write(2, f"ocipod: {error}\n".encode())
+        except OSError as error:
+            os.write(telling, reason(error).encode())
+        except BaseException as error:  # noqa: BLE001 - the child must end here, whatever comes
+            os.write(telling, str(error).encode())
         finally:
             os._exit(1)
     os.close(write)
-    with open(read, "rb") as source:
+    os.close(telling)
+    with open(read, "rb") as source, open(told, "rb") as failure:
         while part := source.read(1 << 20):
             target.write(part)
+        why = failure.read().decode(errors="replace")
     _, status = os.waitpid(child, 0)
     if status:
-        raise PodError("the app's files could not be read")
+        raise PodError(f"the app's files could not be read: {why or 'its reader was killed'}")
 
 
 def _write_merged(tree: str, home: str, target: BinaryIO, users: dict[str, int] | None) -> None:
     root = f"{home}/bundle/rootfs"
     overlay.unshare(CLONE_NEWNS)
-    overlay.mount("", "/", "", _MS_REC | _MS_PRIVATE)
+    mount("", "/", "", _MS_REC | _MS_PRIVATE)
     if not users:
         overlay.mount_overlay(tree, home, root)
         write_layer(root, target)

@@ -69,7 +69,17 @@ _FLY_MOUNTS: tuple[Mount, ...] = (
 
 # Of the host's namespaces and limits nothing is changed.
 _FLY_IGNORES = (
-    *("hostname", "ipc", "dns", "dns-search", "dns-opt", "dns-domain", "hosts-entry"),
+    *(
+        "net",
+        "hostname",
+        "ipc",
+        "shm-size",
+        "dns",
+        "dns-search",
+        "dns-opt",
+        "dns-domain",
+        "hosts-entry",
+    ),
     *("memory", "cpu", "cpu-shares", "pids", "oom-score-adj", "caps-retain", "caps-remove"),
     "seccomp",
 )
@@ -107,15 +117,19 @@ FLAVOURS = {
         ignored=_FLY_IGNORES,
     ),
 }
-# Names that stand for another.
+# Names that stand for another; rkt called them coreos.com/rkt/stage1-NAME:VERSION.
 ALIASES = {"nspawn": "oci", "coreos": "oci", "host": "oci", "src": "oci"}
-ALIASES |= {f"stage1-{name}": name for name in FLAVOURS}
+ALIASES |= {f"stage1-{name}": ALIASES.get(name, name) for name in (*FLAVOURS, *ALIASES)}
+_PREFIX = "coreos.com/rkt/"
 DEFAULT = "oci"
 
 
 def flavour(name: str) -> Flavour:
     """The flavour called ``name``.  Raises PodError."""
-    known = FLAVOURS.get(ALIASES.get(name, name))
+    word = name
+    if name.startswith(_PREFIX):
+        word = name.removeprefix(_PREFIX).partition(":")[0]
+    known = FLAVOURS.get(ALIASES.get(word, word))
     if known is None:
         raise PodError(f'there is no flavour "{name}" of pods', ", ".join(sorted(FLAVOURS)))
     return known

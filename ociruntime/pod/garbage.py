@@ -10,9 +10,10 @@ from __future__ import annotations
 import posix
 import time
 
-from ociruntime.errors import HostError, PodError, RuntimeFailure
+from ociruntime.errors import PodError, RuntimeFailure
 from ociruntime.fault import fault
 from ociruntime.pod import phases, sweep
+from ociruntime.pod.manifest_file import RUNTIME_CONFIG, read_object
 from ociruntime.pod.pod import (
     EMBRYO,
     EXITED_GARBAGE,
@@ -52,7 +53,7 @@ def collect(
     Trouble with one pod is an event, too, and the next one's turn.  Raises HostError if not even
     the directories can be listed.
     """
-    yield from _mark(directory, RUN, phases.mark_exited)
+    yield from _mark(directory, RUN, _mark_exited)
     yield from _mark(directory, PREPARE, phases.mark_aborted)
     yield from _mark(directory, EMBRYO, lambda pod: _discard(pod, grace, ""))
     if mark_only:
@@ -61,6 +62,15 @@ def collect(
     for phase in MARKED:
         for uuid in phases.names(directory, (phase,), []):
             yield from _sweep(directory, phase, uuid, grace if phase == EXITED_GARBAGE else 0)
+
+
+def _mark_exited(pod: Pod) -> bool:
+    """A pod that is to be kept waits for `rm`, or for who made it to go on with its files."""
+    try:
+        is_kept = (read_object(pod, RUNTIME_CONFIG) or {}).get("keep") is True
+    except PodError:
+        is_kept = False  # damaged: nobody can go on with it
+    return not is_kept and phases.mark_exited(pod)
 
 
 def discard(pod: Pod) -> Iterator[Event]:
@@ -132,11 +142,7 @@ def _remaining(pod: Pod, period: float) -> float:
     """Seconds until the period since the pod came into its phase is over."""
     if period <= 0:
         return 0
-    try:
-        changed = posix.fstat(pod.fd).st_ctime
-    except OSError as error:
-        raise HostError(f"look at pod {pod.uuid}", error) from None
-    return changed + period - time.time()
+    return posix.fstat(pod.fd).st_ctime + period - time.time()
 
 
 def _sweep(directory: str, phase: str, uuid: str, grace: float) -> Iterator[Event]:

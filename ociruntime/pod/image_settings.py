@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.pod import volumes
+from ociruntime.paths import clean
 from ociruntime.pod.names import volume_of_path
 from ociruntime.pod.ports import port_of_name
 
@@ -28,7 +28,7 @@ def mount_points_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
     points: dict[str, dict[str, Any]] = {}
     names: set[str] = set()
     for text in settings.get("Volumes") or {}:
-        path = volumes.clean_path(text)
+        path = clean(text)
         if path == "/" or path in points:
             continue
         plain = name = volume_of_path(path)

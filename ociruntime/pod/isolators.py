@@ -41,30 +41,47 @@ KNOWN = frozenset(
         NO_NEW_PRIVILEGES,
     )
 )
+OF_PODS = (MEMORY, CPU, CPU_SHARES, PIDS)
 # Two of a group cannot both be meant.
 EXCLUSIVE = ((RETAIN_CAPS, REMOVE_CAPS), (RETAIN_SECCOMP, REMOVE_SECCOMP))
 
+# What the value of each looks like, for whoever has written another one.
+_FORMS = {
+    MEMORY: '{"limit": "64M"}',
+    CPU: '{"limit": "500m"}',
+    CPU_SHARES: "512",
+    PIDS: '{"limit": "100"}',
+    OOM_SCORE_ADJ: "100",
+    RETAIN_CAPS: '{"set": ["CAP_KILL"]}',
+    REMOVE_CAPS: '{"set": ["CAP_KILL"]}',
+    RETAIN_SECCOMP: '{"set": ["read", "write"]}',
+    REMOVE_SECCOMP: '{"set": ["mkdir"]}',
+    NO_NEW_PRIVILEGES: "true",
+}
 _LEAST_MEMORY = 4096
+_SHARES = (2, 262144)
+_PIDS = (1, 1 << 22)
 _UNITS = "kmgtp"
 
 
-def from_options(values: Values) -> list[Isolator]:
-    """What an app's options ask for.  Raises UsageError."""
+def limits_from(values: Values) -> list[Isolator]:
+    """The limits among the options of an app or a pod.  Raises UsageError."""
     made: list[Isolator] = []
     if values.has("memory"):
-        size = byte_count(values.text("memory"), "--memory")
-        if size < _LEAST_MEMORY:
-            raise UsageError(
-                f"--memory {values.text('memory')} is too little", "4096 bytes or more"
-            )
-        made.append({"name": MEMORY, "value": {"limit": str(size)}})
+        made.append({"name": MEMORY, "value": {"limit": str(size_option(values, "memory"))}})
     if values.has("cpu"):
         milli = milli_cpus(values.text("cpu"), "--cpu")
         made.append({"name": CPU, "value": {"limit": f"{milli}m"}})
     if values.has("cpu-shares"):
-        made.append({"name": CPU_SHARES, "value": _number(values, "cpu-shares", 2, 262144)})
+        made.append({"name": CPU_SHARES, "value": _number(values, "cpu-shares", *_SHARES)})
     if values.has("pids"):
-        made.append({"name": PIDS, "value": {"limit": str(_number(values, "pids", 1, 1 << 22))}})
+        made.append({"name": PIDS, "value": {"limit": str(_number(values, "pids", *_PIDS))}})
+    return made
+
+
+def from_options(values: Values) -> list[Isolator]:
+    """What an app's options ask for.  Raises UsageError."""
+    made = limits_from(values)
     if values.has("oom-score-adj"):
         made.append({"name": OOM_SCORE_ADJ, "value": _number(values, "oom-score-adj", -1000, 1000)})
     made += _capability_options(values)
@@ -129,22 +146,44 @@ def value_of(isolators: list[Isolator], name: str) -> Any:  # noqa: ANN401 - JSO
     return found[-1] if found else None
 
 
-def check(isolators: list[Isolator], app_name: str) -> None:
+def check_pod(isolators: list[Isolator]) -> None:
+    """Raises PodError if they are not limits for all apps of a pod together."""
+    for isolator in isolators:
+        if isolator["name"] not in OF_PODS:
+            message = f"the pod cannot have the isolator {isolator['name']}, only its apps"
+            raise PodError(message, f"of pods: {', '.join(OF_PODS)}")
+    check(isolators, "the pod")
+
+
+def check(isolators: list[Isolator], whose: str) -> None:
     """Raises PodError if two exclude each other, or the values of one cannot be understood."""
     names = {isolator["name"] for isolator in isolators}
     for first, second in EXCLUSIVE:
         if first in names and second in names:
-            raise PodError(f'app "{app_name}": {first} and {second} exclude each other')
-    try:
-        memory_limit(isolators)
-        cpu_limit(isolators)
-        pids_limit(isolators)
-        for isolator in isolators:
-            if isolator["name"] in (RETAIN_CAPS, REMOVE_CAPS):
-                [capability(word) for word in isolator["value"]["set"]]
-    except (UsageError, KeyError, TypeError, ValueError) as error:
-        text = str(error) if isinstance(error, UsageError) else f"{error!r} is wrong"
-        raise PodError(f'app "{app_name}": an isolator: {text}') from error
+            raise PodError(f"{whose}: {first} and {second} exclude each other")
+    for isolator in isolators:
+        name = isolator["name"]
+        try:
+            _check_value(isolator, name, isolator["value"])
+        except UsageError as error:
+            raise PodError(f"{whose}: {error.message}", error.hint) from None
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            message = f"{whose}: {name} cannot have this value"
+            raise PodError(message, f"as in {_FORMS[name]}") from None
+
+
+def _check_value(isolator: Isolator, name: str, value: Any) -> None:  # noqa: ANN401 - JSON
+    """Raises UsageError, or what Python does for a value of another form."""
+    if value is None:
+        raise TypeError
+    for limit in (memory_limit, cpu_limit, cpu_shares, pids_limit):
+        limit([isolator])
+    if name == OOM_SCORE_ADJ:
+        int(value)
+    elif name in (RETAIN_CAPS, REMOVE_CAPS):
+        [capability(word) for word in value["set"]]
+    elif name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
+        "".join(value["set"])
 
 
 def memory_limit(isolators: list[Isolator]) -> int | None:
@@ -159,10 +198,31 @@ def cpu_limit(isolators: list[Isolator]) -> int | None:
     return None if value is None else milli_cpus(str(value["limit"]), CPU)
 
 
+def cpu_shares(isolators: list[Isolator]) -> int | None:
+    """Of 1024, which is the usual."""
+    value = value_of(isolators, CPU_SHARES)
+    return None if value is None else _within(int(value), *_SHARES, CPU_SHARES)
+
+
 def pids_limit(isolators: list[Isolator]) -> int | None:
     """How many processes."""
     value = value_of(isolators, PIDS)
-    return None if value is None else int(value["limit"])
+    return None if value is None else _within(int(value["limit"]), *_PIDS, PIDS)
+
+
+def _within(number: int, least: int, most: int, what: str) -> int:
+    if not least <= number <= most:
+        raise UsageError(f"{what}: {number} is out of range", f"{least} to {most}")
+    return number
+
+
+def size_option(values: Values, option: str) -> int:
+    """What the option says, in bytes.  Raises UsageError."""
+    text = values.text(option)
+    size = byte_count(text, f"--{option}")
+    if size < _LEAST_MEMORY:
+        raise UsageError(f"--{option} {text} is too little", "4096 bytes or more")
+    return size
 
 
 def byte_count(text: str, what: str) -> int:

@@ -1,35 +1,46 @@
-"""From a command that has prepared a pod to its monitor, in this process or in the background."""
+"""From a command that has prepared a pod to its monitor: this process, or one in the background."""
 
 from __future__ import annotations
 
 import posix
-import sys
 
-from ociruntime.errors import HostError, PodError
+from ociruntime.errors import HostError, PodError, RuntimeFailure, reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
     from ociruntime.pod.pod import Pod
+    from ociruntime.pod.supervise import Supervisor
+
+    Say = Callable[[str], None]
 
 MONITOR_LOG = "monitor.log"
+FAILED = 254
 
 
-def become_monitor(pod: Pod, *, debug: bool = False, print_uuid: bool = False) -> NoReturn:
-    """Become the monitor of ``pod``, which is in phase run and locked by us.
+def be_monitor(pod: Pod, warn: Say, on_ready: Callable[[], object] | None = None) -> int:
+    """Watch over ``pod``, which is in phase run and locked by us, until it ends; its exit code.
 
-    What the apps write appears on our streams, and their code is our exit status; with
-    ``print_uuid`` the pod's UUID is the first line.  Raises HostError.
+    What the apps write appears on our streams.  Raises RuntimeFailure.
     """
-    _execute(pod, debug, ["--print-uuid"] if print_uuid else [])
+    monitor = _monitor(pod, warn)
+    monitor.stay_in_foreground()
+
+    def tell(error: str) -> None:
+        if not error and on_ready is not None:
+            on_ready()
+
+    monitor.tell = tell
+    return monitor.run()
 
 
-def start_monitor(pod: Pod, *, debug: bool = False) -> None:
+def start_monitor(pod: Pod, warn: Say) -> None:
     """Start the monitor of ``pod``, which is in phase run and locked by us, in the background.
 
-    Returns when the pod is ready; the lock is not ours any more then.  Raises PodError with
-    what kept it from that, HostError.
+    ``warn`` is called there, with a log for standard error.  Returns when the pod is ready; the
+    lock is not ours any more then.  Raises PodError with what kept it from that, HostError.
     """
     try:
         told, telling = posix.pipe2(posix.O_CLOEXEC)
@@ -37,7 +48,8 @@ def start_monitor(pod: Pod, *, debug: bool = False) -> None:
     except OSError as error:
         raise HostError("start the pod's monitor", error) from None
     if child == 0:
-        _be_background(pod, debug, telling)
+        posix.close(told)
+        _be_background(pod, warn, telling)
     posix.close(telling)
     pod.close()
     said = b""
@@ -50,7 +62,19 @@ def start_monitor(pod: Pod, *, debug: bool = False) -> None:
         raise PodError(text or f"pod {pod.uuid} ended before it was ready")
 
 
-def _be_background(pod: Pod, debug: bool, telling: int) -> None:
+def _monitor(pod: Pod, warn: Say) -> Supervisor:
+    """Of the working directory from now on.  Raises RuntimeFailure."""
+    from ociruntime.monitor.own_mounts import leave_the_hosts
+    from ociruntime.pod.supervise import Supervisor
+
+    leave_the_hosts()
+    posix.chdir(pod.path())
+    return Supervisor(pod.path(), pod.uuid, pod.fd, warn)
+
+
+def _be_background(pod: Pod, warn: Say, telling: int) -> NoReturn:
+    status = FAILED
+    tell = _teller(telling)
     try:
         posix.setsid()
         null = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
@@ -58,22 +82,33 @@ def _be_background(pod: Pod, debug: bool, telling: int) -> None:
         log = posix.open(MONITOR_LOG, flags, 0o640, dir_fd=pod.fd)
         for number, fd in ((0, null), (1, null), (2, log)):
             posix.dup2(fd, number)
-        posix.set_inheritable(telling, True)
-        _execute(pod, debug, ["--detach-fd", str(telling)])
+        posix.close(null)
+        posix.close(log)
+        monitor = _monitor(pod, warn)
+        monitor.tell = tell
+        status = monitor.run()
+    except RuntimeFailure as failure:
+        warn(str(failure))
+        tell(str(failure))
     except BaseException as error:  # noqa: BLE001 - the child must end here, whatever comes
-        posix.write(telling, f"start the pod's monitor: {error}".encode())
+        why = reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        text = f"start the pod's monitor: {why}"
+        warn(text)
+        tell(text)
     finally:
-        posix._exit(254)
+        posix._exit(status)
 
 
-def _execute(pod: Pod, debug: bool, words: list[str]) -> NoReturn:
-    """Anew, so that nothing of what preparing took stays in memory."""
-    # Interpreter, its options and the program's file, as we were started ourselves.
-    program = sys.orig_argv[: sys.orig_argv.index(sys.argv[0]) + 1]
-    options = [f"--dir={pod.directory}", *(["--debug"] if debug else [])]
-    command = [*program, *options, "monitor", pod.uuid, "--lock-fd", str(pod.fd), *words]
-    try:
-        posix.set_inheritable(pod.fd, True)
-        posix.execv(sys.executable, command)
-    except OSError as error:
-        raise HostError("start the pod's monitor", error) from None
+def _teller(fd: int) -> Say:
+    """Tells who waits at the other end of ``fd`` once: a line feed, or an error's text."""
+    open_ones = [fd]
+
+    def tell(error: str) -> None:
+        while open_ones:
+            try:
+                posix.write(fd, error.encode() or b"\n")
+            except OSError:
+                pass  # nobody waits any more
+            posix.close(open_ones.pop())
+
+    return tell

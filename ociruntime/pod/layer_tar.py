@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 import tarfile
 
-from ociruntime.errors import HostError
+from ociruntime.pod.deep_tree import walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
 _OVERLAYS = ("trusted.overlay.", "user.overlay.")
+# Of namespaces(7) with users of their own: magic number, four sets, who is root there.
+_CAPABILITY, _OF_NAMESPACE, _OF_ROOT = "security.capability", struct.Struct("<6I"), 0x02000000
+# After a version of four bytes: tag, rights, id; the id counts for users and groups by name.
+_ACCESS_LISTS = ("system.posix_acl_access", "system.posix_acl_default")
+_ENTRY, _NAMED = struct.Struct("<HHI"), (0x02, 0x08)
 _KINDS = {
     stat.S_IFREG: tarfile.REGTYPE,
     stat.S_IFDIR: tarfile.DIRTYPE,
@@ -34,13 +40,10 @@ def write_layer(root: str, target: BinaryIO, shift: int = 0, skipped: Collection
     """Writes the tree at ``root`` to ``target`` as a tar.
 
     Owners are ``shift`` less than on the disk.  ``skipped`` are paths in the tree, without a slash
-    before them, that are left out.  Sockets are left out as well.  Raises HostError.
+    before them, that are left out.  Sockets are left out as well.  Raises OSError.
     """
-    try:
-        with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-            _Writer(archive, shift, frozenset(skipped)).directory(root, "")
-    except OSError as error:
-        raise HostError(f"pack {root}", error) from error
+    with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+        _Writer(archive, shift, frozenset(skipped)).tree(root)
 
 
 class _Writer:
@@ -52,21 +55,20 @@ class _Writer:
         self._skipped = skipped
         self._links: dict[tuple[int, int], str] = {}
 
-    def directory(self, path: str, name: str) -> None:
-        """What is in the directory at ``path``, which is called ``name`` in the archive."""
-        if _is_opaque(path):
-            self._archive.addfile(_empty(f"{name}{OPAQUE}"))
-        with os.scandir(path) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-        for entry in found:
-            inside = f"{name}{entry.name}"
-            if inside in self._skipped:
+    def tree(self, root: str) -> None:
+        """Everything in the directory at ``root``."""
+        if _is_opaque(root):
+            self._archive.addfile(_empty(OPAQUE))
+        for found in walk(root):
+            name = found.inside
+            if found.leaving or name in self._skipped:
                 continue
-            status = entry.stat(follow_symlinks=False)
+            status = found.status
             if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
-                self._archive.addfile(_empty(f"{name}{WHITEOUT}{entry.name}"))
+                whiteout = "/".join([*found.place.names, f"{WHITEOUT}{found.name}"])
+                self._archive.addfile(_empty(whiteout))
             elif not stat.S_ISSOCK(status.st_mode):
-                self._add(entry.path, inside, status)
+                self._add(found.path, name, status)
 
     def _add(self, path: str, name: str, status: os.stat_result) -> None:
         header = self._header(path, name, status)
@@ -75,8 +77,8 @@ class _Writer:
                 self._archive.addfile(header, file)
             return
         self._archive.addfile(header)
-        if header.isdir():
-            self.directory(path, f"{name}/")
+        if header.isdir() and _is_opaque(path):
+            self._archive.addfile(_empty(f"{name}/{OPAQUE}"))
 
     def _inside(self, number: int) -> int:
         """An id as it is in the pod; what the host's root has made there is its root's."""
@@ -100,18 +102,27 @@ class _Writer:
             header.linkname = os.readlink(path)
         elif header.isdev():
             header.devmajor, header.devminor = os.major(status.st_rdev), os.minor(status.st_rdev)
-        header.pax_headers = _attributes(path)
+        header.pax_headers = {
+            f"SCHILY.xattr.{name}": self._attribute(path, name).decode("utf-8", "surrogateescape")
+            for name in os.listxattr(path, follow_symlinks=False)
+            if not name.startswith(_OVERLAYS)
+        }
         return header
 
-
-def _attributes(path: str) -> dict[str, str]:
-    return {
-        f"SCHILY.xattr.{name}": os.getxattr(path, name, follow_symlinks=False).decode(
-            "utf-8", "surrogateescape"
-        )
-        for name in os.listxattr(path, follow_symlinks=False)
-        if not name.startswith(_OVERLAYS)
-    }
+    def _attribute(self, path: str, name: str) -> bytes:
+        """The value, with ids as they are in the pod."""
+        value = os.getxattr(path, name, follow_symlinks=False)
+        if name == _CAPABILITY and len(value) == _OF_NAMESPACE.size:
+            magic, *sets, root = _OF_NAMESPACE.unpack(value)
+            if root == self._shift:
+                return struct.pack("<5I", magic & 0xFFFFFF | _OF_ROOT, *sets)
+        if name in _ACCESS_LISTS:
+            entries = [
+                (tag, rights, self._inside(number) if tag in _NAMED else number)
+                for tag, rights, number in _ENTRY.iter_unpack(value[4:])
+            ]
+            return value[:4] + b"".join(_ENTRY.pack(*entry) for entry in entries)
+        return value
 
 
 def _is_opaque(path: str) -> bool:

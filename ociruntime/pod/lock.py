@@ -29,20 +29,15 @@ def try_lock(fd: int, *, exclusive: bool) -> bool:
     """Takes the lock without waiting; False if somebody has it.  Raises HostError."""
     kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
     try:
-        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+        _lock(fd, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError as error:
-        raise HostError("lock a directory", error) from None
     return True
 
 
 def unlock(fd: int) -> None:
     """Drops what ``fd`` holds, if anything.  Raises HostError."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_UN)
-    except OSError as error:
-        raise HostError("unlock a directory", error) from None
+    _lock(fd, fcntl.LOCK_UN)
 
 
 def is_locked(fd: int) -> bool:
@@ -59,11 +54,19 @@ def is_locked(fd: int) -> bool:
 
 def wait_for_release(fd: int) -> None:
     """Waits until nobody holds an exclusive lock.  Raises HostError."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH)
-    except OSError as error:
-        raise HostError("wait for a lock", error) from None
+    _lock(fd, fcntl.LOCK_SH)
     unlock(fd)
+
+
+def _lock(fd: int, operation: int) -> None:
+    """flock(2).  Raises BlockingIOError, HostError."""
+    try:
+        fcntl.flock(fd, operation)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        name = posix.readlink(f"/proc/self/fd/{fd}")
+        raise HostError(f"lock the directory {name}", error) from None
 
 
 class KeyLock:

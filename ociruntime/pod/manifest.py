@@ -7,6 +7,7 @@ every mount has its volume.
 from __future__ import annotations
 
 from ociruntime.errors import PodError, UsageError
+from ociruntime.paths import clean
 from ociruntime.pod import image_settings, isolators, ports, seccomp, volumes
 from ociruntime.pod.environment import merged
 from ociruntime.pod.names import is_name, name_of_image
@@ -57,7 +58,7 @@ def empty_manifest(values: Values) -> dict[str, Any]:
         "apps": [],
         "volumes": [],
         "ports": [],
-        "isolators": [],
+        "isolators": isolators.limits_from(values),
         "annotations": _annotations(values),
         "userAnnotations": _pairs(values, "user-annotation"),
         "userLabels": _pairs(values, "user-label"),
@@ -169,11 +170,11 @@ def _app(name: str, options: Values, settings: dict[str, Any]) -> dict[str, Any]
         # A user of the command line has the group that the image's passwd file says.
         "group": options.text("group") or ("" if options.has("user") else group),
         "supplementaryGIDs": _numbers(options, "supplementary-gids"),
-        "workingDirectory": volumes.clean_path(directory),
+        "workingDirectory": clean(directory),
         "mountPoints": image_settings.mount_points_of(settings),
         "ports": image_settings.ports_of(settings),
         "isolators": wanted,
-        "stopSignal": settings.get("StopSignal") or "SIGTERM",
+        "stopSignal": _stop_signal(options) or settings.get("StopSignal") or "SIGTERM",
         "userAnnotations": _pairs(options, "user-annotation"),
         "userLabels": _pairs(options, "user-label"),
     }
@@ -267,6 +268,13 @@ def _pairs(options: Values, option: str) -> dict[str, str]:
 def _annotations(options: Values) -> list[dict[str, str]]:
     pairs = _pairs(options, "annotation")
     return [{"name": name, "value": value} for name, value in pairs.items()]
+
+
+def _stop_signal(options: Values) -> str:
+    """As the image format has it: ``SIGTERM``, ``SIGRTMIN+3``; "" if the option was not given."""
+    from ociruntime.pod.signal_names import signal_name
+
+    return signal_name(options.text("stop-signal")) if options.has("stop-signal") else ""
 
 
 def _numbers(options: Values, option: str) -> list[int]:

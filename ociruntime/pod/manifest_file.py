@@ -51,6 +51,7 @@ def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
 def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
     """The JSON object in the pod's file ``name``; None if there is no such file.
 
+    An empty one is what a power failure leaves of those that are not ``lasting``: as none.
     Raises PodError if it is no object, HostError if it cannot be read.
     """
     try:
@@ -59,11 +60,13 @@ def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
         return None
     except OSError as error:
         raise HostError(f"read {name} of pod {pod.uuid}", error) from None
+    if not text and name not in _MODES:
+        return None
     return records.parse(text, f"{name} of pod {pod.uuid}")
 
 
 def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
-    """Replaces the pod's file ``name``, in its top directory; it is on the disk then.
+    """Replaces the pod's file ``name``, in its top directory: the old one or the new one is there.
 
     Raises HostError.
     """
@@ -80,7 +83,6 @@ def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
         finally:
             posix.close(fd)
         posix.rename(temporary, name, src_dir_fd=pod.fd, dst_dir_fd=pod.fd)
-        posix.fsync(pod.fd)
     except OSError as error:
         try:
             posix.unlink(temporary, dir_fd=pod.fd)

@@ -44,9 +44,6 @@ class manifest_lock:  # noqa: N801 - used like a function
             fcntl.flock(fd, fcntl.LOCK_EX)
             if self._pod.refresh() == GONE or self._pod.phase in MARKED:
                 raise PodError(f"pod {uuid} is {self._pod.state}: it cannot be changed")
-        except OSError as error:
-            posix.close(fd)
-            raise HostError(f"lock {LOCK_FILE} of pod {uuid}", error) from None
         except BaseException:
             posix.close(fd)
             raise

@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 
 from ociruntime.errors import HostError
-from ociruntime.linux import CLONE_NEWNS, CLONE_NEWUSER
+from ociruntime.linux import CLONE_NEWUSER
+from ociruntime.monitor.own_mounts import mount, unmount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-_MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18
 
 
 def mount_rootfs(
@@ -69,50 +68,26 @@ def _clone(tree: str, user_namespace: int) -> int:
     return fd
 
 
-def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    """The system call of this name.  Raises HostError."""
-    from ociruntime._shim import ffi, lib
-
-    texts = [ffi.from_buffer(os.fsencode(text) + b"\0") for text in (source, target, kind, data)]
-    result = lib.oci_mount(texts[0], texts[1], texts[2], flags, texts[3])
-    if result < 0:
-        error = OSError(-result, os.strerror(-result))
-        raise HostError(f"mount {kind or source} at {target}", error)
-
-
 def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
     """Why an overlay above ``tree`` with the directories in ``home`` cannot be had; "" if it can.
 
-    It is tried, in a process with mounts of its own: file systems below an overlay have more
-    conditions than could be asked for.
+    It is tried, which is why this process must have mounts of its own: file systems below an
+    overlay have more conditions than could be asked for.
     """
-    read, write = os.pipe2(os.O_CLOEXEC)
-    child = os.fork()
-    if child == 0:
+    target = f"{home}/bundle/rootfs"
+    try:
+        if private_users:
+            with UserNamespace(*private_users) as users:
+                mount_overlay(tree, home, target, users)
+        else:
+            mount_overlay(tree, home, target)
         try:
-            _try(tree, home, private_users)
-        except (HostError, OSError) as error:
-            os.write(write, str(error).encode()[:4000] or b"unknown")
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is no overlay
-            os.write(write, repr(error).encode()[:4000])
+            os.listdir(target)
         finally:
-            os._exit(0)
-    os.close(write)
-    with open(read, "rb") as file:
-        text = file.read().decode()
-    os.waitpid(child, 0)
-    return text
-
-
-def _try(tree: str, home: str, private_users: tuple[int, int] | None) -> None:
-    unshare(CLONE_NEWNS)
-    mount("", "/", "", _MS_REC | _MS_PRIVATE)
-    if private_users:
-        with UserNamespace(*private_users) as users:
-            mount_overlay(tree, home, f"{home}/bundle/rootfs", users)
-    else:
-        mount_overlay(tree, home, f"{home}/bundle/rootfs")
-    os.listdir(f"{home}/bundle/rootfs")
+            unmount(target)
+    except (HostError, OSError) as error:
+        return str(error)
+    return ""
 
 
 class UserNamespace:

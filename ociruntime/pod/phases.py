@@ -211,9 +211,13 @@ def new_pod(directory: str) -> Pod:
             # Whoever collects old embryos may have been quicker: then there is none any more.
             if lock_patiently(pod, EMBRYO):
                 _write_marks(pod)
-                if pod.move(PREPARE):
+                if pod.move(PREPARE, lasting=False):
                     return pod
         except BaseException:
+            if pod.lock >= 0:
+                from ociruntime.pod.removal import discard
+
+                discard(pod)
             pod.close()
             raise
         pod.close()
@@ -270,7 +274,9 @@ def to_run(pod: Pod) -> None:
     once or after a second at most.  Raises HostError as well.
     """
     if pod.lock >= 0:
-        if not pod.move(RUN):
+        # After a power failure both are pods that have ended; one that was prepared must not
+        # seem to be prepared still.
+        if not pod.move(RUN, lasting=False):
             raise PodError(f"pod {pod.uuid} has vanished while it was prepared")
         return
     require_prepared(pod)

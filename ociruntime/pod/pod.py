@@ -127,12 +127,13 @@ class Pod:
         self.state = GONE
         return self.state
 
-    def move(self, phase: str) -> bool:
+    def move(self, phase: str, *, lasting: bool = True) -> bool:
         """Renames it into ``phase``; False if it is not any more where it was.
 
-        Raises HostError, and PodError if something else is in its way.
+        A power failure may take back what is not ``lasting``.  Raises HostError, and PodError if
+        something else is in its way.
         """
-        if not rename(self.directory, self.uuid, self.phase, phase):
+        if not rename(self.directory, self.uuid, self.phase, phase, lasting=lasting):
             return False
         self.phase = phase
         self.state = STATES[phase][0 if self.lock >= 0 else 1]
@@ -145,8 +146,8 @@ def phase_path(directory: str, phase: str, uuid: str = "") -> str:
     return f"{path}/{uuid}" if uuid else path
 
 
-def rename(directory: str, uuid: str, before: str, after: str) -> bool:
-    """``before/UUID`` becomes ``after/UUID``, for good; False if it is not there.
+def rename(directory: str, uuid: str, before: str, after: str, *, lasting: bool) -> bool:
+    """``before/UUID`` becomes ``after/UUID``, if ``lasting`` for good; False if it is not there.
 
     Raises HostError, and PodError if ``after/UUID`` exists: an empty directory there would
     be replaced by a plain rename.
@@ -162,8 +163,9 @@ def rename(directory: str, uuid: str, before: str, after: str) -> bool:
         result = lib.oci_rename_noreplace(AT_FDCWD, c_old, AT_FDCWD, c_new)
         if result < 0:
             raise OSError(-result, posix.strerror(-result))
-        sync_directory(phase_path(directory, after))
-        sync_directory(phase_path(directory, before))
+        if lasting:
+            sync_directory(phase_path(directory, after))
+            sync_directory(phase_path(directory, before))
     except FileNotFoundError:
         return False
     except FileExistsError:

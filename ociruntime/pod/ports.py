@@ -12,15 +12,20 @@ ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
 
 
 def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]]) -> None:
-    """Adds forwarded ports, each to the one app that has it by name.  Raises UsageError."""
+    """Adds forwarded ports, which apps have by name.
+
+    Several may have one of that name if it is the same: their network is.  Raises UsageError.
+    """
     by_name: dict[str, list[dict[str, Any]]] = {}
     for entry in manifest["apps"]:
         for one in entry["app"].get("ports", ()):
             by_name.setdefault(one["name"], []).append(one)
     for port in ports:
         candidates = by_name.get(port["name"], [])
-        if len(candidates) > 1:
-            raise UsageError(f'--port: the port "{port["name"]}" is that of several apps')
+        meant = sorted({f"{one['port']}/{one['protocol']}" for one in candidates})
+        if len(meant) > 1:
+            several = f'the port "{port["name"]}" is that of several apps'
+            raise UsageError(f"--port: {several}: {', '.join(meant)}", "as in 80-tcp")
         try:
             inside = candidates[0] if candidates else _unexposed(manifest, port["name"])
         except ValueError:

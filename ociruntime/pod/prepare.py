@@ -118,7 +118,8 @@ def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Im
         draft = read_input(options.text("pod-manifest"), store)
         if options.flag("interactive"):
             manifest.make_interactive(draft.manifest)
-        found = [store.find(entry["image"]["id"]) for entry in draft.manifest["apps"]]
+        ids = [store.find(entry["image"]["id"]).id for entry in draft.manifest["apps"]]
+        found = [fetch_image(request, store, id) for id in ids]
     else:
         variables = environment.pod_variables(options.list("set-env-file"), options.list("set-env"))
         found = [
@@ -164,8 +165,9 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
 def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None:
     if request.networks is not None:
         check_network(draft.manifest, request.networks)
+    isolators.check_pod(draft.manifest["isolators"])
     for entry in draft.manifest["apps"]:
-        isolators.check(entry["app"].get("isolators", []), entry["name"])
+        isolators.check(entry["app"].get("isolators", []), f'app "{entry["name"]}"')
         seccomp.check(entry["app"].get("isolators", []))
     check_number(kind, len(draft.manifest["apps"]))
     for volume in draft.manifest["volumes"]:
@@ -186,44 +188,27 @@ def _make(
     kind: Flavour,
 ) -> Pod:
     from ociruntime.pod.lock import prepare_lock
+    from ociruntime.pod.making import make_pod
     from ociruntime.pod.manifest_file import write_manifest, write_runtime_config
-    from ociruntime.pod.phases import new_pod
 
     options, host = request.words.options, request.host
+
+    def fill(pod: Pod) -> None:
+        private, overlay = options.flag("private-users"), not options.flag("no-overlay")
+        settings = prepared_settings(host, kind.name, private, overlay)
+        if options.text("kvm-kernel"):
+            settings["kvm_kernel"] = os.path.abspath(options.text("kvm-kernel"))
+        trees = {name: render(store, host.directory, image) for name, image in images.items()}
+        fault("prepare.after-render")
+        for entry in draft.manifest["apps"]:
+            name = entry["name"]
+            add_files(pod.path(), entry, images[name], trees[name], settings, request.warn)
+        make_volumes(pod.path(), draft, {name: tree[1] for name, tree in trees.items()}, settings)
+        write_manifest(pod, draft.manifest)
+        write_runtime_config(pod, settings | request.run_settings(pod.uuid))
+
     with prepare_lock(host.directory, exclusive=False):
-        pod = new_pod(host.directory)
-        try:
-            private, overlay = options.flag("private-users"), not options.flag("no-overlay")
-            settings = prepared_settings(host, kind.name, private, overlay)
-            if options.text("kvm-kernel"):
-                settings["kvm_kernel"] = os.path.abspath(options.text("kvm-kernel"))
-            trees = {name: render(store, host.directory, image) for name, image in images.items()}
-            fault("prepare.after-render")
-            for directory in ("apps", "logs", "volumes"):
-                os.mkdir(f"{pod.path()}/{directory}", 0o750)
-            for entry in draft.manifest["apps"]:
-                name = entry["name"]
-                add_files(pod.path(), entry, images[name], trees[name], settings, request.warn)
-            make_volumes(
-                pod.path(), draft, {name: tree[1] for name, tree in trees.items()}, settings
-            )
-            write_manifest(pod, draft.manifest)
-            write_runtime_config(pod, settings | request.run_settings(pod.uuid))
-        except BaseException as error:
-            discard(pod)
-            if isinstance(error, OSError):
-                raise HostError(f"prepare pod {pod.uuid}", error) from error
-            raise
-    return pod
-
-
-def discard(pod: Pod) -> None:
-    """Removes a pod that could not be prepared, and gives up its lock."""
-    import shutil
-
-    # What stays in spite of that is an aborted prepare, which gc removes.
-    shutil.rmtree(pod.path(), ignore_errors=True)
-    pod.close()
+        return make_pod(host.directory, fill)
 
 
 def render(store: Store, directory: str, image: Image) -> tuple[str, str]:
@@ -249,6 +234,7 @@ def add_files(
     With an overlay that the host refuses, ``settings["overlay"]`` becomes false and the image's
     files are copied.  Raises HostError, PodError.
     """
+    from ociruntime.monitor.own_mounts import leave_the_hosts
     from ociruntime.pod.overlay import refusal
 
     home = f"{path}/apps/{entry['name']}"
@@ -264,6 +250,7 @@ def add_files(
         for name in ("upper", "work"):
             os.mkdir(f"{home}/{name}", 0o700)
         copy_metadata(tree[1], f"{home}/upper", os.stat(tree[1]), shift)
+        leave_the_hosts()
         why = refusal(tree[1], home, (users["shift"], users["count"]) if users else None)
         if why:
             warn(f"the files of images are copied, because there is no overlay: {why}")

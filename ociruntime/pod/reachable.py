@@ -11,7 +11,7 @@ import fcntl
 import os
 
 from ociruntime.errors import HostError
-from ociruntime.pod.overlay import mount
+from ociruntime.monitor.own_mounts import mount
 
 PLACE = "/run/ocipod-users"
 _MS_BIND, _MS_REC = 1 << 12, 1 << 14

@@ -10,6 +10,10 @@ import posix
 
 from ociruntime.pod.lock import open_directory
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.pod.pod import Pod
+
 EXDEV = 18
 ENOTEMPTY = 39
 _DEEPEST = 100  # directories that are open at a time
@@ -27,6 +31,20 @@ def remove_tree(parent: int, name: str) -> None:
         top = pending.pop()
         if _unlink(top, parent):
             pending += _remove_directory(parent, top, device)
+
+
+def discard(pod: Pod) -> None:
+    """Removes a pod that could not be made, whose lock we hold, and gives the lock up."""
+    phase, _, name = pod.path().rpartition("/")
+    try:
+        fd = open_directory(phase)
+        try:
+            remove_tree(fd, name)
+        finally:
+            posix.close(fd)
+    except OSError:
+        pass  # what stays is an aborted prepare, which gc removes
+    pod.close()
 
 
 def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:

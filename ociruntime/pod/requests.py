@@ -105,8 +105,9 @@ class Requests:
         self._pod.go_on()
 
     def _halt(self, connection: Connection, request: Request) -> None:
+        seconds = 0 if request.get("force") else _seconds(request)
         connection.answer({})
-        self._pod.halt("pod stop", 0 if request.get("force") else _seconds(request))
+        self._pod.halt("pod stop", seconds)
 
     def _endpoints(self, connection: Connection, request: Request) -> None:
         connection.answer({"endpoints": endpoints(self._app(request))})

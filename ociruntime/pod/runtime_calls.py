@@ -5,7 +5,7 @@ from __future__ import annotations
 import posix
 import sys
 
-from ociruntime.errors import PodError
+from ociruntime.errors import HostError, PodError
 from ociruntime.host.files import read_file
 from ociruntime.monitor import records
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-STATE_ROOT = "/run/ocipod"  # holds --root of each pod's runtime
+STATE_ROOT = "/run/ocipod"  # holds --root of each runtime
 
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
@@ -40,7 +40,11 @@ def find_runtime(name: str) -> str:
 
 
 class RuntimeCalls:
-    """The runtime of one pod; its state is below ``root``."""
+    """The runtime of one pod.
+
+    ``root``, its ``--root``, belongs to all pods with a runtime of that name: what one of them has
+    made a runtime compile serves the others.
+    """
 
     __slots__ = ("debug", "program", "root", "uuid")
 
@@ -48,7 +52,7 @@ class RuntimeCalls:
         self.program = program
         self.uuid = uuid
         self.debug = debug
-        self.root = f"{STATE_ROOT}/{uuid}"
+        self.root = f"{STATE_ROOT}/{program.rpartition('/')[2]}"
 
     def container(self, app: str) -> str:
         """The container's id."""
@@ -66,7 +70,7 @@ class RuntimeCalls:
     def become(self, log: str, words: Sequence[str], streams: Sequence[int]) -> NoReturn:
         """Execute the runtime in this process with these streams, -1 for the null device.
 
-        Raises PodError.
+        Raises HostError.
         """
         null = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
         for number, fd in enumerate(streams):
@@ -74,7 +78,7 @@ class RuntimeCalls:
         try:
             posix.execve(self.program, self.command(log, words), posix.environ)
         except OSError as error:
-            raise PodError(f"execute {self.program}: {error.strerror}") from None
+            raise HostError(f"execute {self.program}", error) from None
 
 
 def failure(log: str, fallback: str) -> str:

@@ -1,12 +1,14 @@
 """What a pod is run with, besides its manifest: the private file ``runtime-config``.
 
     {"flavor", "runtime", "mutable", "on_failure", "net": [[name, arguments]], "dns", "hosts",
-     "hostname", "ipc", "interactive", "insecure": [...], "overlay", "private_users", "debug",
-     "directory", "local_config", "user_config", "system_config", "kvm_kernel"}
+     "hostname", "ipc", "shm_size", "interactive", "insecure": [...], "overlay",
+     "private_users", "debug", "directory", "local_config", "user_config", "system_config",
+     "kvm_kernel"}
 
 ``dns`` and ``hosts`` are as of ``net/resolver.py``, ``private_users`` is null or
-``{"shift", "count"}``, ``kvm_kernel`` is there if it was told.  A pod that waits in prepared has
-what concerns its files; the rest comes when it is run.
+``{"shift", "count"}``, ``kvm_kernel`` is there if it was told, ``keep`` (true) in a pod that gc is
+to leave alone.  A pod that waits in prepared has what concerns its files; the rest comes when it is
+run.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from ociruntime.pod.app_words import Values
 
+SHM_SIZE = 64 << 20
 COUNT = 65536  # ids of a pod with users of its own
 _HIGHEST_SHIFT = 1 << 15  # in counts: the ids stay below 2^31
 
@@ -82,8 +85,10 @@ def run_settings(values: Values, uuid: str, flavour: str) -> dict[str, Any]:
     if not _is_host_name(hostname):
         hint = "letters, digits, dashes and dots, 64 at most"
         raise UsageError(f'--hostname: "{hostname}" is no name of a host', hint)
-    if values.flag("mds-register") and networks == [("none", "")]:
-        raise UsageError("--mds-register needs a network", "another --net than none")
+    if values.flag("mds-register"):
+        raise UsageError("--mds-register: there is no metadata service")
+    if values.has("shm-size") and values.text("ipc") == "parent":
+        raise UsageError("--shm-size: with --ipc=parent /dev/shm is the host's")
     if flavour == "fly":  # there is nothing but the host's
         networks, ipc = [("host", "")], "parent"
     else:
@@ -98,8 +103,16 @@ def run_settings(values: Values, uuid: str, flavour: str) -> dict[str, Any]:
         "hosts": hosts,
         "hostname": hostname,
         "ipc": ipc,
+        "shm_size": _memory_size(values),
         "interactive": values.flag("interactive"),
     }
+
+
+def _memory_size(values: Values) -> int:
+    """Bytes of /dev/shm.  Raises UsageError."""
+    from ociruntime.pod.isolators import size_option
+
+    return size_option(values, "shm-size") if values.has("shm-size") else SHM_SIZE
 
 
 def _new_shift() -> int:

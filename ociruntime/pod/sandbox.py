@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
-from ociruntime.errors import HostError, UsageError
+from ociruntime.errors import UsageError
+from ociruntime.pod.flavours import flavour
 from ociruntime.pod.manifest import MUTABLE, empty_manifest
 from ociruntime.pod.ports import add_ports, check_network, port_of_name
 from ociruntime.pod.runtime_config import Host, prepared_settings, run_settings
@@ -26,6 +25,11 @@ def settings_of(host: Host, values: Values, uuid: str) -> dict[str, Any]:
     )
     settings = prepared | run_settings(values, uuid, "oci")
     settings |= {"mutable": True, "on_failure": values.text("on-failure") or "keep"}
+    if values.flag("keep"):
+        settings["keep"] = True
+    kind = flavour(values.text("flavor") or "oci").name
+    if kind != "oci":
+        raise UsageError(f"--flavor={kind}: apps come and go in pods of flavour oci alone")
     if settings["interactive"]:
         raise UsageError("a pod without apps has nothing to be interactive with")
     return settings
@@ -57,21 +61,14 @@ def parse_port(text: str) -> dict[str, Any]:
 
 def make_sandbox(host: Host, values: Values) -> Pod:
     """An empty mutable pod in the phase ``prepare``, whose lock is held.  Raises RuntimeFailure."""
+    from ociruntime.pod.making import make_pod
     from ociruntime.pod.manifest_file import write_manifest, write_runtime_config
-    from ociruntime.pod.phases import new_pod
-    from ociruntime.pod.prepare import discard
 
     networks = [name for name, _ in settings_of(host, values, "")["net"]]
     manifest = manifest_of(values, networks)
-    pod = new_pod(host.directory)
-    try:
-        for directory in ("apps", "logs", "volumes"):
-            os.mkdir(f"{pod.path()}/{directory}", 0o750)
+
+    def fill(pod: Pod) -> None:
         write_manifest(pod, manifest)
         write_runtime_config(pod, settings_of(host, values, pod.uuid))
-    except BaseException as error:
-        discard(pod)
-        if isinstance(error, OSError):
-            raise HostError(f"prepare pod {pod.uuid}", error) from error
-        raise
-    return pod
+
+    return make_pod(host.directory, fill)

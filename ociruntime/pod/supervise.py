@@ -14,9 +14,15 @@ from ociruntime.monitor.local_terminal import LocalTerminal
 from ociruntime.monitor.loop import Loop
 from ociruntime.monitor.pod_processes import PodProcesses
 from ociruntime.pod.app_run import AppRun
-from ociruntime.pod.pod_network import bring_up, is_host_network, take_down
+from ociruntime.pod.pod_network import (
+    bring_up,
+    is_host_network,
+    joins_networks,
+    take_down,
+    write_files,
+)
 from ociruntime.pod.requests import Requests
-from ociruntime.pod.runtime_calls import OWN_FAILURE, RuntimeCalls, find_runtime
+from ociruntime.pod.runtime_calls import OWN_FAILURE, STATE_ROOT, RuntimeCalls, find_runtime
 from ociruntime.pod.surroundings import Surroundings, apps_of, read_manifest
 
 TYPE_CHECKING = False
@@ -42,8 +48,18 @@ class Supervisor:
     ``tell`` is called once: with "" when the pod is ready, with what kept it from that before.
     """
 
-    def __init__(self, path: str, uuid: str, lock: int, warn: Callable[[str], None]) -> None:
-        """``warn`` gets what the user should know.  Raises RuntimeFailure."""
+    def __init__(
+        self,
+        path: str,
+        uuid: str,
+        lock: int,
+        warn: Callable[[str], None],
+        frozen: dict[str, Any] | None = None,
+    ) -> None:
+        """``warn`` gets what the user should know; ``frozen`` is of the monitor before us.
+
+        Raises RuntimeFailure.
+        """
         self.path = path
         self.uuid = uuid
         self.lock = lock
@@ -51,14 +67,17 @@ class Supervisor:
         self.config: dict[str, Any] = records.read("runtime-config")
         self.loop = Loop()
         self.loop.on_signal = self._signal
-        runtime = RuntimeCalls(
-            find_runtime(str(self.config.get("runtime") or "ociruntime")),
-            uuid,
-            bool(self.config.get("debug")),
-        )
+        self._enter: Callable[[], None] = self._begin
+        if frozen is None:
+            program = find_runtime(str(self.config.get("runtime") or "ociruntime"))
+            cgroups = pod_cgroup.directories(pod_cgroup.hierarchies(), f"ocipod-{uuid}")
+        else:
+            program, cgroups = frozen["runtime"], frozen["cgroups"]
+            self._enter = lambda: self._take_up(frozen)
+        runtime = RuntimeCalls(program, uuid, bool(self.config.get("debug")))
         self.around = _surroundings(self.config)(self.loop, path, runtime)
         self.around.private = (lock,)
-        self.around.cgroups = pod_cgroup.directories(pod_cgroup.hierarchies(), f"ocipod-{uuid}")
+        self.around.cgroups = cgroups
         self.around.log_limit = int(self.config.get("log_size") or LOG_LIMIT)
         self.mutable = bool(self.config.get("mutable"))
         self.keeps_on_failure = self.mutable and self.config.get("on_failure") != "halt"
@@ -81,7 +100,7 @@ class Supervisor:
     def run(self) -> int:
         """The pod's exit code.  Raises what kept it from starting, after clearing away."""
         become_subreaper()
-        self._try(self._begin)
+        self._try(self._enter)
         while not self.loop.stopped:
             self._try(self.loop.run)
         if self.terminal is not None:
@@ -105,27 +124,38 @@ class Supervisor:
         mapped = self.config.get("private_users")
         id_map = f"0 {mapped['shift']} {mapped['count']}\n" if mapped else ""
         remove_file("exit")
-        for directory in ("/run/ocipod", self.around.runtime.root):
+        for directory in (STATE_ROOT, self.around.runtime.root):
             try:
                 posix.mkdir(directory, 0o700)
             except FileExistsError:
                 continue
         self.processes.start(kinds, str(self.config.get("hostname") or ""), id_map)
+        manifest = read_manifest()
+        for warning in self.around.set_up(self.config, manifest):
+            self.warn(warning)
         self.around.namespaces = self.processes.namespaces(tuple(k for k in kinds if k != "mount"))
-        records.replace("monitor.json", self._identity())
-        for entry in apps_of(read_manifest()):
+        records.replace("monitor.json", self._identity(), lasting=False)
+        for entry in apps_of(manifest):
             self.add_app(entry)
         remove_file("ctl")
         self.control = ControlSocket(self.loop, "ctl", Requests(self).handle)
+        if not joins_networks(self.config):
+            write_files(self.path, self.config, {})
+            self._connected()
+            return
         self._network_running = True
+        namespace = self.around.namespaces["network"]
         worker.start(
             self.loop,
             self.around.private,
-            lambda: bring_up(
-                self.path, self.uuid, self.config, self.around.namespaces.get("network", "")
-            ),
+            lambda: bring_up(self.path, self.uuid, self.config, namespace),
             self._network_up,
         )
+
+    def _take_up(self, frozen: dict[str, Any]) -> None:
+        from ociruntime.pod.sleeping import take_up
+
+        take_up(self, frozen)
 
     def _identity(self) -> dict[str, Any]:
         pid = posix.getpid()
@@ -137,9 +167,9 @@ class Supervisor:
             "started": records.now(),
         }
 
-    def add_app(self, entry: dict[str, Any]) -> AppRun:
-        """Take an app of the manifest under supervision.  Raises HostError."""
-        app = AppRun(self.around, entry)
+    def add_app(self, entry: dict[str, Any], frozen: dict[str, Any] | None = None) -> AppRun:
+        """Take an app of the manifest under supervision, or again.  Raises HostError."""
+        app = AppRun(self.around, entry, frozen)
         app.on_end = self._app_ended
         app.on_output = self._copy
         if self.terminal is not None:
@@ -150,6 +180,10 @@ class Supervisor:
     def _network_up(self, outcome: Outcome) -> None:
         self._network_running = False
         outcome.check("bringing the network up")
+        self._connected()
+
+    def _connected(self) -> None:
+        """All that the apps need is there."""
         if self.halting:
             self.go_on()
             return
@@ -184,6 +218,9 @@ class Supervisor:
         posix.symlink("running", "ready")
         self.ready = True
         self._say("")
+        from ociruntime.pod.sleeping import sleep_when_quiet  # nobody waits for it any more
+
+        sleep_when_quiet(self)
 
     def _say(self, error: str) -> None:
         tell, self.tell = self.tell, None
@@ -261,11 +298,15 @@ class Supervisor:
         if self._winding_down:
             return
         self._winding_down = True
+        self.loop.patience = None  # no sleep any more
         if self.control is not None:
             self.control.close()
         self.around.end(self._leave_networks)
 
     def _leave_networks(self) -> None:
+        if not joins_networks(self.config):
+            self._end_processes()
+            return
         worker.start(
             self.loop, self.around.private, lambda: take_down(self.path), self._network_down
         )
@@ -274,6 +315,9 @@ class Supervisor:
         for problem in outcome.value.get("problems") or [outcome.error]:
             if problem:
                 self.warn(problem)
+        self._end_processes()
+
+    def _end_processes(self) -> None:
         self.processes.on_end = self._processes_ended
         if self.processes.is_over:
             self._processes_ended()
@@ -283,7 +327,6 @@ class Supervisor:
     def _processes_ended(self) -> None:
         for left in pod_cgroup.remove(self.around.cgroups):
             self.warn(f"the cgroup {left} could not be removed")
-        _remove_tree(self.around.runtime.root)
         records.replace("exit", {"code": self.code, "reason": self.reason})
         self.loop.after(FLUSH_LIMIT, self._stop)
         self._stop_when_flushed()
@@ -319,21 +362,6 @@ def _surroundings(config: dict[str, Any]) -> type[Surroundings]:
     from ociruntime.pod.kvm.machine import Machine
 
     return Machine
-
-
-def _remove_tree(path: str) -> None:
-    """Remove a directory with all that is in it, as far as that goes."""
-    try:
-        with posix.scandir(path) as entries:
-            found = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries]
-        for each, is_directory in found:
-            if is_directory:
-                _remove_tree(each)
-            else:
-                posix.unlink(each)
-        posix.rmdir(path)
-    except OSError:
-        return
 
 
 def _nothing() -> None:

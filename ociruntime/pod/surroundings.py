@@ -5,14 +5,17 @@ from __future__ import annotations
 import posix
 
 from ociruntime.host.files import read_file, remove_file
-from ociruntime.monitor import records
+from ociruntime.monitor import own_mounts, pod_cgroup, records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from ociruntime.monitor.loop import Loop
     from ociruntime.pod.runtime_calls import RuntimeCalls
+
+SHARED_MEMORY = "shm"  # in the pod's directory: what its apps have as /dev/shm
 
 
 class Surroundings:
@@ -22,6 +25,7 @@ class Surroundings:
     in the hierarchies, ``namespaces`` those that the apps join, by the specification's names.
     """
 
+    may_sleep = True  # whether all that is known of the apps can be frozen
     __slots__ = (
         *("cgroups", "has_terminal", "log_limit", "loop", "namespaces", "path", "private"),
         "runtime",
@@ -36,6 +40,26 @@ class Surroundings:
         self.namespaces: dict[str, str] = {}
         self.log_limit = 0
         self.has_terminal = False
+
+    def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
+        """Called once: make what the apps share, by ``runtime-config`` and manifest.
+
+        Returns warnings.  Raises HostError.
+        """
+        if config.get("ipc") != "parent":
+            owner = (config.get("private_users") or {}).get("shift", 0)
+            own_mounts.share_memory(SHARED_MEMORY, config["shm_size"], owner)
+        wanted = manifest.get("isolators")
+        if not wanted or config.get("flavor") == "fly":
+            return []
+        from ociruntime.pod import limits
+        from ociruntime.pod.host_facts import controllers
+
+        known = controllers()
+        made = limits.resources(limits.kept(wanted, known))
+        name = f"ocipod-{self.path.rpartition('/')[2]}"
+        pod_cgroup.limit(name, limits.divided(made), limits.unified(made))
+        return limits.skipped(wanted, known)
 
     def begin(self) -> None:
         """Called once, before the first app is started.  Raises RuntimeFailure."""
@@ -63,7 +87,7 @@ class Surroundings:
         config = records.read(config_path)
         if bool(config["process"].get("terminal")) != terminal:
             config["process"]["terminal"] = terminal
-            records.replace(config_path, config)
+            records.replace(config_path, config, lasting=False)
         remove_file(self.runtime_log(app))
         remove_file(f"apps/{app}/pid")
         words = ["create", "--bundle", f"{directory}/bundle", "--pid-file", f"{directory}/pid"]

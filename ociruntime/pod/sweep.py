@@ -13,11 +13,10 @@ from ociruntime.fault import fault
 from ociruntime.host.files import read_file
 from ociruntime.monitor import pod_cgroup
 from ociruntime.pod.leftover_cgroups import remove_cgroups
-from ociruntime.pod.lock import open_directory
+from ociruntime.pod.leftover_containers import delete_containers
 from ociruntime.pod.manifest_file import MANIFEST, RUNTIME_CONFIG, read_object
 from ociruntime.pod.pod import phase_path, sync_directory
 from ociruntime.pod.removal import remove_tree
-from ociruntime.pod.runtime_calls import STATE_ROOT, find_runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 NET_INFO = "net-info.json"
 _MOUNTINFO = "/proc/self/mountinfo"
-_DELETE_SECONDS = 30
 
 # Removed last, in this order: what a further attempt needs to know, and what makes it a pod.
 _LAST = (NET_INFO, RUNTIME_CONFIG, MANIFEST)
@@ -39,7 +37,7 @@ def clean_up(pod: Pod) -> list[str]:
     What could not be undone and is in nobody's way comes back as a list; what forbids to
     remove the directory (mounts below it, processes) raises PodError.
     """
-    problems = _delete_containers(pod)
+    problems = delete_containers(pod.uuid, _runtime(pod))
     left = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
     if left:
         raise PodError(f"the cgroup {left[0]} cannot be removed: processes do not end")
@@ -75,60 +73,12 @@ def _named(error: OSError, pod: Pod) -> str:
     return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
 
 
-def _delete_containers(pod: Pod) -> list[str]:
-    """By the runtime that made them, each that its directory of states shows."""
-    root = f"{STATE_ROOT}/{pod.uuid}"
-    try:
-        containers = [name for name in posix.listdir(root) if not name.startswith(".")]
-    except OSError:
-        return []
-    problems = []
-    try:
-        runtime = find_runtime(_runtime(pod))
-        for container in sorted(containers):
-            if problem := _delete_container(runtime, root, container):
-                problems.append(f"delete container {container}: {problem}")
-    except PodError as failure:
-        problems.append(str(failure))
-    try:
-        fd = open_directory(STATE_ROOT)
-        try:
-            remove_tree(fd, pod.uuid)
-        finally:
-            posix.close(fd)
-    except OSError as error:
-        problems.append(f"remove {root}: {reason(error)}")
-    return problems
-
-
 def _runtime(pod: Pod) -> str:
     try:
         config: dict[str, Any] = read_object(pod, RUNTIME_CONFIG) or {}
     except (PodError, HostError):
         config = {}
     return str(config.get("runtime") or "ociruntime")
-
-
-def _delete_container(runtime: str, root: str, container: str) -> str:
-    """Empty, or what went wrong."""
-    import subprocess
-
-    try:
-        done = subprocess.run(
-            [runtime, "--root", root, "delete", "--force", container],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            check=False,
-            timeout=_DELETE_SECONDS,
-        )
-    except OSError as error:
-        return f"{runtime}: {reason(error)}"
-    except subprocess.TimeoutExpired:
-        return f"{runtime} takes longer than {_DELETE_SECONDS} s"
-    if done.returncode == 0:
-        return ""
-    return " ".join(done.stderr.decode(errors="replace").split()) or f"status {done.returncode}"
 
 
 def _hierarchies() -> list[str]:

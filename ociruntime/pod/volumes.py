@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from ociruntime.errors import UsageError
+from ociruntime.paths import clean
 from ociruntime.pod.names import is_name
 
 TYPE_CHECKING = False
@@ -39,7 +40,7 @@ def volume(text: str) -> dict[str, Any]:
         source = fields.get("source", "")
         if not source.startswith("/"):
             raise UsageError(f"--volume {text}: the source is no absolute path", _VOLUME_FORM)
-        made["source"] = clean_path(source)
+        made["source"] = clean(source)
         if "recursive" in fields:
             made["recursive"] = _boolean("volume", text, fields["recursive"])
     else:
@@ -65,7 +66,7 @@ def mount(text: str) -> dict[str, Any]:
         raise UsageError(f'--mount {text}: "{name}" is no name of a volume', _MOUNT_FORM)
     if not target.startswith("/"):
         raise UsageError(f"--mount {text}: the target is no absolute path", _MOUNT_FORM)
-    made: dict[str, Any] = {"volume": name, "path": clean_path(target)}
+    made: dict[str, Any] = {"volume": name, "path": clean(target)}
     if made["path"] == "/":
         raise UsageError(f"--mount {text}: the target is the root itself", _MOUNT_FORM)
     if "readOnly" in fields:
@@ -88,17 +89,6 @@ def port(text: str) -> dict[str, Any]:
         except ValueError:
             raise UsageError(f'--port {text}: "{address}" is no address', _PORT_FORM) from None
     return {"name": name.replace("/", "-"), "hostPort": int(number), "hostIP": address}
-
-
-def clean_path(path: str) -> str:
-    """An absolute path without ``.``, ``..`` and double slashes, by its text alone."""
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            del parts[-1:]
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/" + "/".join(parts)
 
 
 def _fields(option: str, text: str, rest: str, form: str) -> dict[str, str]:

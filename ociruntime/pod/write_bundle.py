@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 
-from ociruntime.errors import PodError
-from ociruntime.host.files import read_file, replace_file
-from ociruntime.pod.app_config import AppPlace, app_config, skipped_limits
+from ociruntime.errors import HostError
+from ociruntime.host.files import replace_file
+from ociruntime.monitor import records
+from ociruntime.pod.app_config import AppPlace, app_config
 from ociruntime.pod.flavours import flavour
+from ociruntime.pod.limits import skipped
 from ociruntime.pod.manifest import app_entry
-from ociruntime.spec.json_text import dump, load
+from ociruntime.spec.json_text import dump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +27,10 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     """
     from ociruntime.pod.overlay import mount_rootfs
 
-    settings = read_json(f"{pod_path}/runtime-config")
-    manifest = read_json(f"{pod_path}/pod")
+    settings = records.read(f"{pod_path}/runtime-config")
+    manifest = records.read(f"{pod_path}/pod")
     home = f"{pod_path}/apps/{app_name}"
-    image = read_json(f"{home}/image.json")
+    image = records.read(f"{home}/image.json")
     entry = app_entry(manifest, app_name)
     place = AppPlace(os.path.basename(pod_path), f"{home}/bundle/rootfs")
     place.flavour = flavour(settings.get("flavor", "oci"))
@@ -36,16 +38,19 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     mount_rootfs(home, tree, settings, namespaces.get("user"))
     # Of the image as it came: what the app changes in its files makes nobody else of it.
     _fill(place, tree if os.path.isdir(tree) else place.rootfs, pod_path, entry, settings)
+    place.shared_memory = "/dev/shm" if settings.get("ipc") == "parent" else f"{pod_path}/shm"
     _find_volumes(place, pod_path, manifest)
     add_mtab(place.rootfs, place.private_users[0] if place.private_users else 0)
     place.namespaces = namespaces
-    place.environment = read_json(f"{home}/env")
+    place.environment = records.read(f"{home}/env")
     if place.private_users:
         _make_reachable(place, app_name)
     config = app_config(manifest, app_name, image.get("config") or {}, place)
     text = dump(config, 1) + "\n"
     replace_file(f"{home}/bundle/config.json", text.encode(), 0o600)
-    return skipped_limits(entry["app"], place.controllers or ()) if place.flavour.confined else []
+    if not place.flavour.confined or place.controllers is None:
+        return []
+    return skipped(entry["app"].get("isolators", []), place.controllers)
 
 
 def _fill(
@@ -78,11 +83,11 @@ def _fill(
     if place.flavour.confined:
         place.binds = _etc_files(pod_path, place.rootfs, settings)
     path = os.path.join(os.path.dirname(__file__), "seccomp.json")
-    place.seccomp = read_json(path)
+    place.seccomp = records.read(path)
 
 
 def _find_volumes(place: AppPlace, pod_path: str, manifest: dict[str, Any]) -> None:
-    """Where the pod's volumes are, and which are devices.  Raises PodError."""
+    """Where the pod's volumes are, and which are devices.  Raises HostError."""
     import stat
 
     for volume in manifest.get("volumes", []):
@@ -92,8 +97,7 @@ def _find_volumes(place: AppPlace, pod_path: str, manifest: dict[str, Any]) -> N
         try:
             status = os.stat(source)
         except OSError as error:
-            reason = (error.strerror or "").lower()
-            raise PodError(f'the volume "{name}", {source}: {reason}') from error
+            raise HostError(f'find the volume "{name}", {source}', error) from error
         for kind, test in (("b", stat.S_ISBLK), ("c", stat.S_ISCHR)):
             if volume["kind"] == "host" and test(status.st_mode):
                 place.devices[name] = (kind, os.major(status.st_rdev), os.minor(status.st_rdev))
@@ -106,19 +110,25 @@ def _make_reachable(place: AppPlace, app_name: str) -> None:
     place.rootfs = reachable(f"app-{app_name}", place.rootfs)
     for name, source in place.volumes.items():
         place.volumes[name] = reachable(f"volume-{name}", source)
+    place.shared_memory = reachable("shm", place.shared_memory)
     place.binds = [
         (reachable(os.path.basename(source), source), target) for source, target in place.binds
     ]
 
 
 def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tuple[str, str]]:
-    """The pod's resolv.conf and hosts; an image's own hosts stays if the pod has nothing to add."""
+    """The pod's hostname, resolv.conf and hosts.
+
+    An image's own hosts stays if the pod has nothing to add.
+    """
     from ociruntime.pod.users import open_inside
 
     hosts = settings.get("hosts") or {}
-    found = []
-    if os.path.exists(f"{pod_path}/resolv.conf"):
-        found.append((f"{pod_path}/resolv.conf", "/etc/resolv.conf"))
+    found = [
+        (f"{pod_path}/{name}", f"/etc/{name}")
+        for name in ("hostname", "resolv.conf")
+        if os.path.exists(f"{pod_path}/{name}")
+    ]
     if not os.path.exists(f"{pod_path}/hosts"):
         return found
     root = os.open(rootfs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -152,16 +162,3 @@ def add_mtab(rootfs: str, owner: int) -> None:
         pass
     finally:
         os.close(root)
-
-
-def read_json(path: str) -> dict[str, Any]:
-    """The object in the file at ``path``.  Raises PodError."""
-    try:
-        document = load(read_file(path))
-    except OSError as error:
-        raise PodError(f"read {path}: {(error.strerror or '').lower()}") from error
-    except ValueError as error:
-        raise PodError(f"{path} is no JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise PodError(f"{path} is no JSON object")
-    return document

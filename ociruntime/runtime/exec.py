@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ociruntime.cgroups.group import Cgroup
     from ociruntime.executor.spawn import Executor
+    from ociruntime.host.foreground import CaughtSignals
     from ociruntime.plan.plan import Plan
     from ociruntime.runtime.container import Container
     from ociruntime.runtime.exec_options import ExecOptions
@@ -36,19 +37,27 @@ def execute(context: Context, options: ExecOptions) -> int:
     With ``detach`` it returns when the program has taken its process's place.  Raises what
     ``begin`` raises.
     """
-    execution = begin(context, options)
     if options.detach:
+        begin(context, options)
         return 0
     from ociruntime.host.foreground import CaughtSignals, open_relay, wait_foreground
 
-    executor = execution.executor
+    # Before the program runs: whatever comes from then on is passed on to it.
     signals = CaughtSignals()
+    try:
+        execution = begin(context, options, signals)
+    except BaseException:
+        signals.release()
+        raise
+    executor = execution.executor
     relay = open_relay(execution.master)
     return wait_foreground(executor.pidfd, executor.pid, relay, signals)
 
 
-def begin(context: Context, options: ExecOptions) -> Execution:
+def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None = None) -> Execution:
     """Have the process run its program, and tell who asked for it.
+
+    ``caught``: signals that are to be passed on to the program, once it runs.
 
     The container is not locked: its first process is held by a descriptor instead, and its
     end shows at every step.  Raises UsageError, ConfigError, NoSuchContainer, ContainerError,
@@ -74,14 +83,16 @@ def begin(context: Context, options: ExecOptions) -> Execution:
         cgroup = below(cgroup, options.cgroups)
     console = _console(options.console_socket)
     pidfd_receiver = _pidfd_receiver(options.pidfd_socket)
-    if context.alone:
+    if context.alone and caught is None:
         end_on_signals()
     init_fd = open_process(container.pid, container.started)
     if init_fd < 0:
         raise NotRunning(container.id)
     try:
         plan = _compile(context, options, container, config, process)
-        execution = Execution(container, cgroup, console, not options.cgroups, options.streams)
+        execution = Execution(
+            container, cgroup, console, not options.cgroups, options.streams, caught
+        )
         # A frozen cgroup would hold the process before it has its affinity, and us with it.
         born = status != PAUSED and not (process.get("execCPUAffinity") or {}).get("initial")
         execution.run(plan, init_fd, born and _is_v2(cgroup))

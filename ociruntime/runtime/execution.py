@@ -17,6 +17,7 @@ INIT_PID comes from the parent while the child goes on, so it may as well come l
 from __future__ import annotations
 
 import posix
+from select import POLLIN, poll
 
 from ociruntime.errors import HostError, NotRunning, RuntimeFailure, StepError
 from ociruntime.executor.protocol import go, receive
@@ -27,15 +28,20 @@ from ociruntime.runtime.container import RUNNING, document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
     from socket import socket
 
     from ociruntime.cgroups.group import Cgroup
     from ociruntime.executor.protocol import Message
     from ociruntime.executor.spawn import Executor
+    from ociruntime.host.foreground import CaughtSignals
     from ociruntime.plan.plan import Plan
     from ociruntime.runtime.container import Container
+else:
+    import _signal
 
 EACCES, EBUSY = 13, 16
+ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 CLONE_PROCESS = [name for name, _, _ in ops.OPERATIONS].index("clone_process") + 1
 
 
@@ -48,6 +54,7 @@ class Execution:
         "_agent",
         "_beside",
         "_born",
+        "_caught",
         "_cgroup",
         "_console",
         "_container",
@@ -65,6 +72,7 @@ class Execution:
         console: socket | None,
         beside: bool,
         streams: tuple[int, int, int],
+        caught: CaughtSignals | None,
     ) -> None:
         """Raises HostError if the container has a seccomp agent that is not there."""
         self._container = container
@@ -77,6 +85,7 @@ class Execution:
         self._beside = container.pid if beside else 0
         self._born = False
         self._streams = streams
+        self._caught = caught  # those that came before the program runs are passed on to it
         self.master = -1
         self.executor: Executor
 
@@ -114,7 +123,7 @@ class Execution:
         """Answer the executor until the program has taken its place."""
         announced = False
         failed: Message | None = None
-        while (message := receive(self.executor.channel)) is not None:
+        while (message := self._receive(announced)) is not None:
             if message.kind == ops.MESSAGE_FAILURE:
                 failed = message
             elif message.kind == ops.MESSAGE_EXEC:
@@ -140,6 +149,20 @@ class Execution:
             raise self._failed(failed)
         if not announced:
             raise self._vanished()
+
+    def _receive(self, announced: bool) -> Message | None:
+        """Until the program is announced, signals that end end us.  Raises KeyboardInterrupt."""
+        caught = self._caught
+        channel = self.executor.channel
+        if caught is not None and not announced:
+            poller = poll()
+            poller.register(channel.fileno(), POLLIN)
+            poller.register(caught.fd, POLLIN)
+            while channel.fileno() not in [fd for fd, _ in poller.poll()]:
+                caught.clear_wakeup()
+                if caught.has_any(ENDING):
+                    raise KeyboardInterrupt
+        return receive(channel)
 
     def _tell_agent(self) -> None:
         """Give the seccomp agent the filter's listener, before the first call of the program."""

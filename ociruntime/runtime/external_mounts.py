@@ -12,8 +12,8 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import ContainerError
+from ociruntime.paths import clean, is_below
 from ociruntime.plan.mounts import is_bind
-from ociruntime.plan.paths import clean, is_below
 from ociruntime.spec.validate_linux import DEFAULT_DEVICES
 
 TYPE_CHECKING = False

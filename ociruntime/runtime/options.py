@@ -12,6 +12,7 @@ import errno
 import posix
 
 from ociruntime.errors import HostError, UsageError
+from ociruntime.paths import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,13 +192,7 @@ def absolute_path(path: str) -> str:
             path = posix.getcwd() + "/" + path
         except OSError as error:
             raise HostError(f"find the working directory for {path}", error) from None
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            del parts[-1:]
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/" + "/".join(parts)
+    return clean(path)
 
 
 def make_root(context: Context) -> None:

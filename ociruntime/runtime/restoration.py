@@ -23,8 +23,8 @@ from ociruntime.host.files import read_file
 from ociruntime.host.mount_namespaces import private_root, remount_inside
 from ociruntime.host.mount_points import make_mount_point
 from ociruntime.host.process import SIGKILL, send_signal
+from ociruntime.paths import clean, is_below
 from ociruntime.plan.mounts import is_bind
-from ociruntime.plan.paths import clean, is_below
 from ociruntime.runtime.checkpoint import failure, joined_namespaces, open_directory
 from ociruntime.runtime.creation import Creation
 from ociruntime.runtime.criu_options import (

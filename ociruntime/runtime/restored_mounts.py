@@ -6,9 +6,9 @@ for: neither a mistake of CRIU's nor images of somebody else's make a mount writ
 
 from __future__ import annotations
 
+from ociruntime.paths import clean
 from ociruntime.plan.mount_options import parse_mount_options
 from ociruntime.plan.mounts import is_bind
-from ociruntime.plan.paths import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,9 +15,14 @@ pytestmark = pytest.mark.skipif(
 MIB = 1 << 20
 
 
-@pytest.fixture
-def by_systemd(isolated: None, podman: Podman) -> Podman:
+@pytest.fixture(scope="module")
+def manager(isolated: None) -> None:
+    """Before the watch for what is left in /run."""
     systemd.show_manager()
+
+
+@pytest.fixture
+def by_systemd(manager: None, podman: Podman) -> Podman:
     return podman
 
 

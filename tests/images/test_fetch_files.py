@@ -76,8 +76,10 @@ def test_layouts_and_archives(ocipod: Ocipod, built: images.BuiltImage, work: Pa
     assert [layer.diff_id for layer in image.layers] == found(ocipod, built.id).config["rootfs"][
         "diff_ids"
     ]
-    ocipod("fetch", f"oci:{work}/layout:v2").failed('no image "v2"', "there are: v1")
-    ocipod("fetch", f"{docker}:v2").failed("there are: example.org/web:v1")
+    ocipod("fetch", f"oci:{work}/layout:v2").failed('index.json has no image "v2"', "there are: v1")
+    ocipod("fetch", f"{docker}:v2").failed(
+        'manifest.json has no image "v2"', "there are: example.org/web:v1"
+    )
 
 
 def test_policies_of_pulling(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
@@ -102,7 +104,7 @@ def test_several_images_in_one_layout(ocipod: Ocipod, work: Path) -> None:
     entries = [images.tagged(one.entry, "one"), images.tagged(two.entry, "two")]
     images.write_directory(work / "l", images.layout_files(one.blobs | two.blobs, entries))
     assert ocipod("fetch", "--full", f"oci:{work}/l:two").ok().out == f"{two.id}\n"
-    ocipod("fetch", f"oci:{work}/l").failed("several images", "one, two")
+    ocipod("fetch", f"oci:{work}/l").failed("index.json has several images", "one, two")
 
 
 def test_an_index_in_a_layout(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
@@ -167,18 +169,22 @@ def test_what_is_no_image(ocipod: Ocipod, refused: Refused, work: Path) -> None:
     cases = {
         str(work / "nothing"): "no such file",
         f"oci:{work}/nothing": "no such file",
-        str(work / "fifo"): "no regular file",
+        str(work / "fifo"): "fifo is no regular file",
         f"tar:{work}/fifo": "no regular file",
         write("text.tar", b"hello" * 1000): "damaged",
-        f"tar:{work}/text.tar": "no tar",
+        f"tar:{work}/text.tar": "text.tar is no tar",
+        "tar:/proc/self/mem": "/proc/self/mem cannot be read: input/output error",
         write("short.tar.gz", packed[:-20]): "",
-        write("broken.tar.gz", packed[:100] + b"x" + packed[101:]): "",
+        write(
+            "broken.tar.gz", packed[:100] + b"x" + packed[101:]
+        ): "the layer's gzip data is damaged",
+        write("broken.tar.bz2", b"BZh9" + b"x" * 50): "broken.tar.bz2 is damaged",
         write("broken.tar.xz", lzma.compress(b"x" * 3000)[:-8]): "",
         f"oci:{work}/marks": "oci-layout is missing",
         f"oci-archive:{write('empty.tar', images.pack({}))}": "oci-layout is missing",
         f"docker-archive:{work}/empty.tar": "manifest.json is missing",
         f"aci:{work}/empty.tar": "no manifest",
-        f"dir:{work}/marks": ".wh.x",
+        f"dir:{work}/marks": 'a file called "./.wh.x" cannot be in an image'.replace("./", ""),
         f"dir:{work}/text.tar": "not a directory",
         f"aci:{write('other.aci', images.pack({'manifest': '{}'}))}": "App Container Image",
     }
@@ -199,9 +205,9 @@ def test_damaged_layouts(
         ({blob: files[blob][:-1] + b"x"}, "digest mismatch"),
         ({blob: files[blob][:-1]}, "ends after"),
         ({manifest: files[manifest] + b" "}, "digest mismatch"),
-        ({"oci-layout": b'{"imageLayoutVersion": "2.0.0"}'}, "version '2.0.0'"),
+        ({"oci-layout": b'{"imageLayoutVersion": "2.0.0"}'}, "layout of version '2.0.0'"),
         ({"index.json": b"[]"}, "not a JSON object"),
-        ({"index.json": files[manifest]}, "no index"),
+        ({"index.json": files[manifest]}, "index.json is no index"),
     ]
     for number, (change, words) in enumerate(changes):
         images.write_directory(work / str(number), files | change)
@@ -272,15 +278,35 @@ def test_dependencies_of_an_aci(ocipod: Ocipod, work: Path) -> None:
     label = [{"name": "version", "value": "1.0"}]
     base = {"imageName": "example.com/base", "labels": label}
     write_aci(work / "top.aci", aci_manifest("example.com/top", dependencies=[base]), {"b": "top"})
-    ocipod("fetch", f"{work}/top.aci").failed("example.com/base:1.0", "fetch that one first")
+    ocipod("fetch", f"{work}/top.aci").failed(
+        'depends on another: image "example.com/base:1.0"', "fetch that one first"
+    )
     id = write_aci(work / "base.aci", aci_manifest("example.com/base"), {"a": "base", "b": "base"})
     ocipod("fetch", f"{work}/base.aci", f"{work}/top.aci").ok()
     tree = rendered(ocipod, "example.com/top:1.0")
     assert ((tree / "a").read_text(), (tree / "b").read_text()) == ("base", "top")
-    for given, status in ((id, 0), (f"sha512-{'0' * 128}", 254)):
+    other = f"sha512-{'0' * 128}"
+    for given in (other, id):
         named = base | {"imageID": given}
         write_aci(work / "top.aci", aci_manifest("example.com/x", dependencies=[named]), {"b": ""})
-        assert ocipod("fetch", f"{work}/top.aci").status == status
+        done = ocipod("fetch", f"{work}/top.aci")
+        if given == other:
+            done.failed(f'top.aci depends on another "example.com/base:1.0" ({other})')
+        else:
+            done.ok()
+
+
+def test_dependencies_need_permission_too(ocipod: Ocipod, refused: Refused, work: Path) -> None:
+    dependency = {"imageName": "example.com/base", "labels": []}
+    manifest = aci_manifest("example.com/base") | {"labels": []}
+    write_aci(work / "base.aci", manifest, {"a": "base"})
+    write_aci(work / "top.aci", aci_manifest("example.org/top", dependencies=[dependency]), {})
+    ocipod("fetch", f"{work}/base.aci").ok()
+    signed = {"signedBy": {"openpgp": True}}
+    for rule, words in (("reject", "is rejected"), (signed, "came into the store without")):
+        policy = {"prefixes": {"example.com": rule}}
+        (work / "config" / "policy.json").write_text(json.dumps(policy))
+        refused(f"{work}/top.aci", f'image "example.com/base:latest" {words}')
 
 
 def test_a_whitelist_of_an_aci(ocipod: Ocipod, work: Path) -> None:
@@ -295,9 +321,12 @@ def test_acis_that_are_refused(ocipod: Ocipod, refused: Refused, work: Path) -> 
     name = "example.com/app"
     cases: list[tuple[dict[str, object], dict[str, Any], str]] = [
         (aci_manifest("Bad Name"), {}, "is no name"),
+        (aci_manifest(name, labels=[{"name": [], "value": "x"}]), {}, "a list of names and values"),
         (aci_manifest(name, labels=[{"name": "os", "value": "darwin"}]), {}, 'made for "darwin"'),
         (aci_manifest(name, labels=[{"name": "arch", "value": "pdp"}]), {}, "unknown architecture"),
-        (aci_manifest(name, app={"eventHandlers": [{}]}), {}, "eventHandlers"),
+        (aci_manifest(name, app={"eventHandlers": [{}]}), {}, "pods know no such programs"),
+        (aci_manifest(name, app=["x"]), {}, "app is no object"),
+        (aci_manifest(name, app={"user": 0}), {}, "user, group and workingDirectory are texts"),
         (aci_manifest(name, app={"exec": "x"}), {}, "exec"),
         (aci_manifest(name, app={"ports": [{"port": 0}]}), {}, "ports"),
         (aci_manifest(name, app={"ports": [{"port": 1, "protocol": "x"}]}), {}, "ports"),

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import socket
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support import images, processes
+from tests.support import images
+from tests.support.image_peers import docker_registry, needs, run, saved_by_podman
 from tests.support.ocipod import Ocipod
 
-
-def needs(*programs: str) -> pytest.MarkDecorator:
-    missing = [program for program in programs if not shutil.which(program)]
-    return pytest.mark.skipif(bool(missing), reason=f"{' and '.join(missing)} is not installed")
-
-
-def run(*command: str | Path) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+__all__ = ("docker_registry",)
 
 
 @pytest.fixture
@@ -36,36 +23,6 @@ def built() -> images.BuiltImage:
 def layout(work: Path, built: images.BuiltImage) -> str:
     built.write_layout(work / "layout", "v1")
     return f"oci:{work}/layout:v1"
-
-
-@pytest.fixture
-def docker_registry(work: Path) -> Iterator[str]:
-    """HOST:PORT of Docker's own registry."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        host = f"127.0.0.1:{free.getsockname()[1]}"
-    settings = {
-        "version": 0.1,
-        "log": {"level": "error"},
-        "storage": {"filesystem": {"rootdirectory": str(work / "registry")}},
-        "http": {"addr": host},
-    }
-    (work / "registry.json").write_text(json.dumps(settings))  # JSON is YAML
-    command = ["docker-registry", "serve", str(work / "registry.json")]
-    with (work / "registry.log").open("wb") as log:
-        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-
-    def answers() -> bool:
-        assert server.poll() is None, (work / "registry.log").read_text()
-        address, _, port = host.partition(":")
-        with socket.socket() as probe:
-            return probe.connect_ex((address, int(port))) == 0
-
-    try:
-        assert processes.until(answers, 60), (work / "registry.log").read_text()
-        yield host
-    finally:
-        server.terminate()
-        server.wait()
 
 
 @needs("docker-registry", "skopeo")
@@ -106,12 +63,7 @@ def test_skopeo_writes_it(
 @needs("podman")
 @pytest.mark.parametrize("kind", ["oci-archive", "docker-archive", "oci-dir"])
 def test_podman_saves_it(ocipod: Ocipod, built: images.BuiltImage, work: Path, kind: str) -> None:
-    built.name = "localhost/web:v1"
-    built.write_oci_archive(work / "in.tar")
-    podman = ["podman", f"--root={work}/podman", f"--runroot={work}/run", "--storage-driver=vfs"]
-    run(*podman, "load", "--quiet", "--input", work / "in.tar")
-    out = work / "out"
-    run(*podman, "save", "--quiet", f"--format={kind}", "--output", out, "localhost/web:v1")
+    out = saved_by_podman(built, work, kind)
     found = ocipod("fetch", "--full", str(out)).ok().out
     prefix = "oci" if kind == "oci-dir" else kind
     assert ocipod("fetch", "--full", f"{prefix}:{out}").ok().out == found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,6 +48,15 @@ class Checkpoint:
 
     def restore(self, *flags: str) -> Result:
         """``restore``; without ``--detach`` it lasts until the program has ended."""
+        done = self._restore(flags)
+        deadline = time.monotonic() + 10
+        # CRIU mounts hierarchies of its own; the kernel may still be at the end of the last ones.
+        while "Can't mount controller dir" in done.err and time.monotonic() < deadline:
+            time.sleep(0.2)
+            done = self._restore(flags)
+        return done
+
+    def _restore(self, flags: tuple[str, ...]) -> Result:
         one = self.one
         one.bundle.save()
         words = ["--image-path", str(self.images), "--bundle", str(one.bundle.path)]

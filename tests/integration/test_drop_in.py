@@ -11,12 +11,12 @@ import os
 import re
 import signal
 import socket
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support import cgroupfs, processes
+from tests.support.activation import activated
 from tests.support.peers import judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
 from tests.support.project import ROOT
@@ -305,11 +305,7 @@ def test_sockets_of_systemd(container: MakeContainer, bundle: MakeBundle, work: 
     one = container(bundle().shell("echo $LISTEN_FDS $LISTEN_PID; cat <&3"))
     one.bundle.save()
     run = one.runtime.command("run", "--bundle", str(one.bundle.path), one.id)
-    script = f'exec 3<{work}/file; export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"'
-    done = subprocess.run(
-        ["sh", "-c", script, "sh", *run], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "1 1\nactivated\n"
+    assert activated(run, work / "file").ok().out == "1 1\nactivated\n"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
         notified.bind(str(work / "notify"))
         other = container()

@@ -118,11 +118,12 @@ def test_unknown_container(
     runtime: Runtime, alone: Alone, python: Runtime, state_root: Path
 ) -> None:
     state_root.mkdir(exist_ok=True)
+    nobody = f"{TAG}nobody"
     for verb in ("state", "start", "kill", "delete"):
-        result = runtime(verb, f"{TAG}nobody")
-        assert plain(result, "") == plain(python(verb, f"{TAG}nobody"), "")
+        result = runtime(verb, nobody)
+        assert plain(result, nobody) == plain(python(verb, nobody), nobody)
         result.failed("does not exist")
-    alone("delete", "--force", f"{TAG}nobody").silent()
+    alone("delete", "--force", nobody).silent()
 
 
 @pytest.mark.parametrize("prefix", [".creating-", ".deleting-"])

@@ -56,10 +56,12 @@ def test_members_are_those_of_runc(container: MakeContainer, tmp_path: Path) -> 
     try:
         other.started()
         wanted, found = shape(stats(other)), shape(stats(ours))
-        assert wanted - found == set()
+        # Both leave it out while the container's cgroup has no page of a file.
+        maybe = {".memory.cache: int"}
+        assert wanted - found <= maybe
         # Counters of the unified hierarchy, which runc does not look at beside the others.
         beside = (".blkio", ".hugetlb")
-        assert {name for name in found - wanted if not name.startswith(beside)} == set()
+        assert {name for name in found - wanted if not name.startswith(beside)} <= maybe
     finally:
         other.finish()
         other.close()

@@ -118,3 +118,29 @@ def test_signals_reach_the_program(container: MakeContainer) -> None:
     assert processes.until((running.bundle.rootfs / "tmp" / "ready").exists)
     command.send_signal(signal.SIGUSR1)
     assert command.wait(20) == 9
+
+
+def members(container: Container) -> list[str]:
+    """Pids of the processes in its cgroup."""
+    group = cgroupfs.directory(container.pid, "freezer")
+    return (group / "cgroup.procs").read_text().split()
+
+
+def test_signals_before_the_program_runs(container: MakeContainer) -> None:
+    """One that would end us does, and the process with us; others are passed on when it runs."""
+    running = container().started()
+    freeze(running, "FROZEN")
+    try:
+        assert processes.until(lambda: running.status == "paused")
+        words = ("exec", "--ignore-paused", running.id, "sleep", "60")
+        one, other = running.runtime.popen(*words), running.runtime.popen(*words)
+        # Frozen in the midst of becoming the program.
+        assert processes.until(lambda: len(members(running)) == 3)
+        for command, number in ((one, signal.SIGUSR1), (other, signal.SIGTERM)):
+            command.send_signal(number)
+    finally:
+        freeze(running, "THAWED")  # on v1 what is frozen cannot even be killed
+    # By then the program may run; it ends by the signal as well.
+    assert other.wait(20) in (130, 128 + signal.SIGTERM)
+    assert one.wait(20) == 128 + signal.SIGUSR1
+    assert processes.until(lambda: len(members(running)) == 1)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.activation import activated
 from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeBundle, MakeContainer, Probe
-from tests.support.runtime import execute
 
 
 def test_leaked_descriptors_are_closed(probe: Probe, work: Path) -> None:
@@ -81,14 +81,9 @@ def test_socket_activation(container: MakeContainer, bundle: MakeBundle, work: P
     one = container(bundle().shell("echo $LISTEN_FDS $LISTEN_PID; cat <&3"))
     one.bundle.save()
     run = one.runtime.command("run", "--bundle", str(one.bundle.path), one.id)
-    script = f'exec 3<{work}/file; export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"'
-    done = subprocess.run(
-        ["sh", "-c", script, "sh", *run], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "1 1\nactivated\n"
+    assert activated(run, work / "file").ok().out == "1 1\nactivated\n"
 
 
-ACTIVATED = 'export LISTEN_FDS=1 LISTEN_PID=$$ LISTEN_FDNAMES=web; exec "$@"'
 TELL = "echo $$ $LISTEN_FDS $LISTEN_PID $LISTEN_FDNAMES; cat <&3; cat <&4"
 
 
@@ -110,8 +105,8 @@ def test_activation_by_the_program_s_own_pid(
     else:
         one.started()
         words = ["exec", "--preserve-fds=1", one.id, "sh", "-c", TELL]
-    script = f"exec 3<{work}/file3 4<{work}/file4; {ACTIVATED}"
-    done = execute(["sh", "-c", script, "sh", *one.runtime.command(*words)]).ok()
+    files = (work / "file3", work / "file4")
+    done = activated(one.runtime.command(*words), *files, names="web").ok()
     first, *rest = done.out.splitlines()
     pid, count, listen_pid, names = first.split()
     assert (count, listen_pid, names) == ("1", pid, "web")
@@ -136,8 +131,7 @@ def test_missing_socket(container: MakeContainer) -> None:
     one = container()
     one.bundle.save()
     words = one.runtime.command("create", "--bundle", str(one.bundle.path), one.id)
-    done = execute(["sh", "-c", 'export LISTEN_FDS=2 LISTEN_PID=$$; exec "$@"', "sh", *words])
-    done.failed("LISTEN_FDS=2: descriptor 3 is not open")
+    activated(words, count=2).failed("LISTEN_FDS=2: descriptor 3 is not open")
 
 
 def test_waiting_process_keeps_the_streams_alone(container: MakeContainer) -> None:

@@ -41,7 +41,14 @@ SCRIPTS = {
     "ocipod": f"""\
 "list --full --no-legend") printf "{UUID}\\tweb\\tx\\n\\tdb\\ty\\n" ;;
 "image list --no-legend --fields=name") printf "busybox:1.36\\nbusybox:latest\\n" ;;
+"app list --no-legend {UUID}") printf "web\\trunning\\ndb\\texited\\n" ;;
 """,
+    "ocictl": f"""\
+"ps --all --format={{{{.Name}}}}") printf "web\\ndb\\n" ;;
+"images --format={{{{.Name}}}}") printf "busybox:1.36\\nbusybox:latest\\n" ;;
+"pod ls --quiet") echo {UUID} ;;
+""",
+    "ocid": "",
 }
 # Kind of an argument -> one that the scripts, or the directory of the test, have.
 ONE_OF = {
@@ -222,6 +229,13 @@ def test_containers_below_another_root(complete: Complete) -> None:
 @pytest.mark.parametrize("name", ["create", "run"])
 def test_new_names_are_not_completed(complete: Complete, name: str) -> None:
     assert "web" not in complete("ociruntime", name, "")
+
+
+@pytest.mark.parametrize("command", ["attach", "logs", "export", "app start"])
+def test_apps_of_a_pod(complete: Complete, command: str) -> None:
+    words = ("ocipod", *command.split())
+    assert complete(*words, UUID, "--app", "") >= {"web", "db"}
+    assert "web" not in complete(*words, "another", "--app", "")
 
 
 def test_choices(complete: Complete) -> None:

@@ -45,7 +45,7 @@ FOREIGN = {
 # What every one of them loads of the project, and what each adds.
 COMMON = """
     cli cli.args cli.main cli.options errors host host.files host.gate host.process
-    host.store log runtime runtime.container runtime.identifier runtime.options spec
+    host.store log paths runtime runtime.container runtime.identifier runtime.options spec
     spec.json_text spec.load spec.state
 """
 OWN = {
@@ -55,7 +55,7 @@ OWN = {
         cli.create executor executor.image executor.protocol executor.spawn host.facts linux plan
         plan.cgroup_mounts plan.codec plan.compilation plan.compiler plan.devices plan.facts
         plan.filesystem_options plan.hooks plan.identity plan.mount_options plan.mounts
-        plan.namespace_settings plan.namespaces plan.operations plan.ops plan.paths plan.plan
+        plan.namespace_settings plan.namespaces plan.operations plan.ops plan.plan
         plan.process plan.rootfs plan.scheduling runtime.create runtime.creation
         runtime.entry_record runtime.preparation runtime.request_checks runtime.rollback
         spec.bundle spec.check spec.shape spec.validate spec.validate_linux spec.validate_mounts
@@ -66,7 +66,7 @@ OWN = {
         cgroups.placement cli.container_options cli.exec executor executor.image
         executor.protocol executor.spawn host.facts host.foreground host.namespaces linux plan
         plan.codec plan.compilation plan.facts plan.hooks plan.identity plan.joining
-        plan.operations plan.ops plan.paths plan.plan plan.process plan.scheduling runtime.exec
+        plan.operations plan.ops plan.plan plan.process plan.scheduling runtime.exec
         runtime.exec_options runtime.exec_process runtime.execution runtime.request_checks
         spec.validate_process
     """,

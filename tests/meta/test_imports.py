@@ -12,12 +12,13 @@ import ociruntime
 import ociruntime.api
 from tests.support import project
 
-BASE = {"errors", "linux", "log"}
+BASE = {"errors", "linux", "log", "paths"}
 ALLOWED: dict[str, set[str]] = {
     "ociruntime": {"api"},
     "errors": set(),
     "linux": set(),
     "log": {"errors"},
+    "paths": set(),
     "spec": BASE,
     "plan": BASE | {"spec"},
     "executor": BASE | {"spec", "plan", "_shim"},
@@ -33,7 +34,10 @@ ALLOWED: dict[str, set[str]] = {
     "net": BASE | {"fault", "host", "_shim"},
     "monitor": BASE | {"fault", "host", "_shim"},
     "pod": BASE | {"fault", "host", "image", "net", "monitor", "_shim"},
-    "ocipod": BASE | {"fault", "image", "net", "monitor", "pod", "cli", "archive"},
+    "ocipod": BASE | {"fault", "host", "image", "net", "monitor", "pod", "cli", "archive"},
+    "manager": BASE | {"fault", "host", "monitor", "pod", "_shim"},
+    "ocid": BASE | {"manager", "host", "cli", "archive"},
+    "ocictl": BASE | {"cli", "host", "archive"},
     "archive": set(),
     "__main__": {"archive", "cli"},
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ociruntime.ocipod.help import command_help, general_help, two_columns
+from ociruntime.cli.screens import two_columns
+from ociruntime.ocipod.help import command_help, general_help
 from ociruntime.ocipod.options import COMMANDS
 
 LINES = 24

@@ -61,6 +61,11 @@ def exited(ocipod: Ocipod, code: int = 0) -> str:
     return uuid
 
 
+def many_exited(ocipod: Ocipod, count: int) -> list[str]:
+    """UUIDs of so many new pods that have run, sorted."""
+    return sorted(finish(ocipod, start(ocipod, "exited", str(count))).ok().out.split())
+
+
 def stopped(process: Process) -> bool:
     """Whether it has come to the point where it stops itself."""
     return processes.until(lambda: processes.state(process.pid) == "T")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.support import processes
 from tests.support.ocipod import Ocipod
-from tests.support.pod_images import busybox, shell
+from tests.support.pod_images import MAKE_DEEP, busybox, shell
 
 
 class Sandbox:
@@ -101,17 +104,32 @@ def test_what_is_refused(ocipod: Ocipod, work: Path, sandbox: Sandbox) -> None:
     sandbox.start("one", "exec sleep 60")
     uuid, image = sandbox.uuid, sandbox.image
     ocipod("app", "add", uuid, image, "--name=one").failed("one")
-    ocipod("app", "start", uuid, "--app=two").failed('no app "two"')
+    ocipod("app", "start", uuid, "--app=two").failed(f'pod {uuid} has no app "two" (one)')
     ocipod("app", "add", uuid, f"oci:{work}/nowhere", "--name=x").failed()
     ocipod("app", "exec", uuid, "--env=X", "--", "true").failed("--env")
     words = ("--detach", "--net=none", image, "--name=a", *shell("exec sleep 60"))
     other = ocipod("run", *words).ok().out.strip()
-    ocipod("app", "add", other, image, "--name=b").failed("immutable")
-    ocipod("app", "rm", other, "--app=a").failed("immutable")
-    ocipod("app", "stop", other, "--app=a").failed("immutable")
+    commands: list[tuple[str, ...]] = [("add", other, image, "--name=b")]
+    ocipod("app", "add", uuid, image, "--name=b").ok()
+    ocipod("app", "status", uuid).failed(f"pod {uuid} has 2 apps (--app names one of: one, b)")
+    (ocipod.path(uuid) / "ready").unlink()
+    ocipod("app", "add", uuid, image, "--name=c").failed(f"pod {uuid} is not ready")
+    for command in (*commands, ("rm", other), ("stop", other)):
+        ocipod("app", *command).failed("is immutable (only pods of `app sandbox`")
     ocipod("stop", "--force", "--wait", uuid, other).ok()
-    ocipod("app", "start", uuid, "--app=one").failed("exited")
-    ocipod("app", "exec", uuid, "--", "true").failed("exited")
+    commands = [("add", uuid, image, "--name=b")]
+    for command in (*commands, ("start", "--app=one", uuid), ("exec", "--app=one", uuid, "true")):
+        ocipod("app", *command).failed(f"pod {uuid} is not running: it is exited")
+
+
+def test_an_app_that_does_not_run(ocipod: Ocipod, sandbox: Sandbox) -> None:
+    sandbox.start("one", "exit 3")
+    sandbox.wait("one", "exited")
+    uuid = sandbox.uuid
+    ocipod("app", "exec", uuid, "true").failed(
+        f'app "one" of pod {uuid} is not running: it is exited'
+    )
+    ocipod("attach", uuid).failed('app "one" is not running: it is exited')
 
 
 def test_an_app_that_cannot_be_started(ocipod: Ocipod, sandbox: Sandbox) -> None:
@@ -184,9 +202,7 @@ def test_apps_share_what_a_pod_shares(ocipod: Ocipod, sandbox: Sandbox) -> None:
 
 
 def test_removal_of_what_is_deep(ocipod: Ocipod, sandbox: Sandbox) -> None:
-    """Deeper than an interpreter calls functions, and longer than paths may be."""
-    deep = "i=0; while [ $((i+=1)) -lt 1200 ]; do mkdir deep; cd deep; done"
-    sandbox.start("one", deep, "exit 0")
+    sandbox.start("one", *MAKE_DEEP)
     sandbox.wait("one", "exited")
     sandbox.do("rm", "one")
     assert sandbox.states() == {}
@@ -217,4 +233,111 @@ def test_the_monitor_does_not_grow(ocipod: Ocipod, sandbox: Sandbox) -> None:
     for _ in range(3):
         sandbox.do("stop", "one")
         sandbox.do("start", "one")
-    assert len(list(directory.iterdir())) == before
+    # The last command's connection is closed in a moment, as one may have been at first.
+    assert processes.until(lambda: len(list(directory.iterdir())) <= before)
+
+
+def test_attached_before_the_start(ocipod: Ocipod, sandbox: Sandbox) -> None:
+    """Nothing of what it writes is missed, nothing that was put in before is lost."""
+    ocipod(
+        *("app", "add", sandbox.uuid, sandbox.image, "--name=a", "--stdin=stream"),
+        *shell("echo first", "read -r line", "echo got $line", "exit 7"),
+    ).ok()
+    ocipod("attach", sandbox.uuid).failed('"a" is not running: it is prepared')
+    for times in range(2):
+        before = sockets(ocipod, sandbox.uuid)
+        client = ocipod.popen(
+            *("attach", "--wait", sandbox.uuid),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert client.stdin is not None
+        assert client.stdout is not None
+        client.stdin.write(b"input\n")
+        client.stdin.flush()
+        assert processes.until(partial(has_more_sockets, ocipod, sandbox.uuid, before))
+        sandbox.do("start", "a")
+        assert client.wait(20) == 7
+        assert client.stdout.read() == b"first\ngot input\n", times
+        sandbox.wait("a", "exited")
+
+
+def has_more_sockets(ocipod: Ocipod, uuid: str, before: int) -> bool:
+    return sockets(ocipod, uuid) > before
+
+
+def sockets(ocipod: Ocipod, uuid: str) -> int:
+    """How many the pod's monitor has open."""
+    open_ones = Path(f"/proc/{ocipod.monitor(uuid)['pid']}/fd")
+    links = [os.readlink(link) for link in list(open_ones.iterdir())]
+    return sum(link.startswith("socket:") for link in links)
+
+
+def volumes(ocipod: Ocipod, uuid: str) -> dict[str, list[str]]:
+    """The pod's empty volumes, and what is in them."""
+    return {
+        each.name: sorted(os.listdir(each)) for each in (ocipod.path(uuid) / "volumes").iterdir()
+    }
+
+
+def test_an_addition_that_fails_late(ocipod: Ocipod, sandbox: Sandbox, work: Path) -> None:
+    image = busybox(work, "with-volumes", Volumes={"/data": {}})
+    ocipod("fetch", image).ok()
+    words = ("app", "add", sandbox.uuid, image, "--name=late")
+    mine = "--mnt-volume=name=mine,kind=empty,target=/mine"
+    process = ocipod.popen(*words, mine, fault="appadd.after-manifest:stop", stderr=subprocess.PIPE)
+    assert processes.until(lambda: processes.state(process.pid) == "T")
+    assert volumes(ocipod, sandbox.uuid) == {"late-volume-data": ["seed"], "mine": []}
+    ocipod("stop", "--force", "--wait", sandbox.uuid).ok()
+    process.send_signal(signal.SIGCONT)
+    assert b"is not running any more: it is exited" in process.communicate(timeout=30)[1]
+    assert process.returncode == 254
+    assert volumes(ocipod, sandbox.uuid) == {}
+    manifest = ocipod("cat-manifest", sandbox.uuid).ok().json
+    assert (manifest["apps"], manifest["volumes"]) == ([], [])
+
+
+def test_what_a_killed_addition_has_left_of_a_volume(
+    ocipod: Ocipod, sandbox: Sandbox, work: Path
+) -> None:
+    image = busybox(work, "with-volumes", Volumes={"/data": {}})
+    ocipod("fetch", image).ok()
+    (ocipod.path(sandbox.uuid) / "volumes" / "late-volume-data").mkdir()
+    ocipod("app", "add", sandbox.uuid, image, "--name=late").ok()
+    assert volumes(ocipod, sandbox.uuid) == {"late-volume-data": ["seed"]}
+
+
+def test_a_command_in_the_background(ocipod: Ocipod, sandbox: Sandbox) -> None:
+    sandbox.start("a", "exec sleep 60")
+    words = ("app", "exec", "--detach", sandbox.uuid)
+    told = ocipod(*words, "sh", "-c", "echo mine >/tmp/told; exec sleep 60").ok()
+    assert told.out == ""
+    read = ("app", "exec", sandbox.uuid, "cat", "/tmp/told")
+    assert processes.until(lambda: ocipod(*read).out == "mine\n")
+    ocipod(*words, "/no/program").failed("/no/program")
+    ocipod("app", "exec", "--tty", *words[2:], "true").failed("--tty and --detach")
+
+
+@pytest.mark.parametrize(
+    ("volume", "message"),
+    [
+        ("mine", '"mine" cannot be understood (name=NAME,kind=host|empty'),
+        ("name=a,kind=host,source=/no/such,target=/x", "there is no /no/such on this host"),
+        ("name=taken,kind=host,source=/etc,target=/x", 'the pod has another volume "taken"'),
+    ],
+)
+def test_volumes_that_are_refused(
+    ocipod: Ocipod, sandbox: Sandbox, volume: str, message: str
+) -> None:
+    words = ("app", "add", sandbox.uuid, sandbox.image)
+    ocipod(*words, "--name=one", "--mnt-volume=name=taken,kind=empty,target=/x").ok()
+    ocipod(*words, "--name=two", f"--mnt-volume={volume}").failed(f"--mnt-volume: {message}")
+    assert sandbox.states() == {"one": "prepared"}
+    assert volumes(ocipod, sandbox.uuid) == {"taken": []}
+
+
+def test_requests_while_the_pod_ends(ocipod: Ocipod, sandbox: Sandbox) -> None:
+    sandbox.start("one", "trap '' TERM", "while :; do sleep 1; done")
+    ocipod("stop", sandbox.uuid).ok()
+    ocipod("app", "start", sandbox.uuid).failed("the pod is being stopped")
+    ocipod("stop", "--force", "--wait", sandbox.uuid).ok()

@@ -145,3 +145,12 @@ def test_a_command_with_a_terminal(ocipod: Ocipod, work: Path) -> None:
         assert command.wait() == 6
     finally:
         command.close()
+
+
+def test_a_reader_without_room(ocipod: Ocipod, work: Path) -> None:
+    uuid = start(ocipod, work, "--stdin=stream", script="while sleep 0.05; do echo more; done")
+    with Path("/dev/full").open("wb") as full:
+        process = ocipod.popen("attach", "--mode=stdout", uuid, stdout=full, stderr=subprocess.PIPE)
+    _, said = process.communicate(timeout=30)
+    assert said == b'ocipod: attach to app "a": no space left on device\n'
+    assert process.returncode == 254

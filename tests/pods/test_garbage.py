@@ -7,6 +7,8 @@ import os
 import signal
 import time
 
+import pytest
+
 from tests.pods import stubs
 from tests.support import processes
 from tests.support.ocipod import Ocipod
@@ -64,18 +66,20 @@ def test_mark_only_expires_nothing(ocipod: Ocipod) -> None:
     assert ocipod.pods() == []
 
 
-def test_many_collectors_at_once(ocipod: Ocipod) -> None:
-    uuids = sorted(stubs.exited(ocipod) for _ in range(12))
-    results = ocipod.together(*[NOW] * 6) + ocipod.together(*[NOW] * 2)
+@pytest.mark.parametrize("round", [1, 2])
+def test_many_collectors_at_once(ocipod: Ocipod, round: int) -> None:
+    """Each pod's collection is told by exactly one of them, and none stumbles over another."""
+    uuids = stubs.many_exited(ocipod, 30)
+    assert ocipod.pods("run") == uuids
     collected = []
-    for result in results:
+    for result in ocipod.together(*[NOW] * 8):
         result.ok()
-        assert "rename" not in result.err
-        assert "Traceback" not in result.err
-        assert "not removed" not in result.err
+        for word in ("rename", "Traceback", "not removed"):
+            assert word not in result.err
         collected += [line.split('"')[1] for line in result.out.splitlines()]
     assert sorted(collected) == uuids
     assert ocipod.pods() == []
+    ocipod(*NOW).silent()
 
 
 def test_what_is_looked_at_is_passed_over(ocipod: Ocipod) -> None:
@@ -159,3 +163,20 @@ def test_one_of_many_runs_it(ocipod: Ocipod) -> None:
     assert ocipod.status(uuid)["app-stub"] == "3"
     loser = stubs.finish(ocipod, stubs.start(ocipod, "run-prepared", uuid[:8]))
     assert (loser.status, "already exited" in loser.err) == (254, True)
+
+
+def test_a_pod_that_is_to_be_kept(ocipod: Ocipod) -> None:
+    """Running or not, and after a kill as well; until somebody removes it by name."""
+    uuid = ocipod("app", "sandbox", "--detach", "--keep", "--net=none").ok().out.strip()
+    other = ocipod("app", "sandbox", "--detach", "--net=none").ok().out.strip()
+    ocipod(*NOW).ok()
+    assert sorted(ocipod.pods("run")) == sorted([uuid, other])
+    os.kill(ocipod.monitor(uuid)["pid"], signal.SIGKILL)
+    ocipod("stop", "--force", "--wait", other).ok()
+    ocipod.wait_for(uuid, "exited")
+    done = ocipod(*NOW).ok()
+    assert other in done.out
+    assert uuid not in done.out + done.err
+    assert ocipod.state(uuid) == "exited"
+    assert ocipod("rm", uuid).ok().out == f'"{uuid}"\n'
+    assert ocipod.pods() == []

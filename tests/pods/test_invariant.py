@@ -92,13 +92,18 @@ class Watched:
     def kill_while_it_creates(self, victim: str) -> None:
         self.wait(lambda: self.find("init") > 0, "the first process")
         self.namespace = pid_namespace(self.find("init"))
-        self.wait(lambda: self.find("runtime") > 0, "the runtime")
-        runtime = self.find("runtime")
-        time.sleep(random.random() / 20)
-        pid = runtime if victim == "runtime" else self.process.pid
-        if is_alive(pid):
-            os.kill(pid, signal.SIGKILL)
         ready = self.path / "ready"
+        found: list[int] = []
+
+        def has_come() -> bool:
+            found.append(self.find("runtime"))
+            return found[-1] > 0 or ready.is_symlink()
+
+        self.wait(has_come, "the runtime")
+        time.sleep(random.random() / 20)
+        pid = found[-1] if victim == "runtime" else self.process.pid
+        if pid and is_alive(pid):
+            os.kill(pid, signal.SIGKILL)
         self.wait(lambda: ready.is_symlink() or is_free(self.path), "readiness or the end")
         if ready.is_symlink() and victim == "runtime":
             os.kill(self.process.pid, signal.SIGKILL)  # the runtime was quicker than we
@@ -148,7 +153,7 @@ def test_a_pod_without_a_pid_namespace(ocipod: Ocipod, image: str) -> None:
     pod = Watched(ocipod, image, "--flavor=fly")
     ready = pod.path / "ready"
     pod.wait(ready.is_symlink, "readiness")
-    assert len(living(pod.uuid, "")) > 5
+    pod.wait(lambda: len(living(pod.uuid, "")) > 5, "the app's daemons")
     pod.kill("monitor")
     pod.watch_the_lock(reaps=True)
     pod.process.wait(SECONDS)

@@ -238,9 +238,15 @@ def test_names_and_addresses(ocipod: Ocipod, work: Path) -> None:
     done = ocipod(
         *("run", "--net=none", "--hostname=box", "--dns=9.9.9.9", "--dns-search=example.org"),
         *("--hosts-entry=10.0.0.9=db", busybox(work)),
-        *shell("hostname", "cat /etc/resolv.conf", "grep -c db /etc/hosts", "readlink /etc/mtab"),
+        *shell(
+            "hostname",
+            "cat /etc/hostname /etc/resolv.conf",
+            "grep -c db /etc/hosts",
+            "readlink /etc/mtab",
+        ),
     ).ok()
     assert lines(done) == [
+        "box",
         "box",
         "nameserver 9.9.9.9",
         "search example.org",

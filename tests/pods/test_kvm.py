@@ -18,6 +18,7 @@ from tests.support.netns import NetworkNamespace
 from tests.support.network_host import NetworkHost, namespaces
 from tests.support.ocipod import Ocipod
 from tests.support.pod_images import busybox, shell
+from tests.support.terminal import PtyCommand
 
 CONFIG = Path(os.environ.get("OCIRUNTIME_KVM_DIR", "/var/tmp/ociruntime-kvm")) / "config"
 __all__ = ("namespaces",)
@@ -66,20 +67,28 @@ def test_two_apps(vm: Ocipod, work: Path) -> None:
     shared = work / "shared"
     shared.mkdir()
     (shared / "given").write_text("given\n")
-    words = ("id -u", "id -g", "hostname", "cat /v/given", "echo $WORD >&2", "touch /v/no /data/x")
+    words = (
+        *("id -u", "id -g", "hostname", "cat /v/given", "echo $WORD >&2", "touch /v/no /data/x"),
+        *("grep -o '/dev/shm.*' /proc/mounts", "echo shared > /dev/shm/a"),
+    )
+    share = "until [ -s /dev/shm/a ]; do sleep 0.1; done; cat /dev/shm/a; exec cat"
     wait = "trap 'echo bye; exit 3' TERM; echo up; sleep 100 & wait"
     done = vm(
-        *("run", "--detach", *FLAVOUR, "--hostname=box"),
+        *("run", "--detach", *FLAVOUR, "--hostname=box", "--shm-size=1M"),
         f"--volume=v,kind=host,source={shared},readOnly=true",
         *(image, "--name=a", "--mount=volume=v,target=/v", "--environment=WORD=said"),
         *("--user=web", *shell(*words, wait)),
-        *("---", image, "--name=b", "--exec=/bin/cat", "--stdin=stream", "--memory=32M"),
+        *("---", image, "--name=b", "--stdin=stream", "--memory=32M", *shell(share)),
     )
     uuid = done.ok().out.strip()
     assert "state=running" in vm("status", uuid).ok().out
     assert (vm.path(uuid) / "ready").is_symlink()
-    assert processes.until(lambda: "a: up" in vm("logs", uuid).out, 60)
+    begun = {"a: up", "b: shared"}
+    assert processes.until(lambda: begun <= {*vm("logs", uuid).out.splitlines()}, 60)
     vm("enter", "--app=a", uuid).failed("a virtual machine cannot be entered")
+    vm("app", "exec", "--app=a", uuid, "true").failed("a virtual machine cannot be entered")
+    vm("app", "stop", "--app=a", uuid).failed("the pod is immutable")
+    vm("app", "add", uuid, image).failed("is immutable")
     vm("stop", uuid).ok()
     ended(vm, uuid)
     assert codes(vm, uuid) == {"a": 3, "b": 143}
@@ -87,6 +96,7 @@ def test_two_apps(vm: Ocipod, work: Path) -> None:
     said = logs.out + logs.err
     for text in ("33", "34", "box", "given", "said", "bye"):
         assert f"a: {text}\n" in said
+    assert "/dev/shm tmpfs rw,nosuid,nodev,noexec,relatime,size=1024k" in said
     assert "/v/no: Read-only file system" in said
     assert list(shared.iterdir()) == [shared / "given"]
     made = (vm.path(uuid) / "apps" / "a" / "upper" / "data" / "x").stat()
@@ -159,6 +169,8 @@ def test_the_monitor_is_lost(vm: Ocipod, work: Path) -> None:
         (("--net=none", "--private-users", "IMAGE"), "has users of its own"),
         (("--net=none", "--kvm-kernel=/no/kernel", "IMAGE"), "/no/kernel: no such file"),
         (("--net=none", "IMAGE", "--stdout=tty"), "gives no terminal"),
+        (("--net=none", "--ipc=parent", "IMAGE"), "shares no memory with the host"),
+        (("--net=none", "--pids=9", "IMAGE"), "has no resource/pids for all apps"),
         (("--net=none", "--volume=v,kind=host,source=/etc/passwd", "IMAGE"), "directories only"),
     ],
 )
@@ -167,3 +179,33 @@ def test_refusals(vm: Ocipod, work: Path, words: tuple[str, ...], message: str) 
     done = vm("run", "--flavor=kvm", *(image if word == "IMAGE" else word for word in words))
     done.failed(message)
     assert vm.pods() == []
+
+
+def test_pods_that_change_are_none(vm: Ocipod) -> None:
+    vm("app", "sandbox", "--flavor=kvm", "--net=none").failed("pods of flavour oci alone")
+    assert vm.pods() == []
+
+
+def test_the_terminal_of_the_foreground(vm: Ocipod, work: Path) -> None:
+    """Refused before anything is made; input that is no terminal is an app's."""
+    words = ("run", *FLAVOUR, "--interactive", busybox(work), *shell("cat; exit 4"))
+    command = PtyCommand(vm.command(*words))
+    try:
+        command.terminal.read_until("a virtual machine gives no terminal")
+        assert command.wait() == 254
+    finally:
+        command.close()
+    assert vm.pods() == []
+
+
+def test_what_is_refused_of_a_prepared_pod_leaves_it_prepared(vm: Ocipod, work: Path) -> None:
+    uuid = vm("prepare", "--flavor=kvm", busybox(work), *shell("true")).ok().out.strip()
+    for words, message in (
+        (("--net=host",), "cannot have the host's network"),
+        (("--net=none", "--ipc=parent"), "shares no memory with the host"),
+    ):
+        vm("run-prepared", *words, uuid).failed(message)
+    vm.options = (*vm.options, f"--local-config={work}")
+    (work / "kvm.json").write_text('{"kernel": "/no/kernel"}')
+    vm("run-prepared", "--net=none", uuid).failed("the kernel /no/kernel: no such file")
+    assert vm.state(uuid) == "prepared"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ociruntime.errors import PodError
 from ociruntime.pod import garbage, leftover_cgroups, phases, sweep
 from tests.pods import stubs
 from tests.support import cgroupfs, isolation, leaks, processes
-from tests.support.ocipod import RUNTIME, STATE_ROOT, Ocipod
+from tests.support.ocipod import RUNTIME, STATE_ROOT, Ocipod, states
 from tests.support.plugin import MakeBundle
 
 NOW = ("gc", "--grace-period=0s")
@@ -110,7 +111,7 @@ def test_processes_that_do_not_end(
 
 def test_containers_of_the_runtime(ocipod: Ocipod, bundle: MakeBundle) -> None:
     uuid, process = stubs.running(ocipod)
-    root = STATE_ROOT / uuid
+    root = STATE_ROOT / RUNTIME.name
     made = bundle("sleep", "100")
     made.linux["cgroupsPath"] = f"/ocipod-{uuid}/stub"
     made.save()
@@ -124,20 +125,37 @@ def test_containers_of_the_runtime(ocipod: Ocipod, bundle: MakeBundle) -> None:
     stubs.finish(ocipod, process).ok()
     done = ocipod(*NOW).ok()
     assert "ocipod:" not in done.err
-    assert not root.exists()
+    assert states(uuid) == []
     assert processes.until(lambda: not processes.alive(pid))
     assert ocipod.pods() == []
 
 
 def test_a_runtime_that_is_not_there_any_more(ocipod: Ocipod) -> None:
     uuid = stubs.exited(ocipod)
-    (STATE_ROOT / uuid / f"{uuid}-stub").mkdir(parents=True)
-    config = {"runtime": "/nonexistent/runtime"}
+    root = STATE_ROOT / "gone-runtime"
+    config = {"runtime": "/nonexistent/gone-runtime"}
     (ocipod.path(uuid) / "runtime-config").write_text(json.dumps(config))
-    done = ocipod("rm", uuid).ok()
-    assert "delete container" in done.err
-    assert not (STATE_ROOT / uuid).exists()
-    assert ocipod.pods() == []
+    other = "00000000-0000-4000-8000-000000000000"
+    for one in (uuid, other):
+        (root / f"{one}-stub" / "rest").mkdir(parents=True)
+    try:
+        done = ocipod("rm", uuid).ok()
+        assert "delete container" in done.err
+        assert states(uuid) == []
+        assert [one.name for one in states(other)] == [f"{other}-stub"]
+        assert ocipod.pods() == []
+    finally:
+        shutil.rmtree(root)
+
+
+def test_a_create_that_was_killed(ocipod: Ocipod) -> None:
+    """By the runtime that its directory of states is named by, whatever the pod remembers."""
+    uuid = stubs.exited(ocipod)
+    (STATE_ROOT / "ociruntime" / f".creating-{uuid}-stub").mkdir(parents=True)
+    (ocipod.path(uuid) / "runtime-config").write_text("{")
+    done = ocipod(*NOW).ok()
+    assert "container" not in done.err
+    assert states(uuid) == []
 
 
 def test_damaged_files_do_not_keep_it(ocipod: Ocipod) -> None:

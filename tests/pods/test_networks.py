@@ -7,34 +7,26 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support import processes
+from tests.support import leaks, processes
 from tests.support.images import make_layout
 from tests.support.netns import NetworkNamespace
-from tests.support.network_host import NetworkHost, namespaces
+from tests.support.network_host import NetworkHost, namespaces, own_host, page_at
 from tests.support.ocipod import Ocipod
 
-__all__ = ("namespaces",)
+__all__ = ("namespaces", "own_host")
 
 PAGE = "a page of the first app\n"
 WEB = ("--name=web", "--exec=/bin/busybox", "--", "httpd", "-f", "-p", "80", "-h", "/srv")
 # Until the other app listens.
 ASK = "until wget -qO /tmp/page http://localhost/page 2>&-; do sleep 0.1; done; cat /tmp/page"
-
-
-@pytest.fixture(autouse=True)
-def host(namespaces: Callable[[], NetworkNamespace], work: Path) -> Iterator[NetworkHost]:
-    """Before ``ocipod``: it is cleared up in there as well."""
-    one = NetworkHost(namespaces, work)
-    one.state = work / "data" / "net"
-    with one.namespace.entered():
-        yield one
 
 
 @pytest.fixture
@@ -105,12 +97,7 @@ def test_two_apps_a_port_and_names(
         "10.0.0.9\tdb",
     ]
     for namespace, address in ((host.namespace, "127.0.0.1"), (outside, "192.0.2.1")):
-        with namespace.connect(address, 8080) as client:
-            client.sendall(b"GET /page HTTP/1.0\r\n\r\n")
-            received = b""
-            while data := client.recv(1000):
-                received += data
-        assert received.endswith(PAGE.encode())
+        assert page_at(namespace, address, 8080).endswith(PAGE.encode())
     networks = ocipod("list").ok().out.splitlines()[1].split("\t")[-1]
     assert networks == "default:ip4=172.16.28.2"
     assert ocipod.status(uuid)["networks"] == "default:ip4=172.16.28.2"
@@ -124,6 +111,16 @@ def test_none_has_lo_alone(ocipod: Ocipod, host: NetworkHost, image: str) -> Non
     lines = [line.split(": ", 1)[1] for line in done.ok().out.splitlines()]
     assert lines[0] == "lo"
     assert [line.split(": ")[1] for line in lines[1:]] == ["lo"]
+    host.assert_clean()
+
+
+@pytest.mark.parametrize("users", [(), ("--private-users",)], ids=["host", "private"])
+def test_every_user_may_take_low_ports(
+    ocipod: Ocipod, host: NetworkHost, image: str, users: tuple[str, ...]
+) -> None:
+    serve = shell("httpd -p 80 && echo listens; id -u")
+    done = ocipod("run", "--net=none", *users, image, "--user=33", *serve).ok()
+    assert [line.split(": ")[1] for line in done.out.splitlines()] == ["listens", "33"]
     host.assert_clean()
 
 
@@ -246,3 +243,22 @@ def test_killed_while_it_joined(ocipod: Ocipod, host: NetworkHost, image: str) -
     assert done.status == 254
     assert "network" in done.err
     host.assert_clean()
+
+
+@pytest.mark.skipif(shutil.which("nft") is None, reason="nftables is not installed")
+def test_what_the_tests_look_for(ocipod: Ocipod, host: NetworkHost, image: str) -> None:
+    """Each thing that a pod leaves is seen by the pod's name in it."""
+    ocipod("run", image, *shell("exit 0")).ok()
+    (uuid,) = ocipod.pods()
+    device, table = f"veth{uuid[:8]}-7", f"ocipod-{uuid[:8]}"
+    lease = host.state / "default" / "172.16.28.77"
+    present = leaks.mount_table(), frozenset(processes.descendants())
+    before = set(ocipod.left(*present))
+    host.run("ip", "link", "add", device, "type", "veth")
+    host.run("nft", "add", "table", "ip", table)
+    lease.write_text(uuid)
+    found = set(ocipod.left(*present)) - before
+    assert found == {f"link {device}", "lease default/172.16.28.77", f"rule table ip {table} {{"}
+    host.run("ip", "link", "delete", device)
+    host.run("nft", "delete", "table", "ip", table)
+    lease.unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -35,6 +36,30 @@ def test_pod_that_has_not_ended(ocipod: Ocipod, image: str) -> None:
     ocipod("stop", "--force", "--wait", uuid).ok()
 
 
+def test_pod_that_has_not_begun(ocipod: Ocipod, image: str) -> None:
+    uuid = ocipod("prepare", "--quiet", image, *SLEEPS).ok().out.strip()
+    ocipod("stop", uuid).failed(f"pod {uuid} is not running: it is prepared")
+    ocipod("app", "exec", uuid, "true").failed(f"pod {uuid} is not running: it is prepared")
+
+
+def test_monitor_that_nobody_has_started(ocipod: Ocipod, image: str) -> None:
+    uuid = ocipod("run", "--net=none", "--detach", image, *SLEEPS).ok().out.strip()
+    said = "a pod's monitor is started by who runs the pod (ocipod run, "
+    ocipod("monitor", uuid).failed(said)
+    ocipod("monitor", uuid, "--lock-fd=1").failed(said)
+    ocipod("monitor", uuid, "--lock-fd=98", "--resume-fd=99").failed(
+        "read what the monitor has noted: bad file descriptor"
+    )
+    assert ocipod.state(uuid) == "running"
+    ocipod("stop", "--force", "--wait", uuid).ok()
+
+
+def test_signature_that_is_not_there(ocipod: Ocipod, image: str) -> None:
+    result = ocipod("prepare", image, "--signature=/no/file", *SLEEPS)
+    result.failed("read the signature /no/file: no such file or directory")
+    assert ocipod.pods() == []
+
+
 def test_pods_of_an_ordinary_user(ocipod: Ocipod, image: str, work: Path) -> None:
     ocipod("fetch", image).ok()
     reader, writer = os.pipe()
@@ -59,3 +84,22 @@ def test_export_of_one_of_two_apps(ocipod: Ocipod, image: str, work: Path) -> No
     target = work / "app.tar"
     ocipod("export", uuid, str(target)).failed("which app?", "--app names one: one, two")
     assert not target.exists()
+
+
+def test_runtimes_that_are_none(ocipod: Ocipod, image: str) -> None:
+    result = ocipod("run", "--net=none", "--runtime=ocinone", image, *SLEEPS)
+    result.failed('the runtime "ocinone" is not installed (--runtime names another one)')
+    result = ocipod("run", "--net=none", "--runtime=/etc/passwd", image, *SLEEPS)
+    assert (result.status, result.err) == (126, "app: execute /etc/passwd: permission denied\n")
+    ocipod("run", "--net=none", "--hostname=-x", image, *SLEEPS).failed(
+        '--hostname: "-x" is no name of a host'
+    )
+    ocipod("app", "sandbox", "--interactive").failed("a pod without apps has nothing to be")
+
+
+def test_pod_whose_manifest_has_lost_its_apps(ocipod: Ocipod, image: str) -> None:
+    uuid = ocipod("prepare", "--quiet", image, *SLEEPS).ok().out.strip()
+    file = ocipod.path(uuid) / "pod"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "apps": []}))
+    ocipod("run-prepared", "--net=none", uuid).failed("the pod has no apps")
+    assert ocipod.state(uuid) == "exited"

@@ -2,106 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from ociruntime.errors import PodError
+from ociruntime.pod import phases
+from ociruntime.pod.control import ask
+from tests.pods.endings import ending, start, state, wait_until_up
 from tests.support import processes
 from tests.support.ocipod import Ocipod
 from tests.support.pod_images import busybox, shell
 from tests.support.pod_members import children, command_line
 from tests.support.terminal import PtyCommand
-
-PEERS = [path for name in ("runc",) if (path := shutil.which(name, path="/usr/sbin:/usr/bin"))]
-
-
-def state(ocipod: Ocipod, uuid: str, app: str) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(
-        (ocipod.path(uuid) / "apps" / app / "state.json").read_text()
-    )
-    return value
-
-
-def ending(ocipod: Ocipod, uuid: str) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads((ocipod.path(uuid) / "exit").read_text())
-    return value
-
-
-def start(ocipod: Ocipod, work: Path, *scripts: str) -> str:
-    """The UUID of a pod with an app a script, called a, b and so on, in the background."""
-    words: list[str] = []
-    for name, script in zip("abc", scripts, strict=False):
-        words += ["---"] if words else []
-        words += [busybox(work), f"--name={name}", *shell(script)]
-    return ocipod("run", "--detach", "--net=none", *words).ok().out.strip()
-
-
-def wait_until_up(ocipod: Ocipod, uuid: str, app: str) -> None:
-    """Until the app has written "up"."""
-    log = ocipod.path(uuid) / "logs" / f"{app}.log"
-    assert processes.until(lambda: b" up\n" in log.read_bytes(), 20)
-
-
-@pytest.fixture(params=["", *PEERS], ids=lambda path: Path(path).name or "ociruntime")
-def pods(request: pytest.FixtureRequest, ocipod: Ocipod) -> Ocipod:
-    """``ocipod`` with one runtime after another."""
-    if request.param:
-        ocipod.runtime = Path(request.param)
-    return ocipod
-
-
-def test_the_first_failure_halts_the_others(pods: Ocipod, work: Path) -> None:
-    image = busybox(work)
-    done = pods(
-        *("run", "--net=none", "--volume=v,kind=empty", "--mount=volume=v,target=/v"),
-        *(image, "--name=a", *shell("until [ -e /v/b -a -e /v/c ]; do sleep 0.05; done; exit 5")),
-        *("---", image, "--name=b"),
-        *shell("trap 'exit 0' TERM", "touch /v/b", "sleep 60 & wait"),
-        *("---", image, "--name=c", *shell("touch /v/c", "exec sleep 60")),
-    )
-    (uuid,) = pods.pods()
-    assert done.status == 5, done
-    assert ending(pods, uuid) == {"code": 5, "reason": "app a ended with 5"}
-    assert [state(pods, uuid, name)["exit_code"] for name in "abc"] == [5, 0, 143]
-    assert [state(pods, uuid, name)["stopped_by"] for name in "abc"] == [None, "halt", "halt"]
-    assert not (pods.path(uuid) / "ready").is_symlink()
-    assert not (pods.path(uuid) / "ctl").exists()
-
-
-def test_programs_that_cannot_be_executed(pods: Ocipod, work: Path) -> None:
-    for program, code in (("/nope", 127), ("/etc/passwd", 126)):
-        done = pods("run", "--net=none", busybox(work), "--name=a", f"--exec={program}")
-        assert done.status == code, done
-        assert program in done.err
-        failed = pods("run", "--detach", "--net=none", busybox(work), f"--exec={program}")
-        assert program in failed.failed().err
-    written = [pods("logs", uuid).err for uuid in pods.pods()]
-    assert sum("/nope" in text for text in written) == 2
-
-
-def test_entering(pods: Ocipod, work: Path) -> None:
-    uuid = start(pods, work, "exec sleep 60")
-    done = pods("enter", uuid, "sh", "-c", "echo $AC_APP_NAME; exit 9")
-    assert (done.status, done.out) == (9, "a\n")
-    words = ("--user=33:34", "--cwd=/data", "--env=X=1 2", "--", "sh", "-c", "id -u; pwd; echo $X")
-    assert pods("app", "exec", uuid, *words).ok().out == "33\n/data\n1 2\n"
-    pods("enter", "--app=b", uuid).failed('no app "b"', "a")
-
-
-def test_stopping(ocipod: Ocipod, work: Path) -> None:
-    script = "trap 'exit 3' TERM; echo up; while :; do sleep 0.1; done"
-    uuid = start(ocipod, work, "exec sleep 60", script)
-    wait_until_up(ocipod, uuid, "b")
-    assert ocipod("stop", "--wait", uuid[:8]).ok().out == f'"{uuid}"\n'
-    assert ending(ocipod, uuid)["code"] == 0
-    assert [state(ocipod, uuid, name)["exit_code"] for name in "ab"] == [143, 3]
-    assert state(ocipod, uuid, "b")["stopped_by"] == "pod stop"
-    assert ocipod("stop", uuid).ok().out == f'pod "{uuid}" is already stopped\n'
 
 
 def test_apps_that_do_not_stop_are_killed(ocipod: Ocipod, work: Path) -> None:
@@ -267,3 +182,18 @@ def test_a_monitor_that_does_not_answer(ocipod: Ocipod, work: Path) -> None:
 def test_who_may_ask(ocipod: Ocipod, work: Path) -> None:
     uuid = start(ocipod, work, "exec sleep 60")
     assert (ocipod.path(uuid) / "ctl").stat().st_mode & 0o777 == 0o600
+
+
+def test_requests_that_no_command_makes(ocipod: Ocipod) -> None:
+    uuid = ocipod("app", "sandbox", "--detach", "--net=none").ok().out.strip()
+    with phases.open_pod(str(ocipod.directory), uuid) as pod:
+        for request, answer in (
+            ({"op": "dance"}, 'unknown request "dance"'),
+            ({"op": "add", "app": "x"}, 'the manifest has no app "x"'),
+            ({"op": "start", "app": "x"}, 'the pod has no app "x" (it has none)'),
+            ({"op": "halt", "seconds": -1}, "no number of seconds: -1"),
+        ):
+            with pytest.raises(PodError) as refused:
+                ask(pod, request, 20)
+            assert str(refused.value) == answer
+        assert pod.refresh() == "running"

@@ -68,6 +68,7 @@ def difference(before: Snapshot, after: Snapshot) -> list[str]:
 
 # What CRIU notes about the kernel, for itself: `features` asks it whether it works here.
 CRIU_NOTES = "/run/criu.kdat"
+POD_ROOTS = "/run/ocipod"
 
 
 def _may_stay(name: str) -> bool:
@@ -75,10 +76,18 @@ def _may_stay(name: str) -> bool:
 
 
 def _is_state_root(name: str) -> bool:
-    """An empty default state root may stay, as may the runtime's own dotted names in it."""
+    """An empty default state root may stay, as may the runtime's own dotted names in it.
+
+    So may that of pods, in which each runtime has one.
+    """
     path = Path(name)
     dotted = any(part.startswith(".") for part in path.parts)
-    return dotted or (path.is_dir() and not any(n[0] != "." for n in os.listdir(path)))
+    roots = [path / one for one in os.listdir(path)] if name == POD_ROOTS else [path]
+    return dotted or all(_is_empty(root) for root in roots)
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_dir() and not any(name[0] != "." for name in os.listdir(path))
 
 
 def clear(before: Snapshot, state_root: Path, tag: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,6 +41,45 @@ def host(namespaces: Callable[[], NetworkNamespace], tmp_path: Path) -> NetworkH
     if not (shutil.which("nft") or shutil.which("iptables-restore")):
         pytest.skip("neither nftables nor iptables is installed")
     return NetworkHost(namespaces, tmp_path)
+
+
+@pytest.fixture(name="host", autouse=True)
+def own_host(namespaces: Callable[[], NetworkNamespace], work: Path) -> Iterator[NetworkHost]:
+    """In which all runs that a test of the module starts, and is cleared up: it comes first."""
+    one = NetworkHost(namespaces, work)
+    one.state = work / "data" / "net"
+    with one.namespace.entered():
+        yield one
+
+
+def page_at(namespace: NetworkNamespace, address: str, port: int) -> bytes:
+    """All that an HTTP server answers to who asks for ``/page`` from there."""
+    with namespace.connect(address, port) as client:
+        client.sendall(b"GET /page HTTP/1.0\r\n\r\n")
+        received = b""
+        while data := client.recv(1000):
+            received += data
+    return received
+
+
+def leases(state: Path) -> list[str]:
+    """``NETWORK/ADDRESS`` of every address that is taken, and notes of pods."""
+    return sorted(
+        str(path.relative_to(state))
+        for path in state.glob("*/*")
+        if path.name != "lock" and not path.name.startswith("last_reserved_ip.")
+    )
+
+
+def rule_lines() -> list[str]:
+    """Every line of nft's and iptables' rules on the host this thread is in."""
+    programs = (("nft", "list", "ruleset"), ("iptables-save",), ("ip6tables-save",))
+    found: list[str] = []
+    for words in programs:
+        if shutil.which(words[0]):
+            done = subprocess.run(words, capture_output=True, text=True)
+            found += [line.strip() for line in done.stdout.splitlines()]
+    return found
 
 
 class Pod:
@@ -105,12 +145,7 @@ class NetworkHost:
             return tear_down(pod.info)
 
     def leases(self) -> list[str]:
-        """``NETWORK/ADDRESS`` of every address that is taken, and notes of pods."""
-        return sorted(
-            str(path.relative_to(self.state))
-            for path in self.state.glob("*/*")
-            if path.name != "lock" and not path.name.startswith("last_reserved_ip.")
-        )
+        return leases(self.state)
 
     def links(self) -> list[str]:
         return sorted(link["ifname"] for link in json.loads(self.run("ip", "-j", "link")))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from tests.support import cgroupfs, leaks, processes
+from tests.support import cgroupfs, leaks, network_host, processes
 from tests.support.runtime import Result, execute
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -22,6 +23,11 @@ PROGRAM = RUNTIME.with_name("ocipod")
 PHASES = ("embryo", "prepare", "prepared", "run", "exited-garbage", "garbage")
 FAULT = "OCIPOD_FAULT"
 STATE_ROOT = Path("/run/ocipod")
+
+
+def states(uuid: str) -> list[Path]:
+    """What the runtimes keep of a pod's containers."""
+    return sorted(STATE_ROOT.glob(f"*/*{uuid}*"))
 
 
 class PodResult(Result):
@@ -208,6 +214,8 @@ class Ocipod:
             self._end_monitor(uuid)
         self("gc", "--grace-period=0s", "--expire-prepared=0s")
         self("gc", "--grace-period=0s", "--expire-prepared=0s")
+        for uuid in self.pods("run"):  # of which it was said that gc is to keep them
+            self("rm", uuid)
         self.look()
 
     def end_started(self) -> None:
@@ -262,15 +270,34 @@ class Ocipod:
         mounts = leaks.mount_table()
         found = [f"mount {m}" for key, m in mounts.items() if key not in mounts_before]
         found += [f"cgroup {place}" for uuid in self.seen for place in self._cgroups(uuid)]
-        found += [f"state {STATE_ROOT / u}" for u in self.seen if (STATE_ROOT / u).exists()]
+        found += [f"state {entry}" for uuid in self.seen for entry in states(uuid)]
         found += [f"pod {self.path(uuid)}" for uuid in self.pods()]
+        found += self._in_networks()
         left = processes.descendants() - processes_before
         return sorted(found + [f"process {processes.describe(pid)}" for pid in left])
+
+    def _in_networks(self) -> list[str]:
+        """Devices and rules of the host this thread is in, and addresses, by the pods' names."""
+        place = self.directory / "net"
+        if not place.exists():
+            return []  # none of them was in a network
+        names = [name for _, name in socket.if_nameindex()]
+        found = [f"link {n}" for n in names if any(uuid[:8] in n for uuid in self.seen)]
+        rules = network_host.rule_lines()
+        found += [f"rule {r}" for r in rules if any(uuid[:8] in r for uuid in self.seen)]
+        leases = network_host.leases(place)
+        return found + [f"lease {one}" for one in leases if _names_any(place / one, self.seen)]
 
     @staticmethod
     def _cgroups(uuid: str) -> list[Path]:
         places = {top / f"ocipod-{uuid}" for top in cgroupfs.hierarchies().values()}
         return sorted(place for place in places if place.exists())
+
+
+def _names_any(lease: Path, uuids: set[str]) -> bool:
+    """Whether the file, an address or a note of a pod, is of one of them."""
+    text = lease.name + lease.read_text(encoding="utf-8", errors="replace")
+    return any(uuid in text for uuid in uuids)
 
 
 def _start_time(pid: int) -> int:

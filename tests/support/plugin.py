@@ -19,6 +19,7 @@ from tests.support.runtime import Runtime, kind_of
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 PROBE_SOURCE = REPOSITORY / "tests" / "probe" / "probe.c"
+POD_RUNTIMES = Path("/run/ocipod")
 TAG = f"oct{os.getpid():x}x"
 
 MakeBundle = Callable[..., Bundle]
@@ -67,6 +68,19 @@ def _mark(item: pytest.Item, path: Path | None, kind: str) -> None:
         if kind not in mark.args:
             reason = f"{kind} has none; only {', '.join(mark.args)}"
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def pod_runtimes() -> Iterator[None]:
+    """What runtimes keep for all pods (roots, compiled filters) goes with the session."""
+    before = set(POD_RUNTIMES.glob("*"))
+    was_there = POD_RUNTIMES.exists()
+    yield
+    for root in set(POD_RUNTIMES.glob("*")) - before:
+        shutil.rmtree(root / ".seccomp", ignore_errors=True)
+        root.rmdir()  # else a container is left
+    if not was_there and POD_RUNTIMES.exists():
+        POD_RUNTIMES.rmdir()
 
 
 @pytest.fixture(scope="session")

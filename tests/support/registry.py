@@ -15,6 +15,7 @@ import secrets
 import ssl
 import threading
 from collections.abc import Sequence
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
@@ -26,13 +27,14 @@ _PATH = re.compile(r"/v2/(.+)/(manifests|blobs)/([^/]+)")
 
 
 class Asked:
-    """One request: ``path`` with its query, ``range`` and ``authorization`` headers, status."""
+    """One request: ``path`` with its query, some of its headers, and the answer's status."""
 
-    def __init__(self, method: str, path: str, range: str, authorization: str) -> None:
+    def __init__(self, method: str, path: str, headers: Message) -> None:
         self.method = method
         self.path = path
-        self.range = range
-        self.authorization = authorization
+        self.range = headers.get("Range", "")
+        self.authorization = headers.get("Authorization", "")
+        self.encodings = headers.get("Accept-Encoding", "")
         self.status = 0
 
     def __repr__(self) -> str:
@@ -56,6 +58,7 @@ class Registry:
         self.valid_tokens: set[str] = set()
         self.ranges = True
         self.digest_headers = True
+        self.compresses = False  # manifests, although that is not wanted
         self.cut: dict[str, float] = {}  # digest -> share of the blob; each is used once
         self.broken: set[str] = set()  # digests whose answers beyond what was cut end at once
         self.slow: set[str] = set()  # digests that do not go on behind a cut
@@ -152,9 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         registry = self.server.registry
         headers = self.headers
-        asked = Asked(
-            self.command, self.path, headers.get("Range", ""), headers.get("Authorization", "")
-        )
+        asked = Asked(self.command, self.path, headers)
         length = int(headers.get("Content-Length", 0))
         self.form = parse_qs(self.rfile.read(length).decode())
         self.asked = asked
@@ -211,6 +212,8 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {"Content-Type": media_type}
         if registry.digest_headers:
             headers["Docker-Content-Digest"] = images.digest(data)
+        if registry.compresses:
+            headers["Content-Encoding"], data = "gzip", images.compress(data, "gzip")
         return self._send(200, data, headers)
 
     def _give_blob(self, repository: str, digest: str) -> None:

@@ -3,6 +3,7 @@
     stub_pod.py DIRECTORY prepare                  prints the UUID
     stub_pod.py DIRECTORY run [CODE]               prints the UUID, ends with standard input
     stub_pod.py DIRECTORY run-prepared UUID [CODE] the same
+    stub_pod.py DIRECTORY exited COUNT             prints the UUIDs of so many that have run
 
 A test of the states needs hundreds of pods, and no container.
 """
@@ -42,13 +43,31 @@ def fill(pod: Pod) -> None:
     )
 
 
-def end_with_input(pod: Pod, code: str) -> None:
-    """Stands for the supervision of a pod: runs until nobody holds our standard input open."""
+def begin(pod: Pod) -> None:
+    """What the supervision of a pod does first; the world is told the UUID."""
     started = datetime.now(UTC).isoformat()
     manifest_file.write_object(pod, "monitor.json", {"started": started})
     print(pod.uuid, flush=True)
-    sys.stdin.read()
+
+
+def end(pod: Pod, code: str) -> None:
+    """What is left when the pod has run."""
     Path(f"/proc/self/fd/{pod.fd}/apps/{APP}/status").write_text(code)
+
+
+def end_with_input(pod: Pod, code: str) -> None:
+    """Stands for the supervision of a pod: runs until nobody holds our standard input open."""
+    begin(pod)
+    sys.stdin.read()
+    end(pod, code)
+
+
+def run_at_once(directory: str) -> None:
+    with phases.new_pod(directory) as pod:
+        fill(pod)
+        phases.to_run(pod)
+        begin(pod)
+        end(pod, "0")
 
 
 def main(directory: str, verb: str, *rest: str) -> int:
@@ -57,6 +76,10 @@ def main(directory: str, verb: str, *rest: str) -> int:
             with phases.open_pod(directory, rest[0]) as pod:
                 phases.to_run(pod)
                 end_with_input(pod, rest[1] if len(rest) > 1 else "0")
+            return 0
+        if verb == "exited":
+            for _ in range(int(rest[0])):
+                run_at_once(directory)
             return 0
         with phases.new_pod(directory) as pod:
             fill(pod)

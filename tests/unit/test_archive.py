@@ -27,14 +27,20 @@ print(len(ahead), type(verb.__spec__.loader).__name__ if verb.__spec__ else "ahe
 """
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """The package's Python files and their archive, in a place of their own."""
-    target = tmp_path / "ociruntime"
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package's Python files and their archive."""
+    target = tmp_path_factory.mktemp("built") / "ociruntime"
     ignored = shutil.ignore_patterns("__pycache__", "*.so", "_executor", "modules.bin")
     shutil.copytree(PACKAGE, target, ignore=ignored)
     build(target)
     return target
+
+
+@pytest.fixture
+def copy(built: Path, tmp_path: Path) -> Path:
+    """The same in a place of its own."""
+    return Path(shutil.copytree(built, tmp_path / "ociruntime"))
 
 
 def build(target: Path, *options: str) -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.support import cgroupfs, systemd
-from tests.v2box import machine, results
+from tests.v2box import results
+from tests.v2box.ahead import Ahead
 
 INSIDE = Path(__file__).parent / "inside"
 UNITS = Path(__file__).parent / "systemd"
 FOUND = pytest.StashKey[list[pytest.TestReport]]()
+AHEAD = pytest.StashKey[Ahead]()
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -20,6 +22,20 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     if collection_path == UNITS and not systemd.booted():
         return True
     return True if collection_path in (INSIDE, UNITS) and not cgroupfs.is_v2() else None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Begin what the selected tests want of the box: they come last, and it takes minutes."""
+    wanting = [item for item in session.items if "ahead" in getattr(item, "fixturenames", ())]
+    if wanting and not session.config.option.collectonly:
+        runs = [mark.args[0] for item in wanting for mark in item.iter_markers("box_run")]
+        session.config.stash[AHEAD] = Ahead(runs)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """However the session ends; if it is killed, the attendant sees it."""
+    if AHEAD in session.config.stash:
+        session.config.stash[AHEAD].end()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -43,14 +59,17 @@ def publish(request: pytest.FixtureRequest) -> results.Publish:
 
 
 @pytest.fixture(scope="session")
-def tree() -> None:
-    """The box is built."""
-    try:
-        machine.built()
-    except machine.NoBox as reason:
-        pytest.skip(str(reason))
+def ahead(pytestconfig: pytest.Config) -> Ahead:
+    """The box is built, and what goes on in it."""
+    one = pytestconfig.stash[AHEAD]
+    reason = one.outcome("tree").get("no box")
+    if reason:
+        pytest.skip(reason)
+    return one
 
 
 @pytest.fixture(scope="session")
-def project_in_box(tree: None, tmp_path_factory: pytest.TempPathFactory) -> machine.Machine:
-    return machine.installed(tmp_path_factory.mktemp("v2box"))
+def box(ahead: Ahead) -> None:
+    """The box is built, and nothing goes on in it."""
+    for name in ahead.names:
+        ahead.outcome(name)

@@ -97,6 +97,6 @@ def installed(place: Path) -> Machine:
 def debris(words: str) -> list[str]:
     """Processes of this machine with these words in their command line."""
     with tempfile.TemporaryFile("w+") as file:
-        subprocess.run(["ps", "-eo", "pid,args"], stdout=file, check=True)
+        subprocess.run(["ps", "-ww", "-eo", "pid,args"], stdout=file, check=True)
         file.seek(0)
         return [line for line in file if words in line]

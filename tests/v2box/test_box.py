@@ -15,8 +15,8 @@ from tests.v2box import machine
 pytestmark = [
     pytest.mark.v2box,
     pytest.mark.root,
-    pytest.mark.usefixtures("tree"),
-    pytest.mark.timeout(2400),
+    pytest.mark.usefixtures("box"),
+    pytest.mark.timeout(3600),
 ]
 
 

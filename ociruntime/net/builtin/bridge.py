@@ -20,9 +20,7 @@ from ociruntime.net.links import (
     find,
     give_address,
     join_bridge,
-    links_inside,
     make_bridge,
-    open_namespace,
     remove,
 )
 from ociruntime.net.sysctl import FORWARDING, set_sysctl
@@ -66,29 +64,21 @@ def add(call: PluginCall) -> dict[str, Any]:
     addresses = ipam.assign(call)
     fault("network.after-address")
     _complete(call, addresses)
+
+    def make(here: Rtnetlink, inside: Rtnetlink, namespace: int) -> tuple[Link, Link, Link]:
+        ends = _plug_in(call, here, inside, namespace, name)
+        _configure_inside(inside, ends[1].index, addresses)
+        return (_configure_here(call, here, name, addresses), *ends)
+
     lock = _lock(call)
     try:
-        namespace = open_namespace(call.namespace)
-        here = Rtnetlink()
-        try:
-            inside = links_inside(namespace, call.namespace)
-            try:
-                ends = _plug_in(call, here, inside, namespace, name)
-                _configure_inside(inside, ends[1].index, addresses)
-            finally:
-                inside.close()
-            bridge = _configure_here(call, here, name, addresses)
-        finally:
-            here.close()
-            posix.close(namespace)
-    except OSError as error:
-        raise NetworkError(f'network "{call.network}": {name}: {reason(error)}') from None
+        links = pair.at_both_ends(call, name, make)
     finally:
         posix.close(lock)
     fault("network.after-links")
     if call.configuration.get("ipMasq"):
         masquerade.want(call, [one.network for one in addresses.assigned])
-    return pair.result(call, (bridge, *ends), addresses)
+    return pair.result(call, links, addresses)
 
 
 def _complete(call: PluginCall, addresses: Addresses) -> None:

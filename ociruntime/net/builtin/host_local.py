@@ -50,6 +50,8 @@ def ranges_of(ipam: dict[str, Any]) -> list[list[Range]]:
 
     Raises NetworkError.
     """
+    for name in ("dataDir", "resolvConf"):
+        _path(ipam, name)
     sets = ipam.get("ranges") or []
     if not isinstance(sets, list) or not all(isinstance(one, list) and one for one in sets):
         raise NetworkError('ipam: "ranges" is a list of lists of ranges')
@@ -58,6 +60,14 @@ def ranges_of(ipam: dict[str, Any]) -> list[list[Range]]:
     if not sets:
         raise NetworkError('ipam: neither "subnet" nor "ranges"')
     return [[_range(one) for one in ranges] for ranges in sets]
+
+
+def _path(ipam: dict[str, Any], name: str) -> str:
+    """What the configuration has, which may be nothing.  Raises NetworkError."""
+    path = ipam.get(name) or ""
+    if path and not (isinstance(path, str) and path.startswith("/") and path.isprintable()):
+        raise NetworkError(f'ipam: "{name}" is no absolute path')
+    return str(path)
 
 
 def _range(value: object) -> Range:
@@ -253,7 +263,8 @@ def _lock(directory: str) -> int:
 
 
 def _directory(call: PluginCall) -> str:
-    return f"{call.configuration['ipam'].get('dataDir') or DEFAULT_DIRECTORY}/{call.network}"
+    directory = _path(call.configuration["ipam"], "dataDir") or DEFAULT_DIRECTORY
+    return f"{directory}/{call.network}"
 
 
 def _owner(call: PluginCall) -> tuple[str, str]:
@@ -262,7 +273,10 @@ def _owner(call: PluginCall) -> tuple[str, str]:
 
 def _requested(call: PluginCall) -> list[Address]:
     words = [call.argument("IP")] if call.argument("IP") else []
-    words += (call.configuration.get("runtimeConfig") or {}).get("ips") or []
+    ips = (call.configuration.get("runtimeConfig") or {}).get("ips") or []
+    if not isinstance(ips, list):
+        raise NetworkError(f'network "{call.network}": "ips" is no list of addresses')
+    words += ips
     try:
         return [parse_address(str(word).partition("/")[0]) for word in words]
     except ValueError as error:
@@ -270,7 +284,7 @@ def _requested(call: PluginCall) -> list[Address]:
 
 
 def _dns(ipam: dict[str, Any]) -> dict[str, Any]:
-    path = ipam.get("resolvConf")
+    path = _path(ipam, "resolvConf")
     if not path:
         return {}
     from ociruntime.net.resolver import parse_resolv_conf

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posix
+
 from ociruntime.errors import NetworkError, RuntimeFailure, reason
 from ociruntime.host.rtnetlink import IFF_UP, Rtnetlink
 from ociruntime.net import links as network_links
@@ -10,11 +12,13 @@ from ociruntime.net.links import add_route, hardware_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from ociruntime.host.rtnetlink import Link
     from ociruntime.net.ipam import Addresses
     from ociruntime.net.plugin_call import PluginCall
+
+    Made = TypeVar("Made")
 
 # Members of every configuration, and what is put in on the way.
 COMMON = {"cniVersion", "name", "type", "args", "capabilities", "runtimeConfig", "prevResult"}
@@ -42,6 +46,31 @@ def host_name(call: PluginCall) -> str:
     """The device on the host: ``veth`` and the pod's first digits, the interface's number."""
     number = call.interface.removeprefix("eth")
     return f"veth{call.container[:8]}-{number}"[: network_links.LONGEST_NAME]
+
+
+def at_both_ends(
+    call: PluginCall, name: str, work: Callable[[Rtnetlink, Rtnetlink, int], Made]
+) -> Made:
+    """What ``work`` makes of the host's links, the pod's, and the pod's namespace, a descriptor.
+
+    Raises NetworkError, with the device ``name``, for its OSError.
+    """
+    try:
+        namespace = network_links.open_namespace(call.namespace)
+        try:
+            here = Rtnetlink()
+            try:
+                inside = network_links.links_inside(namespace, call.namespace)
+                try:
+                    return work(here, inside, namespace)
+                finally:
+                    inside.close()
+            finally:
+                here.close()
+        finally:
+            posix.close(namespace)
+    except OSError as error:
+        raise NetworkError(f'network "{call.network}": {name}: {reason(error)}') from None
 
 
 def make(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ociruntime.errors import NetworkError, reason
 from ociruntime.host.rtnetlink import Rtnetlink
-from ociruntime.net import firewall
+from ociruntime.net import conntrack, firewall
 from ociruntime.net.addresses import parse_address
 from ociruntime.net.links import way_to
 from ociruntime.net.result import addresses, in_version
@@ -60,8 +60,10 @@ def _link_to(address: str) -> str:
 
 
 def delete(call: PluginCall) -> None:
-    """Its rules go with those of the whole pod."""
-    del call
+    """Its rules have gone with those of the whole pod."""
+    forwards = [_forward(one) for one in _mappings(call)]
+    for family in firewall.families(call.previous):
+        conntrack.forget(forwards, family)
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:

@@ -6,11 +6,7 @@ subnet through it.
 
 from __future__ import annotations
 
-import posix
-
-from ociruntime.errors import NetworkError, reason
 from ociruntime.fault import fault
-from ociruntime.host.rtnetlink import Rtnetlink
 from ociruntime.net import ipam
 from ociruntime.net.addresses import Network
 from ociruntime.net.builtin import masquerade, pair
@@ -19,8 +15,6 @@ from ociruntime.net.links import (
     SCOPE_LINK,
     add_route,
     give_address,
-    links_inside,
-    open_namespace,
     remove_subnet_route,
 )
 from ociruntime.net.sysctl import FORWARDING, set_sysctl
@@ -29,6 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ociruntime.host.rtnetlink import Link, Rtnetlink
     from ociruntime.net.ipam import Addresses
     from ociruntime.net.plugin_call import PluginCall
 
@@ -46,22 +41,14 @@ def add(call: PluginCall) -> dict[str, Any]:
     addresses = ipam.assign(call)
     fault("network.after-address")
     name = pair.host_name(call)
-    try:
-        namespace = open_namespace(call.namespace)
-        here = Rtnetlink()
-        try:
-            inside = links_inside(namespace, call.namespace)
-            try:
-                ends = pair.make(call, here, inside, namespace, name)
-                _configure_inside(inside, ends[1].index, addresses)
-            finally:
-                inside.close()
-            _configure_here(here, ends[0].index, addresses)
-        finally:
-            here.close()
-            posix.close(namespace)
-    except OSError as error:
-        raise NetworkError(f'network "{call.network}": {name}: {reason(error)}') from None
+
+    def make(here: Rtnetlink, inside: Rtnetlink, namespace: int) -> tuple[Link, Link]:
+        ends = pair.make(call, here, inside, namespace, name)
+        _configure_inside(inside, ends[1].index, addresses)
+        _configure_here(here, ends[0].index, addresses)
+        return ends
+
+    ends = pair.at_both_ends(call, name, make)
     fault("network.after-links")
     for one in addresses.assigned:
         set_sysctl(FORWARDING[4 if one.network.family == 2 else 6], "1")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from ociruntime.errors import PodError
 from ociruntime.linux import CAPABILITIES
 from ociruntime.pod.kvm.qemu import Share
+from ociruntime.pod.limits import unified
+from ociruntime.pod.surroundings import SHARED_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ def _app(
     words += [f"y{path}" for path in linux.get("readonlyPaths", [])]
     if config["root"].get("readonly"):
         words.append("o")
-    for file, value in limits(linux.get("resources", {})):
+    for file, value in unified(linux.get("resources", {})):
         words += [f"l{file}", value]
     words += [f"u{user['uid']}", f"g{user['gid']}"]
     words += [f"G{number}" for number in user.get("additionalGids", [])]
@@ -98,6 +100,8 @@ def _mount(
         known = (*_FLAGS, *_IGNORED)
         data = ",".join(option for option in options if option not in known)
         return [f"m{source}", mount["destination"], kind, str(flags), data]
+    if source == f"{pod_path}/{SHARED_MEMORY}":
+        return ["m/shm", mount["destination"], kind, str(flags), ""]
     if source in directories:
         read_only = "ro" in options
         return [f"m{made.share(source, read_only)}", mount["destination"], kind, str(flags), ""]
@@ -105,22 +109,3 @@ def _mount(
         return [f"m{made.file(source)}", mount["destination"], kind, str(flags), ""]
     message = f'app "{name}": a virtual machine can have directories as volumes, not {source}'
     raise PodError(message)
-
-
-def limits(resources: Json) -> list[tuple[str, str]]:
-    """(file of a group in cgroup v2, what is written to it) for the limits of a configuration."""
-    found = []
-    memory = resources.get("memory", {}).get("limit")
-    if memory:
-        found.append(("memory.max", str(memory)))
-    cpu = resources.get("cpu", {})
-    if cpu.get("quota"):
-        found.append(("cpu.max", f"{cpu['quota']} {cpu['period']}"))
-    if cpu.get("shares"):
-        # From 2..262144 to 1..10000, as runtimes do it.
-        shares = min(max(int(cpu["shares"]), 2), 262144)
-        found.append(("cpu.weight", str(1 + (shares - 2) * 9999 // 262142)))
-    pids = resources.get("pids", {}).get("limit")
-    if pids:
-        found.append(("pids.max", str(pids)))
-    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ociruntime.errors import HostError
+from ociruntime.host.files import exists
 from ociruntime.monitor import records
 from ociruntime.pod import isolators
 from ociruntime.pod.kvm import network
@@ -42,17 +43,24 @@ def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple
     machine.accelerator = found.accelerator
     machine.kernel = found.kernel
     machine.shares = description.shares
-    wanted = [entry["app"].get("isolators", []) for entry in records.read(f"{path}/pod")["apps"]]
-    machine.memory = memory_of(found, [isolators.memory_limit(each) for each in wanted])
-    machine.cpus = cpus_of(found, [isolators.cpu_limit(each) for each in wanted])
+    manifest = records.read(f"{path}/pod")
+    wanted = [entry["app"].get("isolators", []) for entry in manifest["apps"]]
+    whole = manifest.get("isolators", [])
+    memory = [isolators.memory_limit(each) for each in wanted]
+    machine.memory = memory_of(found, memory, isolators.memory_limit(whole))
+    cpus = [isolators.cpu_limit(each) for each in wanted]
+    machine.cpus = cpus_of(found, cpus, isolators.cpu_limit(whole))
     told = network.lines(networks_in(path))
     files = initial_files(found, description, str(config.get("hostname") or ""), told)
+    files["shm-options"] = f"mode=1777,size={config['shm_size']}".encode()
     return machine, archive(files, frozenset({INIT}))
 
 
 def networks_in(path: str) -> list[dict[str, Any]]:
-    """Those of the pod's net-info.json.  Raises PodError, HostError."""
-    networks: list[dict[str, Any]] = records.read(f"{path}/{INFO}").get("networks") or []
+    """Those of the pod's net-info.json, if it has joined any.  Raises PodError, HostError."""
+    if not exists(f"{path}/{INFO}"):
+        return []
+    networks: list[dict[str, Any]] = records.read(f"{path}/{INFO}")["networks"]
     return networks
 
 

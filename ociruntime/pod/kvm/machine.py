@@ -11,6 +11,7 @@ import posix
 from ociruntime.errors import HostError, PodError
 from ociruntime.host.files import read_file, remove_file
 from ociruntime.monitor import records, worker
+from ociruntime.monitor.listening import listen
 from ociruntime.pod.kvm import port
 from ociruntime.pod.kvm.qemu import CONSOLE
 from ociruntime.pod.surroundings import Surroundings, apps_of, read_manifest
@@ -18,6 +19,7 @@ from ociruntime.pod.surroundings import Surroundings, apps_of, read_manifest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
+    import socket as _socket
     from collections.abc import Callable
     from typing import Any, NoReturn
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from ociruntime.pod.runtime_calls import RuntimeCalls
 else:
     import _signal
+    import _socket
 
 PORTS = "machine"  # directory with the sockets, by number; 0 is the machine's own
 CGROUP = "machine"
@@ -35,6 +38,7 @@ POWER_OFF = 5.0  # seconds that the guest may take to end
 class Machine(Surroundings):
     """Instead of an OCI runtime; for pods that cannot be changed."""
 
+    may_sleep = False
     __slots__ = ("_apps", "_ended", "_limit", "_over", "_pid")
 
     def __init__(self, loop: Loop, path: str, runtime: RuntimeCalls) -> None:
@@ -45,13 +49,20 @@ class Machine(Surroundings):
         self._ended: Callable[[], None] | None = None
         self._limit: Timer | None = None
 
+    def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
+        """The apps share the machine, which is made as large as they may become together."""
+        del config, manifest
+        return []
+
     def begin(self) -> None:
         """Start the machine; apps may be started from now on.  Raises PodError, HostError."""
         self._apps = [str(entry["name"]) for entry in apps_of(read_manifest())]
         for each in _make_empty(PORTS):
             remove_file(f"{PORTS}/{each}")
         remove_file(CONSOLE)
-        listeners = [port.listen(f"{PORTS}/{n}") for n in range(len(self._apps) + 1)]
+        listeners = [
+            listen(f"{PORTS}/{n}", _socket.SOCK_STREAM, 2) for n in range(len(self._apps) + 1)
+        ]
         descriptors = [listener.fileno() for listener in listeners]
         self._pid = worker.start(
             self.loop, self.private, lambda: self._become_machine(descriptors), self._is_over
@@ -95,7 +106,7 @@ class Machine(Surroundings):
         remove_file(f"apps/{app}/pid")
         self._join_cgroup()
         pid = port.start_app(f"{PORTS}/{self._apps.index(app) + 1}", streams)
-        records.replace_text(f"apps/{app}/pid", str(pid).encode())
+        records.replace_text(f"apps/{app}/pid", str(pid).encode(), lasting=False)
 
     def call_runtime(self, app: str, words: tuple[str, ...]) -> None:
         """In a child: what remains to be done for "start" and "delete"."""
@@ -125,7 +136,7 @@ class Machine(Surroundings):
         try:
             posix.execve(words[0], words, posix.environ)
         except OSError as error:
-            raise PodError(f"execute {words[0]}: {error.strerror}") from None
+            raise HostError(f"execute {words[0]}", error) from None
 
     def _join_cgroup(self) -> None:
         """The pod's keeper kills who is in its groups; one hierarchy is enough for that."""

@@ -31,10 +31,17 @@ _POINT_TO_POINT = "ptp"
 
 
 def lines(networks: list[dict[str, Any]]) -> list[str]:
-    """What the guest is told, for the networks of net-info.json: see ``csrc/guest/network.c``."""
+    """What the guest is told, for the networks of net-info.json: see ``csrc/guest/network.c``.
+
+    Raises PodError for one with addresses of which none can be handed on.
+    """
     made = []
     for number, network in enumerate(networks):
         result = network.get("result") or {}
+        given = [ip["address"] for ip in result.get("ips") or ()]
+        if given and all(parse_network(each).family != AF_INET for each in given):
+            message = f'the network "{network["name"]}" has no IPv4 address for the virtual machine'
+            raise PodError(message, f"it has {', '.join(given)}; IPv6 is not handed on")
         kind = network["plugins"][0]["configuration"].get("type")
         for ip in result.get("ips") or ():
             own = parse_network(ip["address"])
@@ -72,7 +79,7 @@ def hardware_address(address: str, number: int) -> str:
 def take_over(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[int, str]]:
     """Enter the namespace at that path for good; descriptors of taps and hardware addresses.
 
-    Raises HostError, PodError, NetworkError.
+    Raises HostError, NetworkError.
     """
     from ociruntime._shim import lib
 
@@ -88,12 +95,15 @@ def take_over(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[int,
         finally:
             netlink.close()
     except OSError as error:
-        raise PodError(f"give the virtual machine a network: {error}") from error
+        raise HostError("give the virtual machine a network", error) from error
 
 
 def _take(netlink: Rtnetlink, number: int, network: dict[str, Any]) -> tuple[int, str]:
     tap = f"tap{number}"
-    fd = os.open(DEVICE, os.O_RDWR)
+    try:
+        fd = os.open(DEVICE, os.O_RDWR)
+    except OSError as error:
+        raise HostError(f"open {DEVICE}", error, "modprobe tun") from None
     fcntl.ioctl(fd, _TUNSETIFF, pack("16sH14x", tap.encode(), _TAP))
     device = devices.find(netlink, network["interface"])
     bridge = f"machine{number}"

@@ -81,21 +81,6 @@ def power_off(path: str) -> None:
         port.detach()  # the guest is to see the byte before the end
 
 
-def listen(path: str) -> _socket.socket:
-    """A socket at ``path``, at which qemu will answer.  Raises HostError."""
-    try:
-        listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
-        old = posix.umask(0o177)
-        try:
-            listener.bind(path)
-        finally:
-            posix.umask(old)
-        listener.listen(2)
-    except OSError as error:
-        raise HostError(f"listen at {path}", error) from None
-    return listener
-
-
 def _connect(path: str, seconds: float) -> _socket.socket:
     port = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     port.settimeout(seconds)

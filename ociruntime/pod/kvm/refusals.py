@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ociruntime.errors import UsageError
+from ociruntime.pod import isolators
 from ociruntime.pod.kvm.settings import settings
 
 TYPE_CHECKING = False
@@ -18,7 +19,16 @@ def check_options(options: Values, local_config: str) -> None:
     """Raises UsageError, and PodError if this host cannot have virtual machines."""
     if options.flag("private-users"):
         raise UsageError("--private-users: a virtual machine has users of its own anyway")
-    settings(local_config, options.text("kvm-kernel"))
+    check_run(options, local_config, options.text("kvm-kernel"))
+
+
+def check_run(options: Values, local_config: str, kernel: str) -> None:
+    """The same of what may be said as late as by run-prepared."""
+    if options.flag("interactive") and os.isatty(0):
+        raise UsageError(
+            "--interactive: a virtual machine gives no terminal", "input by a pipe or a file"
+        )
+    settings(local_config, kernel)
 
 
 def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
@@ -32,6 +42,10 @@ def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
 
 def check_manifest(manifest: dict[str, Any]) -> None:
     """Raises UsageError."""
+    for isolator in manifest["isolators"]:
+        if isolator["name"] not in (isolators.MEMORY, isolators.CPU):
+            message = f"a virtual machine has no {isolator['name']} for all apps together"
+            raise UsageError(message, "give it to each app")
     for entry in manifest["apps"]:
         if "tty" in entry["app"].get("streams", {}).values():
             name = entry["name"]

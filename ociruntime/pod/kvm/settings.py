@@ -141,8 +141,13 @@ def _fill(found: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - 
         raise PodError(f'{path}: "cpus" is at most {MOST_CPUS}')
 
 
-def memory_of(found: Settings, limits: list[int | None]) -> int:
-    """MiB of a machine: as set, or what its apps (by their limits, in bytes) need together."""
+def memory_of(found: Settings, limits: list[int | None], whole: int | None = None) -> int:
+    """MiB of a machine: what the pod may have, as set, or what its apps need together.
+
+    ``limits`` are those of the apps, ``whole`` that of the pod, in bytes.
+    """
+    if whole is not None:
+        return max(LEAST_MEMORY, OWN_MEMORY + -(-whole // (1 << 20)))
     if found.memory:
         return found.memory
     known = [limit for limit in limits if limit is not None]
@@ -151,9 +156,14 @@ def memory_of(found: Settings, limits: list[int | None]) -> int:
     return max(LEAST_MEMORY, OWN_MEMORY + -(-sum(known) // (1 << 20)))
 
 
-def cpus_of(found: Settings, limits: list[int | None]) -> int:
-    """Processors of a machine: as set, or what its apps (in thousandths) need together."""
-    if found.cpus:
+def cpus_of(found: Settings, limits: list[int | None], whole: int | None = None) -> int:
+    """Processors of a machine: those of the pod, as set, or what its apps need together.
+
+    ``limits`` are those of the apps, ``whole`` that of the pod, in thousandths.
+    """
+    if whole is not None:
+        limits = [whole]
+    elif found.cpus:
         return found.cpus
     known = [limit for limit in limits if limit is not None]
     if len(known) < len(limits) or not known:

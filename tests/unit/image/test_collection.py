@@ -6,7 +6,7 @@ import pytest
 
 from ociruntime.image.attributes import Notes, refusal
 from ociruntime.image.collection import rubbish
-from ociruntime.image.store import Record
+from ociruntime.image.index_copy import Record
 from ociruntime.image.tree_store import Tree
 
 NOW = 1000.0

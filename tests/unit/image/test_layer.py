@@ -21,6 +21,10 @@ def link(target: str) -> tarfile.TarInfo:
     return member(tarfile.SYMTYPE, linkname=target, mode=0o777)
 
 
+def attribute(name: str, value: str) -> tarfile.TarInfo:
+    return member(tarfile.REGTYPE, pax_headers={f"SCHILY.xattr.{name}": value})
+
+
 def hard(target: str) -> tarfile.TarInfo:
     return member(tarfile.LNKTYPE, linkname=target)
 
@@ -103,10 +107,10 @@ def test_what_whiteouts_leave(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        ({"../out": "x"}, 'a file with the name "../out"'),
-        ({"a/../../out": "x"}, "a file with the name"),
-        ({"d/../out": "x"}, "a file with the name"),
-        ({"h": hard("../../etc/passwd")}, "a file with the name"),
+        ({"../out": "x"}, 'the name "../out", which leads upwards'),
+        ({"a/../../out": "x"}, "leads upwards"),
+        ({"d/../out": "x"}, "leads upwards"),
+        ({"h": hard("../../etc/passwd")}, "leads upwards"),
         ({"h": hard("/etc/passwd")}, 'leads to "/etc/passwd", which is not there'),
         ({"h": hard("d")}, "leads to a directory"),
         ({"h": hard("")}, "leads to a directory|which is not there"),
@@ -122,9 +126,13 @@ def test_what_whiteouts_leave(tmp_path: Path) -> None:
         ({"x": member(b"Z")}, "unknown type"),
         ({"x": member(tarfile.REGTYPE, uid=(1 << 32) - 1)}, "is no id"),
         ({"x": member(tarfile.REGTYPE, uid=-1)}, "extended header of the layer is damaged"),
-        ({"x" * 300: "x"}, "file name too long"),
+        ({"x" * 300: "x"}, 'cannot unpack "x+": file name too long'),
+        ({"s": link("x" * 5000)}, 'cannot unpack "s": file name too long'),
+        ({"a": attribute("user.x", "v" * 70_000)}, 'cannot unpack "a": argument list too long'),
+        ({"a": attribute("user." + "x" * 300, "v")}, 'cannot unpack "a": numerical result out'),
+        ({"a": attribute("security.capability", "v")}, 'cannot unpack "a": invalid argument'),
         ({"x/" * 300: ""}, "more than 256 directories"),
-        ({"x/" * 2100: ""}, "a file with the name"),
+        ({"x/" * 2100: ""}, "a name of 4200 bytes"),
     ],
 )
 def test_refused(tmp_path: Path, layer: dict[str, Content], message: str) -> None:

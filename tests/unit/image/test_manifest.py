@@ -34,7 +34,7 @@ def test_docker_and_oci_mean_the_same() -> None:
         (b"", "not JSON"),
         (b"[" * 100_000, "not JSON"),
         (b"[]", "not a JSON object"),
-        (b"{}", "schema version None"),
+        (b"{}", "the manifest has schema version None"),
         (manifest(schemaVersion=1), "schema version 1"),
         (b" " * (5 << 20), "too large"),
         (manifest(mediaType=images.OCI_INDEX), "an index stands where"),
@@ -43,6 +43,7 @@ def test_docker_and_oci_mean_the_same() -> None:
         (manifest(config={"mediaType": "x", "digest": "../../x", "size": 1}), "no digest"),
         (manifest(layers=None), "no list of layers"),
         (manifest(layers=[{"mediaType": "x", "size": -1}]), "layer 1 has no size"),
+        (manifest(layers=[{"digest": "x", "size": 1}]), "layer 1 has no media type"),
     ],
 )
 def test_bad_manifests(data: bytes, message: str) -> None:

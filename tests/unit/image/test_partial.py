@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import ImageError
+from ociruntime.errors import HostError, ImageError
 from ociruntime.image.http_client import HttpClient
 from ociruntime.image.image import Descriptor
 from ociruntime.image.partial import Download, remove_stale
 from ociruntime.image.progress import silent
 from ociruntime.image.registry import Registry as Client
 from ociruntime.image.sources import Sources
-from tests.support import images
+from tests.support import images, room
 from tests.support.registry import Registry
 
 CONTENT = b"content" * 1000
@@ -63,3 +63,24 @@ def test_stale_ones_go_unless_they_are_in_use(tmp_path: Path, sources: Sources) 
     assert remove_stale(str(tmp_path / "partial"), 3600) == (0, 0)
     assert remove_stale(str(tmp_path / "partial"), 0) == (1, len(CONTENT))
     assert os.listdir(tmp_path / "partial") == []
+
+
+def test_a_size_that_the_registry_does_not_have(tmp_path: Path, sources: Sources) -> None:
+    wanted = len(CONTENT) + 5
+    words = f"size mismatch: {wanted} bytes are wanted, {len(CONTENT)} are offered by http://127"
+    with download(tmp_path, sources, wanted) as one, pytest.raises(ImageError, match=words):
+        one.complete(silent, "")
+
+
+def test_no_place_for_it(tmp_path: Path, sources: Sources) -> None:
+    (tmp_path / "partial").touch()
+    one = download(tmp_path / "partial", sources, len(CONTENT))
+    with pytest.raises(HostError, match=rf"keep a download in {one.path}: file exists"):
+        one.__enter__()
+    words = f"keep a download in {tmp_path}/here/sha256-[0-9a-f]*: file too large"
+    with (
+        download(tmp_path / "here", sources, len(CONTENT)) as other,
+        room.for_files(4096),
+        pytest.raises(HostError, match=words),
+    ):
+        other.complete(silent, "")

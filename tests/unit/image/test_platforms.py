@@ -66,20 +66,23 @@ def test_none_fits() -> None:
 
 
 @pytest.mark.parametrize(
-    "document",
+    ("document", "message"),
     [
-        {"manifests": [], "layers": []},
-        {"schemaVersion": 1},
-        {"mediaType": images.OCI_INDEX, "layers": []},
-        {"mediaType": images.OCI_MANIFEST, "manifests": []},
-        {"manifests": 1},
-        {"manifests": [1]},
-        {"manifests": [{"digest": "x", "size": 1, "mediaType": "x"}]},
-        {"manifests": [{**images.descriptor("x", b""), "platform": 1}]},
+        ({"manifests": [], "layers": []}, "it is an index and an image's manifest at once"),
+        ({"schemaVersion": 1}, "it is of schema 1"),
+        ({"mediaType": images.OCI_INDEX, "layers": []}, "it is no index, as its media type says"),
+        ({"mediaType": images.OCI_MANIFEST, "manifests": []}, "an index, against its media type"),
+        ({"manifests": 1}, "it: manifests is not a list"),
+        ({"manifests": [1]}, r"it: manifests\[0\] has no descriptor"),
+        ({"manifests": [{"digest": "x", "size": 1, "mediaType": "x"}]}, 'no digest: "x"'),
+        (
+            {"manifests": [{**images.descriptor("x", b""), "platform": 1}]},
+            "platform and annotations are not JSON objects",
+        ),
     ],
 )
-def test_documents_that_are_no_index(document: object) -> None:
-    with pytest.raises(ImageError):
+def test_documents_that_are_no_index(document: object, message: str) -> None:
+    with pytest.raises(ImageError, match=message):
         read_index(json.dumps(document).encode(), "", "it")
 
 

@@ -23,6 +23,11 @@ from ociruntime.image.trusted_keys import place_of, prefix_of
         ("example.org", "example.org:5000/web:1", False),
         ("example.org:5000", "example.org:5000/web:1", True),
         ("example.org", "example.organisation/web:1", False),
+        ("example.org:443", "example.org/web:1", True),
+        ("example.org:443/team", "example.org/team/web:1", True),
+        ("index.docker.io", "docker.io/library/busybox:1", True),
+        ("registry-1.docker.io/library", "docker.io/library/busybox:1", True),
+        ("[0::1]:5000", "[::1]:5000/web:1", True),
         ("oci:", "oci:/srv/a:1", True),
         ("oci:/srv", "oci:/srv/a:1", True),
         ("oci:/srv/a", "oci:/srv/a:1", True),
@@ -31,8 +36,7 @@ from ociruntime.image.trusted_keys import place_of, prefix_of
     ],
 )
 def test_covers(prefix: str, name: str, covered: bool) -> None:
-    check_prefix(prefix, "it")
-    assert covers(prefix, name) == covered
+    assert covers(check_prefix(prefix, "it"), name) == covered
 
 
 @pytest.mark.parametrize(
@@ -59,7 +63,32 @@ def test_the_longest_prefix_decides() -> None:
     assert shown(rule) == {"signedBy": {"openpgp": True, "cosign": ["/etc/x/x.pub", "/y.pub"]}}
 
 
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"other": 1}, r'p\.json: unknown member "other" .default, prefixes'),
+        ({"default": "maybe"}, r"p\.json: default: unknown rule"),
+        (
+            {"prefixes": {"a.org": "accept", "a.org:443": "reject"}},
+            r'prefixes\["a\.org:443"\]: there is a rule for a\.org already',
+        ),
+        ({"prefixes": []}, r"p\.json: prefixes: not an object"),
+        ({"prefixes": {"busybox": "accept"}}, '"busybox" is no prefix of images'),
+        ({"prefixes": {"a.org": {"signedBy": {}}}}, r'"a\.org"\]\.signedBy: no key can sign it'),
+        ({"prefixes": {"a.org": {"signedBy": {"x": 1}}}}, "signedBy: unknown kind of keys"),
+        ({"prefixes": {"a.org": {"signedBy": {"cosign": "x"}}}}, "not of the wanted form"),
+        ({"prefixes": {"a.org": {"signedBy": {"cosign": [""]}}}}, "cosign: not a list of files"),
+    ],
+)
+def test_wrong_documents(document: dict[str, object], message: str) -> None:
+    with pytest.raises(ImageError, match=message):
+        read_policy(document, "/x/p.json")
+
+
 def test_places_of_keys() -> None:
     for prefix in ("", "a.org", "a.org:5000/team/web"):
         assert prefix_of(place_of(prefix)) == prefix
     assert place_of("a.org/team") == "prefix.d/a.org,team"
+    assert prefix_of("prefix.d/a.org:443,team") == "a.org/team"
+    assert prefix_of("prefix.d/index.docker.io,library") == "docker.io/library"
+    assert prefix_of("prefix.d/oci:,srv,a:443") == "oci:/srv/a:443"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import ssl
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from email.utils import formatdate
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-from requests.exceptions import RequestException
 
 from ociruntime.errors import ImageError, RegistryError
-from ociruntime.image.http_client import HttpClient, is_loopback, read_body, retry_after
+from ociruntime.image.http_client import HttpClient, read_body
+from ociruntime.image.reference import parse
 from ociruntime.image.registry import Registry as Client
 from ociruntime.image.registry_auth import Credential, challenges, credential, hosts, keys
 from ociruntime.image.settings import Settings
+from ociruntime.image.sources import Sources
 from tests.support import images
 from tests.support.registry import Registry
 
@@ -82,19 +82,6 @@ def test_redirects_carry_no_secrets(registry: Registry, http: HttpClient) -> Non
             client.open_blob(digest)
 
 
-def test_errors_tell_no_queries(http: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that stores of blobs hand out are as good as a password for a while."""
-
-    def fail(method: str, url: str, *rest: object) -> None:
-        what = "Max retries exceeded with url: /blob?signature=secret (Caused by no route to host)"
-        raise RequestException(what)
-
-    monkeypatch.setattr(http, "_once", fail)
-    with pytest.raises(RegistryError, match=r"url: /blob \(Caused by no route") as raised:
-        http.request("GET", "https://store.example.org/blob?signature=secret", {})
-    assert "secret" not in str(raised.value)
-
-
 def test_a_circle_of_redirects(registry: Registry, http: HttpClient) -> None:
     registry.redirect = f"http://{registry.host}"
     with pytest.raises(RegistryError, match="redirects"):
@@ -134,10 +121,41 @@ def test_identity_tokens_go_nowhere_else(registry: Registry, http: HttpClient) -
     assert registry.log == []
 
 
+def test_without_credentials(http: HttpClient) -> None:
+    with Registry(basic=("me", "secret")) as guarded:
+        place = f"http://{guarded.host}/v2/web/manifests/v1"
+        words = rf"GET {place}: 401 unauthorized .credentials for {guarded.host} go into auth\.json"
+        with pytest.raises(RegistryError, match=words):
+            Client(guarded.host, "web", http).manifest("v1")
+        refused = Client(guarded.host, "web", http, Credential("me", "guess"))
+        with pytest.raises(RegistryError, match=r"authentication required .the credentials for"):
+            refused.manifest("v1")
+
+
+def test_tokens_from_no_address(registry: Registry, http: HttpClient) -> None:
+    registry.failures.append((401, {"WWW-Authenticate": 'Bearer realm="https://["'}))
+    words = f"{registry.host} wants its tokens asked for at 'https://\\['"
+    with pytest.raises(RegistryError, match=words):
+        Client(registry.host, "web", http).manifest("v1")
+
+
+@pytest.mark.parametrize("token", ["{}", '{"token": 1}', '{"token": "a\\nb"}', '{"token": "\xe9"}'])
+def test_no_token(registry: Registry, http: HttpClient, token: str) -> None:
+    """Nor what would be a header of its own."""
+    registry.push_manifest("tokens", "it", token.encode(), "application/json")
+    registry.failures.append(
+        (401, {"WWW-Authenticate": f'Bearer realm="http://{registry.host}/v2/tokens/manifests/it"'})
+    )
+    with pytest.raises(RegistryError, match="/manifests/it: no token in the answer"):
+        Client(registry.host, "web", http).manifest("v1")
+
+
 def test_a_token_from_elsewhere_without_encryption(http: HttpClient) -> None:
     with Registry(token=True) as registry:
         registry.realm = "http://tokens.example.org/token"
-        with pytest.raises(RegistryError, match=r"tokens\.example\.org"):
+        with pytest.raises(
+            RegistryError, match=r"wants its tokens asked for at http://tokens\.example\.org"
+        ):
             Client(registry.host, "web", http, Credential("me", "secret")).manifest("v1")
 
 
@@ -168,27 +186,6 @@ def test_a_manifest_without_end(registry: Registry, http: HttpClient) -> None:
     registry.push_manifest("web", "long", b"x" * (5 << 20), images.OCI_MANIFEST)
     with pytest.raises(RegistryError, match="longer than"):
         Client(registry.host, "web", http).manifest("long")
-
-
-def test_hosts_without_encryption() -> None:
-    assert [is_loopback(host) for host in ("localhost", "localhost:5000", "127.1.2.3:1")] == [
-        True
-    ] * 3
-    assert is_loopback("[::1]:5000")
-    assert not any(map(is_loopback, ("example.org", "localhost.example.org", "10.0.0.1:80", "")))
-    assert not HttpClient(frozenset()).allows_http("10.0.0.1")
-    assert HttpClient(frozenset({"http"})).allows_http("10.0.0.1")
-
-
-def test_retry_after() -> None:
-    now = time.time()
-    assert retry_after("12", now) == 12
-    assert retry_after("", now) is None
-    assert retry_after("soon", now) is None
-    later = retry_after(formatdate(now + 30, usegmt=True), now)
-    assert later is not None
-    assert 28 < later <= 31
-    assert retry_after(formatdate(now - 30, usegmt=True), now) == 0
 
 
 def test_challenges() -> None:
@@ -298,33 +295,59 @@ def test_where_credentials_are(settings: Settings, tmp_path: Path) -> None:
     assert hosts(settings) == {
         "r.org:5000": str(tmp_path / "user/auth.json"),
         "r.org:5000/team": str(local),
-        "index.docker.io": str(docker),
+        "docker.io": str(docker),
     }
     assert "sec" not in repr(Credential("me", "sec"))
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "message"),
     [
-        "[]",
-        "{",
-        '{"auths": []}',
-        '{"auths": {"r.org": 1}}',
-        '{"auths": {"r.org": {"auth": "?"}}}',
-        '{"auths": {"r.org": {"auth": "bWU="}}}',
-        '{"auths": {"r.org": {"username": 1}}}',
-        '{"auths": {"r.org": {"x": 1}}}',
+        ("[]", "not a JSON object"),
+        ("{", "not JSON"),
+        ('{"auths": []}', "auths: not an object of objects"),
+        ('{"auths": {"r.org": 1}}', "auths: not an object of objects"),
+        ('{"auths": {"r.org": {"auth": "?"}}}', r'auths\["r\.org"\]\.auth: not base64'),
+        ('{"auths": {"r.org": {"auth": "bWU="}}}', r"\.auth: no USER:PASSWORD in it"),
+        ('{"auths": {"r.org": {"username": 1}}}', "username, password and identitytoken are"),
+        ('{"auths": {"r.org": {"username": "\\ud800"}}}', "username, password and identitytoken"),
+        ('{"auths": {"r.org": {"x": 1}}}', "neither auth nor username nor identitytoken"),
     ],
 )
-def test_damaged_credentials(settings: Settings, tmp_path: Path, text: str) -> None:
+def test_damaged_credentials(settings: Settings, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "local/auth.json").write_text(text)
-    with pytest.raises(ImageError, match=r"local/auth\.json"):
+    with pytest.raises(ImageError, match=rf"local/auth\.json: .*{message}"):
         credential(settings, "r.org", "web")
 
 
 def test_keys_of_credentials() -> None:
     assert keys("r.org", "a/b") == ["r.org/a/b", "r.org/a", "r.org"]
-    assert keys("docker.io", "a")[:2] == ["docker.io/a", "index.docker.io/a"]
+    assert keys("docker.io", "a") == ["docker.io/a", "docker.io"]
+
+
+@pytest.mark.parametrize(
+    "key", ["docker.io", "registry-1.docker.io", "https://index.docker.io/v2/"]
+)
+def test_registries_by_other_names(settings: Settings, tmp_path: Path, key: str) -> None:
+    file = tmp_path / "local/auth.json"
+    entries: dict[str, object] = {key: {"identitytoken": "a"}, "r.org:443/x": {"auth": "?"}}
+    file.write_text(json.dumps({"auths": entries}))
+    assert credential(settings, "docker.io", "library/web") == Credential("", "", "a")
+    with pytest.raises(ImageError, match=r'auths\["r\.org:443/x"\]\.auth: not base64'):
+        credential(settings, "r.org", "x/web")
+    other = {"index.docker.io": {"identitytoken": "b"}}
+    file.write_text(json.dumps({"auths": entries | other}))
+    assert credential(settings, "docker.io", "library/web") == Credential("", "", "a")
+    (tmp_path / "local/registries.json").write_text(
+        json.dumps({"mirrors": {key: ["m.org:443/hub"]}})
+    )
+    if "://" not in key:
+        http = HttpClient(frozenset())
+        found = Sources.of(parse("busybox"), settings, http)
+        assert list(map(str, found.registries)) == [
+            "m.org/hub/library/busybox",
+            "docker.io/library/busybox",
+        ]
 
 
 def test_mirrors(settings: Settings, tmp_path: Path) -> None:
@@ -332,7 +355,11 @@ def test_mirrors(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "local/registries.json").write_text('{"mirrors": {"a": ["x/"], "b": ["y"]}}')
     (tmp_path / "user/registries.json").write_text('{"mirrors": {"a": []}}')
     assert settings.mirrors() == {"a": [], "b": ["y"]}
-    for text in ('{"mirror": {}}', '{"mirrors": []}', '{"mirrors": {"a": ["http://x"]}}'):
+    for text, message in (
+        ('{"mirror": {}}', 'unknown member "mirror"'),
+        ('{"mirrors": []}', "mirrors: not an object"),
+        ('{"mirrors": {"a": ["http://x"]}}', r'mirrors\["a"\] is wrong'),
+    ):
         (tmp_path / "user/registries.json").write_text(text)
-        with pytest.raises(ImageError, match=r"user/registries\.json"):
+        with pytest.raises(ImageError, match=rf"user/registries\.json: {message}"):
             settings.mirrors()

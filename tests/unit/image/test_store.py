@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import io
 import os
-import sqlite3
 import time
 from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import ImageError
-from ociruntime.image import database
+from ociruntime.errors import HostError, ImageError
 from ociruntime.image.image import Descriptor, Image
 from ociruntime.image.incoming import Incoming
 from ociruntime.image.store import Store
-from tests.support import images
+from tests.support import images, room
 from tests.support.images import BuiltImage
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store(str(tmp_path / "data"))
+
+
+LARGE = b"y" * 5000
 
 
 def put(store: Store, image: BuiltImage, name: str = "") -> Image:
@@ -54,6 +55,13 @@ def test_import_and_find(store: Store) -> None:
     for reference in ("one:latest", image.id, image.id[:14], image.id[7:14]):
         assert store.find(reference).id == image.id
     assert os.listdir(store.tmp) == []
+
+
+def test_an_image_that_is_gone_meanwhile(store: Store) -> None:
+    image = put(store, small("one"))
+    os.unlink(store.blobs.path_of(image.id))
+    with pytest.raises(HostError, match=f"mark the image {image.id} as used: no such file"):
+        store.mark_used(image.id)
 
 
 @pytest.mark.parametrize("reference", ["nothing", "sha256:123456", "", "'; --", "0" * 64])
@@ -93,6 +101,7 @@ def test_bad_names(store: Store, name: str) -> None:
 def test_finding_counts_as_use(store: Store) -> None:
     image = put(store, small("one"), "one")
     store.database.execute("UPDATE images SET used = 5")
+    os.utime(store.blobs.path_of(image.id), (5, 5))
     assert store.find("one", use=False).used == 5
     assert store.find("one", use=False).used == 5
     store.find("one")
@@ -297,26 +306,59 @@ def test_a_sweep_before_the_import_has_its_lock(
     assert len(made) == 2
 
 
-def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = str(tmp_path / "index.db")
-    first = database.open_database(path)
-    first.execute("INSERT INTO images VALUES ('a', 1, 2, '')")
-    first.close()
-    second = ("ALTER TABLE images ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0",)
-    with monkeypatch.context() as context:
-        context.setattr(database, "MIGRATIONS", database.MIGRATIONS + second)
-        migrated = database.open_database(path)
-        assert migrated.execute("SELECT id, pinned FROM images").fetchall() == [("a", 0)]
-        migrated.close()
-    backup = sqlite3.connect(f"{path}.version-1")
-    assert backup.execute("SELECT * FROM images").fetchall() == [("a", 1.0, 2.0, "")]
-    backup.close()
-    with pytest.raises(ImageError, match="has version 2, and 1 is the newest known"):
-        database.open_database(path)
+def test_who_has_signed_is_kept(store: Store) -> None:
+    built = small("one")
+    image = put(store, built, "box")
+    assert store.origins(image.id) == {"box": ""}
+    for signer, known in (("a", "a"), ("", "a"), ("b", "b")):
+        with Incoming(store) as incoming:
+            incoming.commit(image.id, "box", signer=signer)
+        assert store.origins(image.id) == {"box": known}
+    put(store, small("two"), "box")
+    assert store.origins(image.id) == {"box": "b"}, "it has come by that name"
+    store.remove([image.id])
+    assert store.origins(image.id) == {}
 
 
-def test_a_damaged_index_is_told(tmp_path: Path) -> None:
-    (tmp_path / "cas").mkdir()
-    (tmp_path / "cas/index.db").write_bytes(b"no database " * 100)
-    with pytest.raises(ImageError, match="not a database"):
+# --- where the store cannot be, or cannot be written to ---
+
+
+def test_a_store_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "cas").touch()
+    with pytest.raises(HostError, match=r'make the image store ".*/cas": file exists'):
         Store(str(tmp_path))
+
+
+def test_a_blob_that_is_no_file(store: Store) -> None:
+    digest = images.digest(b"x")
+    Path(store.blobs.path_of(digest)).mkdir()
+    with Incoming(store) as incoming, pytest.raises(HostError, match=f"link blob {digest}: "):
+        incoming.has(digest)
+    with pytest.raises(HostError, match=f"remove blob {digest}: is a directory"):
+        store.blobs.drop(digest)
+
+
+def test_a_file_system_without_room(store: Store) -> None:
+    with Incoming(store) as incoming, room.for_files(4096):
+        with pytest.raises(HostError, match="write blob of unknown digest: file too large"):
+            incoming.add_blob(io.BytesIO(LARGE))
+        with pytest.raises(HostError, match=f"write blob {images.digest(LARGE)}: file too large"):
+            incoming.add_blob(io.BytesIO(LARGE), images.digest(LARGE))
+        assert os.listdir(incoming.path) == []
+
+
+def test_a_blob_of_another_size(store: Store) -> None:
+    """The store has it from another image, whose manifest knew better."""
+    built = small("one")
+    put(store, built)
+    layer = built.manifest_document["layers"][0]
+    layer["size"] += 1
+    with pytest.raises(ImageError, match=f"layer 1 has {layer['size'] - 1} bytes instead of"):
+        put(store, built)
+
+
+def test_an_image_that_is_gone_cannot_be_marked(store: Store) -> None:
+    image = put(store, small("one"))
+    store.remove([image.id])
+    with pytest.raises(HostError, match=f"mark the image {image.id} as used: no such file"):
+        store.mark_used(image.id)

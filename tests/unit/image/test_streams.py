@@ -69,9 +69,9 @@ def test_zeros_behind_gzip_are_padding() -> None:
     [
         (gzip.compress(NOISE)[:-1], "ends too early"),
         (gzip.compress(NOISE)[:50_000], "ends too early"),
-        (gzip.compress(NOISE)[:-8] + b"x" * 8, "is damaged"),
+        (gzip.compress(NOISE)[:-8] + b"x" * 8, "the layer's gzip data is damaged"),
         (gzip.compress(b"x") + b"junk", "is damaged"),
-        (compress(b"x", "zstd")[:4] + b"\xff" * 100, "is damaged"),
+        (compress(b"x", "zstd")[:4] + b"\xff" * 100, "the layer's zstd data is damaged"),
         (compress(b"x", "zstd") + b"junk", "is damaged"),
     ],
 )

@@ -208,6 +208,29 @@ def test_sparse_files_of_gnu_tar(tmp_path: Path, options: list[str]) -> None:
     assert (tmp_path / "root/hollow").stat().st_blocks == 0
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"uid": (1 << 32) - 1}, 'the owner 4294967295:0 of "x" is no id'),
+        ({"gid": -1}, 'the owner 0:-1 of "x" is no id'),
+        ({"devmajor": 1 << 12}, '"x" is no device: 4096:0'),
+        ({"devminor": 1 << 20}, '"x" is no device: 0:1048576'),
+    ],
+)
+def test_numbers_that_the_kernel_does_not_take(fields: dict[str, int], message: str) -> None:
+    device = member(tarfile.CHRTYPE, name="x", **fields)
+    with pytest.raises(ImageError, match=message):
+        read_all(archive(tarfile.GNU_FORMAT, (device, b"")))
+
+
+def test_names_with_a_nul() -> None:
+    for key in ("path", "linkpath", "GNU.sparse.name"):
+        given = member(tarfile.REGTYPE, name="x")
+        given.pax_headers = {key: "a\0b", "GNU.sparse.map": "0,2", "GNU.sparse.size": "2"}
+        with pytest.raises(ImageError, match="a name in the layer has a NUL byte"):
+            read_all(archive(tarfile.PAX_FORMAT, (given, b"ab")))
+
+
 def sparse(pieces: str, size: int, content: bytes = b"ab") -> bytes:
     given = member(tarfile.REGTYPE, name="x")
     given.pax_headers = {"GNU.sparse.map": pieces, "GNU.sparse.size": str(size)}
@@ -222,7 +245,7 @@ def sparse(pieces: str, size: int, content: bytes = b"ab") -> bytes:
         (sparse("0,2", 1), "do not fit"),
         (sparse("0,3", 9), "are not all there"),
         (sparse("0,1", 9), "are not all there"),
-        (sparse("0", 9), "is damaged"),
+        (sparse("0", 9), "the list of a sparse file's pieces is damaged"),
         (sparse("0,-1", 9), "is damaged"),
         (sparse("a,b", 9), "is damaged"),
         (sparse("0,9" + "9" * 30, 9), "is damaged"),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import ImageError
+from ociruntime.errors import HostError, ImageError
 from ociruntime.image.image import Image
 from ociruntime.image.store import Store
 from ociruntime.image.tree_hash import hash_tree
@@ -207,3 +207,16 @@ def test_a_damaged_record_of_the_digest_is_a_change(trees: TreeStore, image: Ima
     tree = trees.render(image)
     Path(trees.path, tree, "hash").write_text("{")
     assert trees.verify(tree) == CHANGED
+
+
+def test_trees_that_cannot_be_made(tmp_path: Path, trees: TreeStore, image: Image) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/cas").touch()
+    with pytest.raises(HostError, match=r'make the tree store ".*/other/cas/tree": file exists'):
+        TreeStore(str(tmp_path / "other"))
+    Path(trees.path).rmdir()
+    Path(trees.path).touch()
+    with pytest.raises(HostError, match=r'make the tree ".*/cas/tree/sha256-.*": not a directory'):
+        trees.render(image)
+    with pytest.raises(HostError, match=r'read the tree ".*/nothing": no such file or directory'):
+        hash_tree(str(tmp_path / "nothing"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from ociruntime.net import firewall, networks
 from tests.support.netns import NetworkNamespace, seen_source
 from tests.support.network_host import NetworkHost, Pod
 
+FLOWS = "/proc/net/nf_conntrack"
 TOOLS = {"nft": "nft", "iptables": "iptables-restore"}
 
 
@@ -114,6 +116,45 @@ def test_udp(tool: str, host: NetworkHost) -> None:
         assert (data, client.recv(10)) == (b"ask", b"answer")
     assert host.leave(pod) == []
     host.assert_clean()
+
+
+def test_udp_clients_that_do_not_pause(tool: str, host: NetworkHost) -> None:
+    """The kernel knows where their packets have gone so far, and has to forget it."""
+    if not os.path.exists(FLOWS):
+        pytest.skip(f"there is no {FLOWS}")
+    first, second, other = host.pod(), host.pod(), host.pod()
+    host.join(other)  # flows are followed where there are rules
+    with host.namespace.entered():
+        client = socket.socket(type=socket.SOCK_DGRAM)
+        elsewhere = socket.socket(type=socket.SOCK_DGRAM)
+    with client, elsewhere:
+        client.sendto(b"nobody", ("127.0.0.1", 5353))
+        elsewhere.sendto(b"other port", ("127.0.0.1", 5354))
+        for pod in (first, second):
+            host.join(pod, ports=[mapping(5353, 53, protocol="udp")])
+            with pod.namespace.entered():
+                server = socket.socket(type=socket.SOCK_DGRAM)
+            with server:
+                server.bind(("", 53))
+                server.settimeout(20)
+                client.settimeout(20)
+                client.sendto(b"ask", ("127.0.0.1", 5353))
+                data, peer = server.recvfrom(10)
+                server.sendto(b"answer", peer)
+                assert (data, client.recv(10)) == (b"ask", b"answer")
+            if pod is first:
+                assert host.leave(pod) == []
+                assert "dport=5353" not in flows(host)
+                client.sendto(b"nobody", ("127.0.0.1", 5353))
+        assert "dport=5354" in flows(host), "others go on"
+    for pod in (second, other):
+        assert host.leave(pod) == []
+    host.assert_clean()
+
+
+def flows(host: NetworkHost) -> str:
+    """Those that the kernel follows."""
+    return host.run("cat", FLOWS)
 
 
 def test_the_hosts_loopback_is_closed_to_pods(tool: str, host: NetworkHost) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.errors import NetworkError
+from ociruntime.errors import HostError, NetworkError
 from ociruntime.net import owners
 from ociruntime.net.builtin import host_local
 from ociruntime.net.plugin_call import PluginCall
@@ -40,6 +41,24 @@ def call(state: Path, uuid: str = "u", arguments: str = "", **ipam: Any) -> Plug
 
 def address(made: dict[str, Any]) -> str:
     return str(made["ips"][0]["address"])
+
+
+def test_a_resolver_file_that_is_not_there(tmp_path: Path) -> None:
+    ranges = [[{"subnet": "10.1.0.0/24"}]]
+    with pytest.raises(NetworkError, match=f"ipam: read {tmp_path}/none: no such file"):
+        host_local.add(call(tmp_path, ranges=ranges, resolvConf=str(tmp_path / "none")))
+
+
+def test_a_note_that_has_no_room(tmp_path: Path) -> None:
+    state = str(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        with pytest.raises(HostError, match=f"write {state}/.pods/u: file too large"):
+            owners.note(state, "u", "/ns", [1, 2])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert os.listdir(f"{state}/.pods") == []
 
 
 def living(state: Path, *uuids: str) -> None:

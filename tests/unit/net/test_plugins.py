@@ -194,6 +194,8 @@ def test_one_that_hangs_is_ended(
         ("echo '[1]'; exit 0", "its result is no JSON object"),
         ("echo '{\"ips\": 5}'; exit 0", '"ips" of its result is no list'),
         ("echo '{\"ips\": [{}]}'; exit 0", 'has no "address"'),
+        ("echo '{\"dns\": 5}'; exit 0", '"dns" of its result is no object'),
+        ('echo \'{"dns": {"search": [5]}}\'; exit 0', '"search" is no list of words'),
         ("echo oh dear >&2; exit 7", "ADD: exit status 7: oh dear"),
         ("kill -9 $$", "ADD: signal 9"),
         ("yes | head -c 2000000; exit 0", "prints more than 1048576 bytes"),

@@ -36,6 +36,11 @@ def test_of_apps() -> None:
     ]
 
 
+def test_one_port_of_several_apps() -> None:
+    made = forwarded(manifest([wish("www", 8080)], [port("www", 80)], [port("www", 80)]))
+    assert [one["containerPort"] for one in made] == [80]
+
+
 def test_ranges() -> None:
     made = forwarded(manifest([wish("many", 9000)], [port("many", 100, count=3)]))
     assert [(one["hostPort"], one["containerPort"]) for one in made] == [

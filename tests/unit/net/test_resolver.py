@@ -70,6 +70,7 @@ def test_reading() -> None:
 
 def test_hosts_entries() -> None:
     options = parse_hosts_entries(["10.0.0.9=db,10.0.0.8=web", "10.0.0.9=db.test"])
+    assert options == parse_hosts_entries(["10.0.0.9=db,db.test,10.0.0.8=web"])
     assert options["entries"] == [["10.0.0.9", ["db", "db.test"]], ["10.0.0.8", ["web"]]]
     text = hosts(options, "pod-1", image_has_one=True)
     assert text is not None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.cli.args import Arguments, parse
+from ociruntime.cli.tabs import tabbed
+from ociruntime.cli.times import ago, date
 from ociruntime.errors import UsageError
 from ociruntime.ocipod.durations import FOREVER, patience, period
 from ociruntime.ocipod.list import networks, pod_rows
 from ociruntime.ocipod.options_pods import POD_COMMANDS
-from ociruntime.ocipod.tabs import tabbed
-from ociruntime.ocipod.times import ago, date
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,9 @@ def test_further_apps_leave_the_pods_cells_empty() -> None:
         {"name": "b", "image_id": "sha256:" + "3" * 64},
     ]
     nets = [{"name": "default", "ip4": "172.16.28.2"}, {"name": "six", "ip6": "fd00::2"}]
+    nets.append({"name": "left"})
     pod = {"name": "0" * 36, "state": "running", "apps": apps, "networks": nets}
-    addresses = "default:ip4=172.16.28.2, six:ip6=fd00::2"
+    addresses = "default:ip4=172.16.28.2, six:ip6=fd00::2, left"
     assert networks(pod) == addresses
     assert pod_rows(pod, full=False) == [
         ["00000000", "a", "one", "running", "", "", addresses],

@@ -7,7 +7,7 @@ import pty
 
 import pytest
 
-from ociruntime.ocipod.progress import Bar, amount, line
+from ociruntime.cli.progress import Bar, amount, line
 
 
 @pytest.mark.parametrize(

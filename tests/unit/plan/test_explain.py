@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from ociruntime.paths import clean, is_below
 from ociruntime.plan import operations
 from ociruntime.plan.explain import arguments, describe, explain, operation_lines, plan_document
 from ociruntime.plan.ops import NO_SLOT, OPERATIONS
-from ociruntime.plan.paths import clean, is_below
 from ociruntime.plan.plan import Operation, Plan
 
 EMPTY = {"u32": 0, "u64": 0, "str": "", "bytes": b"", "strs": ["x"], "u32s": [0]}

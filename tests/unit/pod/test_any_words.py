@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from ociruntime.errors import RuntimeFailure
+from ociruntime.paths import clean
 from ociruntime.pod import isolators, volumes
 from ociruntime.pod.app_options import APP_OPTIONS, PREPARE_OPTIONS, RUN_OPTIONS
 from ociruntime.pod.app_words import PodWords, read_words
@@ -79,7 +80,7 @@ def test_single_values(text: str) -> None:
         with suppress(RuntimeFailure):
             assert measure(text, "it") >= 0
     assert re.fullmatch(r"([a-z0-9]+(-[a-z0-9]+)*)?", name_of_image(text))
-    assert re.fullmatch(r"/|(/[^/]+)+", volumes.clean_path(text), re.DOTALL)
+    assert re.fullmatch(r"/|(/[^/]+)+", clean(text), re.DOTALL)
 
 
 @given(some.text(alphabet="AB=#; \n\t\0", max_size=30))

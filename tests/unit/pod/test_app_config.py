@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 import ociruntime.pod
-from ociruntime.pod.app_config import CAPABILITIES, AppPlace, app_config, skipped_limits
+from ociruntime.errors import PodError
+from ociruntime.pod.app_config import CAPABILITIES, AppPlace, app_config
 from ociruntime.pod.flavours import FLAVOURS
+from ociruntime.pod.limits import skipped
 
 UUID = "6733c088-a507-4694-aabf-5cd2e0b1f5b3"
 SECCOMP = Path(ociruntime.pod.__file__).with_name("seccomp.json")
@@ -88,7 +90,7 @@ def test_checks_can_be_turned_off() -> None:
 
 
 def test_limits() -> None:
-    wanted = [
+    wanted: list[dict[str, Any]] = [
         {"name": "resource/memory", "value": {"limit": "64M"}},
         {"name": "resource/cpu", "value": {"limit": "500m"}},
         {"name": "os/linux/cpu-shares", "value": 512},
@@ -105,7 +107,7 @@ def test_limits() -> None:
     where.controllers = frozenset(("memory",))
     resources = config(where, isolators=wanted)["linux"]["resources"]
     assert set(resources) == {"devices", "memory"}
-    assert len(skipped_limits({"isolators": wanted}, {"memory"})) == 3
+    assert len(skipped(wanted, {"memory"})) == 3
 
 
 def test_volumes() -> None:
@@ -138,6 +140,11 @@ def test_volumes() -> None:
     assert made["linux"]["resources"]["devices"][1:] == [
         {"allow": True, "type": "b", "major": 7, "minor": 7, "access": "r"}
     ]
+
+
+def test_a_mount_of_no_volume() -> None:
+    with pytest.raises(PodError, match='app "web" mounts "lost", which is no volume'):
+        config(mounts=[{"volume": "lost", "path": "/srv"}])
 
 
 def test_fly_only_changes_the_root() -> None:

@@ -27,6 +27,12 @@ def test_no_arguments_are_not_none() -> None:
     assert read("one -- --- two --").apps[0].arguments == []
 
 
+def test_arguments_of_a_single_image_may_be_anything() -> None:
+    words = ["U", "one", "--name=a", "--", "x", "---", "--", "--name=b", "two"]
+    said = read_words(words, (), APP_OPTIONS, leading=1, single=True)
+    assert (len(said.apps), said.apps[0].arguments) == (1, words[4:])
+
+
 def test_mounts_before_an_image_are_every_apps() -> None:
     said = read("--mount volume=a,target=/a one --mount volume=b,target=/b")
     assert said.options.list("mount") == ["volume=a,target=/a"]
@@ -44,15 +50,20 @@ def test_leading_arguments_are_no_images() -> None:
     [
         ("--name=a one", "--name before any image"),
         ("-- x", '"--" before any image'),
-        ("one ---", '"---" without arguments'),
-        ("one -- a --- -- b", "given twice"),
+        ("one ---", '"---" without arguments before it'),
+        ("one -- a --- -- b", 'the arguments of "one" are given twice'),
         ("one --memry=1", "unknown option --memry"),
         ("one --name", "--name needs a value"),
         ("one --readonly-rootfs=maybe", "no truth value"),
-        ("one --stdin=log", "null, stream, interactive, tty"),
+        ("one --stdin=log", '"log" is not possible (null, stream, interactive, tty)'),
     ],
 )
 def test_what_cannot_be_understood(text: str, message: str) -> None:
     with pytest.raises(UsageError) as refused:
         read(text)
     assert message in str(refused.value)
+
+
+def test_a_word_that_is_empty() -> None:
+    with pytest.raises(UsageError, match="an image without a name"):
+        read_words(["one", ""], POD, APP_OPTIONS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.errors import UsageError
-from ociruntime.pod.attach import DETACH_KEYS, KeyWatch, parse_keys, parse_mode
+from ociruntime.host.detach_keys import DETACH_KEYS, KeyWatch, parse_keys
+from ociruntime.pod.attach import parse_mode
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,13 @@ def test_settings_are_stronger_than_files(tmp_path: Path) -> None:
     file = tmp_path / "env"
     file.write_text("A=file\nB=file\n")
     assert pod_variables([str(file)], ["B=set"]) == {"A": "file", "B": "set"}
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(UsageError, match=f"--set-env-file {tmp_path}/none: no such file"):
         pod_variables([str(tmp_path / "none")], [])
+    file.write_bytes(b"A=\xff\n")
+    with pytest.raises(UsageError, match=f"--set-env-file {file}: is not text in UTF-8"):
+        pod_variables([str(file)], [])
+    with pytest.raises(UsageError, match='--set-env: "=x" is not NAME=VALUE'):
+        pod_variables([], ["=x"])
 
 
 def test_what_is_always_there() -> None:

@@ -64,6 +64,7 @@ def made(case: str) -> dict[str, Any]:
     place.namespaces = {kind: f"/proc/9/ns/{kind}" for kind in ("pid", "network", "ipc", "uts")}
     place.environment = {"PATH": "/bin", "AC_APP_NAME": "image"}
     place.hostname = "box"
+    place.shared_memory = "/pod/shm"
     place.binds = [("/pod/hosts", "/etc/hosts")]
     place.volumes = {"h": "/srv", "e": "/pod/volumes/e"}
     place.seccomp = json.loads(SECCOMP.read_text())

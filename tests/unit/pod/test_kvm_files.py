@@ -6,11 +6,12 @@ import gzip
 import json
 import lzma
 import stat
+import sys
 from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import PodError
+from ociruntime.errors import HostError, PodError
 from ociruntime.pod.kvm import settings as kvm_settings
 from ociruntime.pod.kvm.cpio import archive
 from ociruntime.pod.kvm.kernel_modules import Modules
@@ -69,6 +70,17 @@ def test_modules_and_what_they_need(tmp_path: Path) -> None:
         Modules(str(tmp_path)).load_order(["bad"])
 
 
+def test_a_module_that_nothing_unpacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    (tmp_path / "packed.ko.zst").write_bytes(b"anything")
+    with pytest.raises(PodError, match=r"packed\.ko\.zst is compressed with zstd") as caught:
+        Modules(str(tmp_path)).load_order(["packed"])
+    assert caught.value.hint == "install zstandard"
+    (tmp_path / "lost.ko").symlink_to("nowhere")
+    with pytest.raises(HostError, match=f"read {tmp_path}/lost.ko: no such file"):
+        Modules(str(tmp_path)).load_order(["lost"])
+
+
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A host with qemu, and a directory for its settings."""
@@ -105,8 +117,8 @@ def test_settings(host: Path) -> None:
     ("said", "message"),
     [
         ({"memory": "1"}, '"memory" wants a number'),
-        ({"memory": 1}, "at least 64"),
-        ({"cpus": 1000}, "at most 255"),
+        ({"memory": 1}, '"memory" is at least 64'),
+        ({"cpus": 1000}, '"cpus" is at most 255'),
         ({"kernel": ""}, '"kernel" wants a text'),
         ({"accelerator": "xen"}, '"xen" is no accelerator'),
         ({"ram": 1}, 'nobody knows "ram"'),
@@ -119,6 +131,25 @@ def test_settings(host: Path) -> None:
 def test_wrong_settings(host: Path, said: dict[str, object], message: str) -> None:
     say(host, **said)
     with pytest.raises(PodError, match=message):
+        settings(str(host))
+
+
+def test_another_machine(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    say(host)
+    monkeypatch.setattr("os.uname", lambda: type("Name", (), {"machine": "s390x", "release": "r"}))
+    with pytest.raises(PodError, match="flavour kvm is not available on s390x"):
+        settings(str(host))
+
+
+def test_a_file_of_settings_that_cannot_be_read(host: Path) -> None:
+    file = host / "kvm.json"
+    for text, message in (("{", "is not JSON: "), ("[]", "is no JSON object")):
+        file.write_text(text)
+        with pytest.raises(PodError, match=f"{file} {message}"):
+            settings(str(host))
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(PodError, match=f"read {file}: is a directory"):
         settings(str(host))
 
 
@@ -137,3 +168,4 @@ def test_sizes() -> None:
     assert (cpus_of(found, [None]), cpus_of(found, [300, 200])) == (1, 1)
     found.memory, found.cpus = 500, 3
     assert (memory_of(found, [1 << 30]), cpus_of(found, [1])) == (500, 3)
+    assert (memory_of(found, [None], 1 << 27), cpus_of(found, [None], 900)) == (96 + 128, 1)

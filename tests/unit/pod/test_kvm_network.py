@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
-from ociruntime.pod.kvm.network import hardware_address, lines
+import pytest
+
+from ociruntime.errors import HostError, PodError
+from ociruntime.pod.kvm import network as machine_network
+from ociruntime.pod.kvm.network import hardware_address, lines, take_over
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it enters namespaces")
 
 
 def network(kind: str, **result: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
@@ -30,6 +38,34 @@ def test_lines() -> None:
     ]
 
 
+def test_a_network_without_ipv4() -> None:
+    alone = {"name": "six", **network("bridge", ips=[{"address": "fd00::2/64"}])}
+    with pytest.raises(PodError, match=r'"six" has no IPv4 address .*it has fd00::2/64'):
+        lines([alone])
+
+
 def test_hardware_addresses() -> None:
     assert hardware_address("10.1.2.255", 0) == "52:54:0a:01:02:ff"
     assert hardware_address("", 1) == "52:55:00:00:00:00"
+
+
+@needs_root
+def test_a_namespace_that_is_none() -> None:
+    with pytest.raises(HostError, match="enter the pod's network: invalid argument"):
+        take_over("/proc/self/ns/uts", [])
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("tun", "open .*/tun: no such file or directory [(]modprobe tun[)]"),
+        ("/dev/null", "give the virtual machine a network: inappropriate ioctl for device"),
+    ],
+)
+def test_a_host_without_taps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, message: str
+) -> None:
+    monkeypatch.setattr(machine_network, "DEVICE", str(tmp_path / device))
+    with pytest.raises(HostError, match=message):
+        take_over("/proc/self/ns/net", [network("bridge")])

@@ -73,6 +73,7 @@ def test_the_description_of_an_app() -> None:
                 bind("/v", "ro"),
                 bind("/v", "rw"),
                 bind("/pod/hosts"),
+                bind("/pod/shm", "nosuid", "noexec"),
             )
         },
         "/pod",
@@ -90,6 +91,7 @@ def test_the_description_of_an_app() -> None:
         b"m/share/s1\0/d\0bind\x001\0\0"
         b"m/share/s2\0/d\0bind\x000\0\0"
         b"m/files/0\0/d\0bind\x000\0\0"
+        b"m/shm\0/d\0bind\x0010\0\0"
         b"x/proc/kcore\0y/proc/sys\0"
         b"u7\0g8\0G9\0b5\0w/w\0eA=1\0aecho\0a\0"
     )
@@ -118,7 +120,7 @@ def test_what_an_app_cannot_have() -> None:
         describe({"a": config(bind("/etc/passwd"))}, "/pod", frozenset())
     one = config()
     one["process"]["args"] = ["a\0b"]
-    with pytest.raises(PodError, match="NUL"):
+    with pytest.raises(PodError, match="no text may have a NUL character"):
         describe({"a": one}, "/pod", frozenset())
 
 
@@ -130,9 +132,12 @@ def test_refusals() -> None:
     ):
         with pytest.raises(UsageError, match=message):
             check_networks(networks, ipc)
+    for name in ("resource/pids", "os/linux/cpu-shares"):
+        with pytest.raises(UsageError, match=f"has no {name} for all apps"):
+            check_manifest({"apps": [], "volumes": [], "isolators": [{"name": name}]})
     entry = {"name": "a", "app": {"streams": {"stdout": "tty"}}}
     with pytest.raises(UsageError, match="no terminal"):
-        check_manifest({"apps": [entry], "volumes": []})
+        check_manifest({"apps": [entry], "volumes": [], "isolators": []})
     volume = {"name": "v", "kind": "host", "source": "/etc/passwd"}
     with pytest.raises(UsageError, match="directories only"):
-        check_manifest({"apps": [], "volumes": [volume]})
+        check_manifest({"apps": [], "volumes": [volume], "isolators": []})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import PodError
+from ociruntime.errors import HostError, PodError
 from ociruntime.pod import lock
 from ociruntime.pod.lock import KeyLock, prepare_lock
 
@@ -61,3 +61,19 @@ def test_looking_leaves_no_lock(tmp_path: Path) -> None:
     assert lock.try_lock(other, exclusive=True)
     os.close(mine)
     os.close(other)
+
+
+def test_what_cannot_be_locked(tmp_path: Path) -> None:
+    fd = os.open(tmp_path, os.O_PATH)
+    for action in (lock.is_locked, lock.unlock, lock.wait_for_release):
+        with pytest.raises(HostError) as caught:
+            action(fd)
+        assert str(caught.value) == f"lock the directory {tmp_path}: bad file descriptor"
+    os.close(fd)
+
+
+def test_a_place_without_locks(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    path = f"{tmp_path}/file/prepareLock"
+    with pytest.raises(HostError, match=f"lock {path}: not a directory"):
+        KeyLock(str(tmp_path / "file"), "prepareLock", exclusive=False).__enter__()

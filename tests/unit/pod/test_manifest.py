@@ -11,7 +11,7 @@ from ociruntime.pod.app_options import APP_OPTIONS, PREPARE_OPTIONS, RUN_OPTIONS
 from ociruntime.pod.app_words import read_words
 from ociruntime.pod.manifest import Draft, build
 from ociruntime.pod.names import name_of_image
-from ociruntime.pod.ports import check_network, forwarded_ports
+from ociruntime.pod.ports import add_ports, check_network, forwarded_ports
 
 POD = (*PREPARE_OPTIONS, *RUN_OPTIONS)
 ID = "sha256:" + "1" * 64
@@ -139,6 +139,19 @@ def test_ports() -> None:
             check_network(made.manifest, [network])
 
 
+def test_a_port_of_several_apps() -> None:
+    """They have one network: what is one name for one number is one port."""
+    image = Image(Cmd=["x"], ExposedPorts={"80/tcp": {}})
+    made = draft("--port=80-tcp:8080 i --name a i --name b", image, image)
+    [port] = forwarded_ports(made.manifest)
+    assert (port["port"], port["hostPort"]) == (80, 8080)
+    manifest = made.manifest | {"ports": []}
+    for entry, number in zip(manifest["apps"], (80, 81), strict=True):
+        entry["app"]["ports"] = [{"name": "www", "protocol": "tcp", "port": number}]
+    with pytest.raises(UsageError, match="several apps: 80/tcp, 81/tcp"):
+        add_ports(manifest, [{"name": "www", "hostPort": 1, "hostIP": ""}])
+
+
 def test_users() -> None:
     image = Image(Cmd=["x"], User="web:staff")
     app = entries("i --name a i --name b --user 7", image, image)[0]["app"]
@@ -153,9 +166,6 @@ def test_the_terminal_is_for_one_app() -> None:
         draft("--interactive i --name a i --name b")
 
 
-EXPOSED = Image(Cmd=["x"], ExposedPorts={"80/tcp": {}})
-
-
 @pytest.mark.parametrize(
     ("text", "images", "message"),
     [
@@ -167,7 +177,6 @@ EXPOSED = Image(Cmd=["x"], ExposedPorts={"80/tcp": {}})
         ("--port=x:1 i", [], 'no app has a port "x"'),
         ("--port=80-tcp:0 i", [], "cannot be understood"),
         ("--port=80-tcp:zz:1 i", [], "is no address"),
-        ("--port=80-tcp:1 i --name a i --name b", [EXPOSED, EXPOSED], "several apps"),
         ("--port=80-tcp:1 --port=81-tcp:127.0.0.1:1 i", [], "tcp port 1 of the host"),
         ("--volume=a i", [], "is unknown (host or empty)"),
         ("--volume=a,kind=host i", [], "no absolute path"),
@@ -179,6 +188,9 @@ EXPOSED = Image(Cmd=["x"], ExposedPorts={"80/tcp": {}})
         ("i --mount volume=a,target=/x", [], 'there is no volume "a"'),
         ("i --mount volume=a,target=x", [], "no absolute path"),
         ("i --mount volume=a,target=/..", [], "the root itself"),
+        ("--volume=a,kind=empty,kind=host i", [], '"kind" is given twice'),
+        ("i --memory=9999999999T", [], '"9999999999T" is too much'),
+        ("i --seccomp=mode=keep,read", [], '"mode=keep" cannot be understood'),
         ("i --memory=4095", [], "too little"),
         ("i --memory=1Q", [], "is no size"),
         ("i --cpu=0", [], "out of range"),
@@ -212,3 +224,9 @@ def test_isolators() -> None:
             "value": {"set": ["CAP_NET_RAW", "CAP_KILL"]},
         },
     ]
+
+
+def test_an_image_that_gives_no_name() -> None:
+    with pytest.raises(UsageError, match="no name can be made of the image") as refused:
+        draft("...", Image(""))
+    assert refused.value.hint == "--name gives one"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
-from ociruntime.errors import UsageError
+from ociruntime.errors import PodError, UsageError
+from ociruntime.image.store import Store
 from ociruntime.pod import manifest_input
 
 IMAGE = {"id": "sha256:" + "5" * 64}
@@ -17,3 +21,30 @@ def test_names_that_could_not_be_those_of_files(name: str) -> None:
     volumes = [{"name": name, "kind": "empty"}]
     with pytest.raises(UsageError, match="is no name"):
         manifest_input.completed({"apps": [], "volumes": volumes}, {})
+
+
+def test_without_what_checks_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema", None)
+    with pytest.raises(PodError, match="a manifest can only be checked with jsonschema"):
+        manifest_input.check({}, "file")
+
+
+def test_a_volume_that_is_there_twice() -> None:
+    volumes = [{"name": "v", "kind": "empty"}] * 2
+    with pytest.raises(UsageError, match='the volume "v" is there twice'):
+        manifest_input.completed({"apps": [], "volumes": volumes}, {})
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100000, "\x00"])
+def test_a_file_that_is_no_manifest(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "file"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=f"--pod-manifest {file}: is no JSON: "):
+        manifest_input.read_input(str(file), Store(str(tmp_path / "data")))
+
+
+def test_an_installation_without_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jsonschema")
+    monkeypatch.setattr(manifest_input, "SCHEMA", "lost.json")
+    with pytest.raises(PodError, match=r"the installation is incomplete: there is no lost\.json"):
+        manifest_input.check({}, "file")

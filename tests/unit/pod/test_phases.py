@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import NoSuchPod, PodError
+from ociruntime.errors import HostError, NoSuchPod, PodError
 from ociruntime.pod import phases
 from ociruntime.pod.phases import Pod
 
@@ -102,8 +103,49 @@ def test_a_rename_replaces_nothing(directory: str, pod: Pod) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "/", "..", "g" * 36, "0" * 37, "*"])
 def test_what_cannot_be_a_uuid(directory: str, text: str) -> None:
-    with pytest.raises(NoSuchPod, match="no UUID"):
+    with pytest.raises(NoSuchPod, match="is no UUID and no beginning of one"):
         phases.open_pod(directory, text)
+
+
+@pytest.mark.parametrize("way", [phases.to_prepared, phases.to_run])
+def test_a_pod_that_somebody_removes(directory: str, pod: Pod, way: Callable[[Pod], None]) -> None:
+    shutil.rmtree(pod.path())
+    with pytest.raises(PodError, match=f"pod {pod.uuid} has vanished while it was prepared"):
+        way(pod)
+
+
+def test_a_disk_that_cannot_be_written_to(pod: Pod) -> None:
+    # A descriptor that says where the file system is, and nothing that could be written back.
+    fd = os.open(pod.path(), os.O_PATH | os.O_DIRECTORY)
+    os.dup2(fd, pod.fd, inheritable=False)
+    os.close(fd)
+    with pytest.raises(HostError, match=f"sync pod {pod.uuid}: bad file descriptor"):
+        phases.to_prepared(pod)
+
+
+def test_places_that_cannot_be_looked_at(directory: str, pod: Pod) -> None:
+    Path(directory, "pods", "prepared").symlink_to("prepared")
+    reason = "too many levels of symbolic links"
+    with pytest.raises(HostError, match=f"open pod {pod.uuid}: {reason}"):
+        phases.open_in(directory, "prepared", pod.uuid)
+    shutil.rmtree(pod.path())
+    with pytest.raises(HostError, match=f"look for pod {pod.uuid}: {reason}"):
+        pod.refresh()
+
+
+def test_no_place_for_a_new_pod(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    embryos = Path(directory, "pods", "embryo")
+
+    def occupy(point: str) -> None:
+        (embryos / os.listdir(embryos)[0] / "pod.lck").mkdir()
+
+    monkeypatch.setattr(phases, "fault", occupy)
+    with pytest.raises(HostError, match=r"write into pod .*: is a directory"):
+        phases.new_pod(directory)
+    embryos.rmdir()
+    embryos.touch()
+    with pytest.raises(HostError, match=f"make the pod {embryos}/.*: not a directory"):
+        phases.new_pod(directory)
 
 
 def test_beginnings(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +172,7 @@ def test_an_embryo_that_was_collected(directory: str, monkeypatch: pytest.Monkey
             one.rename(Path(directory, "pods", "garbage", one.name))
 
     monkeypatch.setattr(phases, "fault", collect)
-    with pytest.raises(PodError, match="abandoned"):
+    with pytest.raises(PodError, match="the new pod was taken for an abandoned one"):
         phases.new_pod(directory)
     assert phases.names(directory, ["embryo", "prepare"], []) == []
 
@@ -164,3 +206,14 @@ def test_an_inherited_lock(directory: str, pod: Pod) -> None:
         assert adopted.refresh() == "running"
         assert not os.get_inheritable(copy)
     assert state_of(directory, adopted.uuid) == "exited"
+
+
+def test_a_phase_that_is_no_directory(directory: str, pod: Pod) -> None:
+    place = Path(directory, "pods", "prepared")
+    place.symlink_to("prepared")
+    reason = "too many levels of symbolic links"
+    with pytest.raises(HostError, match=f"list {place}: {reason}"):
+        phases.names(directory, ["prepared"], [])
+    with pytest.raises(HostError, match=f"move pod {pod.uuid} from prepare to prepared: {reason}"):
+        phases.to_prepared(pod)
+    assert pod.refresh() == "preparing"

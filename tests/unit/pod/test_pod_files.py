@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import PodError
-from ociruntime.pod import manifest_file, phases, references
+from ociruntime.errors import HostError, PodError
+from ociruntime.pod import (
+    control,
+    manifest_file,
+    phases,
+    references,
+    stopping,
+    surroundings,
+    write_bundle,
+)
+from ociruntime.pod.app_config import AppPlace
+from ociruntime.pod.app_removal import remove_files
+from ociruntime.pod.logs import LogReader
 from ociruntime.pod.mutation import manifest_lock
 from ociruntime.pod.phases import Pod
 
@@ -46,6 +58,11 @@ def test_damage(pod: Pod, text: str) -> None:
     Path(pod.path(), "pod").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(PodError, match=f"pod of pod {pod.uuid} is not"):
         manifest_file.read_manifest(pod)
+
+
+def test_what_a_power_failure_leaves_is_as_if_it_were_not_there(pod: Pod) -> None:
+    Path(pod.path(), "monitor.json").touch()
+    assert manifest_file.read_object(pod, "monitor.json") is None
 
 
 def test_one_change_at_a_time(pod: Pod) -> None:
@@ -103,3 +120,64 @@ def test_references(tmp_path: Path, pod: Pod) -> None:
 
 def test_references_without_pods(tmp_path: Path) -> None:
     assert references.used_trees(str(tmp_path)) == set()
+
+
+def test_a_pod_whose_apps_cannot_be_listed(tmp_path: Path, pod: Pod) -> None:
+    Path(pod.path(), "apps").touch()
+    with pytest.raises(PodError, match=f"list the apps of pod {pod.uuid}: not a directory"):
+        references.used_trees(str(tmp_path))
+
+
+def test_a_log_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a.log").mkdir()
+    reader = LogReader(str(tmp_path), "a")
+    with pytest.raises(HostError, match=f"read the log {tmp_path}/a.log: is a directory"):
+        reader.read()
+    reader.close()
+
+
+def test_a_monitor_without_a_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(HostError, match="read the pod's manifest: no such file or directory"):
+        surroundings.read_manifest()
+
+
+def test_a_pod_that_is_half_there(pod: Pod) -> None:
+    with pytest.raises(PodError, match=f"pod {pod.uuid} has no runtime-config"):
+        manifest_file.read_runtime_config(pod)
+    Path(pod.path(), "pod").mkdir()
+    with pytest.raises(HostError, match=f"read pod of pod {pod.uuid}: is a directory"):
+        manifest_file.read_manifest(pod)
+    with pytest.raises(HostError, match=f'remove app "a" of pod {pod.uuid}: no such file'):
+        remove_files(pod, "a")
+
+
+def test_a_pod_without_the_file_that_is_locked(pod: Pod) -> None:
+    Path(pod.path(), "pod.lck").unlink()
+    with pytest.raises(PodError, match=f"pod {pod.uuid} is preparing: it cannot be changed"):
+        manifest_lock(pod).__enter__()
+    Path(pod.path(), "pod.lck").symlink_to("pod.lck")
+    with pytest.raises(HostError, match=f"open pod.lck of pod {pod.uuid}: too many levels"):
+        manifest_lock(pod).__enter__()
+
+
+def test_a_monitor_that_another_program_plays(pod: Pod) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+        other.bind(f"/proc/self/fd/{pod.fd}/ctl")
+        other.listen()
+        with pytest.raises(HostError, match=f"connect to the monitor of pod {pod.uuid}: protocol"):
+            control.connect(pod)
+
+
+@pytest.mark.parametrize("noted", ['{"pid": 1}', '{"pid": "x", "start_time": 1}'])
+def test_a_monitor_that_cannot_be_found_to_be_killed(pod: Pod, noted: str) -> None:
+    Path(pod.path(), "monitor.json").write_text(noted)
+    with pytest.raises(PodError, match=f"monitor.json of pod {pod.uuid} is damaged"):
+        stopping._kill(pod)
+
+
+def test_a_volume_that_is_gone(tmp_path: Path) -> None:
+    place = AppPlace("uuid", "/rootfs")
+    volumes = [{"name": "v", "kind": "host", "source": f"{tmp_path}/gone"}]
+    with pytest.raises(HostError, match=f'find the volume "v", {tmp_path}/gone: no such file'):
+        write_bundle._find_volumes(place, str(tmp_path), {"volumes": volumes})

@@ -59,6 +59,39 @@ class Bar:
             self._terminal = False
 
 
+class Lines:
+    """The same for a program: a line of JSON on standard error, ``{"progress", "done", "total"}``.
+
+    Called as a Bar is; nothing is cleared.
+    """
+
+    __slots__ = ("_kind", "_told")
+
+    def __init__(self) -> None:
+        self._told = 0.0
+        self._kind = ""
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def __call__(self, kind: str, done: int, total: int) -> None:
+        """As that of Bar."""
+        now = time.monotonic()
+        if kind == self._kind and now - self._told < _OFTEN and done != total:
+            return
+        import json
+
+        self._kind, self._told = kind, now
+        text = json.dumps({"progress": kind, "done": done, "total": total})
+        try:
+            os.write(_STDERR, text.encode() + b"\n")
+        except OSError:  # nobody reads any more; the work goes on
+            self._told = float("inf")
+
+
 def line(kind: str, done: int, total: int) -> str:
     """What the bar says: ``copying layer 1 [####....]  50%  1.5 MB of 3.0 MB``."""
     if total <= 0:

@@ -1,0 +1,11 @@
+/* The program `ocid`. */
+#include "launcher/interpreter.h"
+
+int main(int argc, char *argv[])
+{
+	const struct program program = {"ocid", "ocid/__main__.py", 1};
+
+	if (!may_run(&program))
+		return program.failure;
+	return become_interpreter(&program, argc, argv, -1);
+}

@@ -1,0 +1,75 @@
+/*
+ * What a pod's monitor is while nothing happens: the same process, without the interpreter.
+ *
+ *   _sleeper TITLE WATCHED FILE PROGRAM ARGUMENT0 [ARGUMENT]... ""
+ *
+ * executes PROGRAM with these arguments, its own environment and all of its descriptors, as soon
+ * as there is an event at WATCHED, an epoll(7) descriptor, or a signal.  It takes neither: signals
+ * are blocked by who executes it, and PROGRAM finds everything as it came.  FILE is what PROGRAM
+ * will want to read.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define WRONG_USE 2
+#define PAUSE 1000 /* milliseconds until PROGRAM is tried again */
+
+/* Places of the arguments. */
+enum { WATCHED = 1, FILE_READ, PROGRAM };
+
+static int number(const char *text)
+{
+	int value = 0;
+
+	for (; *text >= '0' && *text <= '9' && value < 100000000; text++)
+		value = value * 10 + (*text - '0');
+	if (*text != '\0')
+		_exit(WRONG_USE);
+	return value;
+}
+
+/*
+ * proc_pid_cmdline(5): with something behind the arguments' end, the first one alone is shown.
+ * Those that follow are not for the eye, and are needed where they are.
+ */
+static void show_first_argument(int argc, char **argv)
+{
+	*argv[argc - 1] = '.';
+	argv[argc - 1] = NULL;
+}
+
+static void await_event(int watched)
+{
+	uint64_t all = ~(uint64_t)0;
+	struct pollfd both[] = {
+		{ .fd = watched, .events = POLLIN },
+		{ .events = POLLIN },
+	};
+
+	both[1].fd = (int)syscall(SYS_signalfd4, -1, &all, sizeof(all), O_CLOEXEC);
+	/* Without that descriptor no signal would be seen. */
+	while (both[1].fd >= 0 && poll(both, 2, -1) < 0)
+		;
+}
+
+int main(int argc, char **argv)
+{
+	char **environment = argv + argc + 1; /* as the kernel lays it out */
+
+	if (argc < PROGRAM + 2 || *argv[argc - 1] != '\0')
+		return WRONG_USE;
+	(void)prctl(PR_SET_NAME, "ocipod-monitor", 0, 0, 0);
+	show_first_argument(argc, argv);
+	await_event(number(argv[WATCHED]));
+	/* Memory may be short, or all of it just being replaced: the apps go on meanwhile. */
+	for (;;) {
+		if (faccessat(AT_FDCWD, argv[FILE_READ], R_OK, 0) == 0)
+			(void)execve(argv[PROGRAM], argv + PROGRAM + 1, environment);
+		(void)poll(NULL, 0, PAUSE);
+	}
+}

@@ -1,0 +1,235 @@
+"""New containers, and new pods for those whose pod has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+from ociruntime.errors import BadRequest, HostError, ManagerError, RuntimeFailure
+from ociruntime.fault import fault
+from ociruntime.manager import names, pod_words, record_store
+from ociruntime.manager.engine import log
+from ociruntime.manager.pod_calls import halt
+from ociruntime.manager.pod_look import APP
+from ociruntime.manager.record import Record
+from ociruntime.manager.spec import checked
+from ociruntime.monitor.records import now
+from ociruntime.pod.manifest import app_entry
+from ociruntime.pod.manifest_file import read_manifest, read_runtime_config
+
+if TYPE_CHECKING:
+    from ociruntime.manager.container import Container
+    from ociruntime.manager.engine import Engine
+    from ociruntime.pod.pod import Pod
+
+
+async def create(engine: Engine, asked: object) -> Container:
+    """Raises BadRequest, Conflict, ManagerError; nothing is left of it then."""
+    spec = checked(asked)
+    rootfs = spec.get("rootfs")
+    if rootfs is not None and not os.path.isdir(rootfs):
+        raise BadRequest("rootfs", f"there is no directory {rootfs}")
+    container_id = names.new_id()
+    name = spec.get("name") or names.new_name(engine.names)
+    engine.reserve(name, container_id)
+    try:
+        return await _create(engine, spec, container_id, name)
+    except BaseException:
+        engine.release(name, container_id)
+        raise
+
+
+async def _create(engine: Engine, spec: dict[str, Any], container_id: str, name: str) -> Container:
+    image_id = await _fetch(engine, spec)
+    await asyncio.to_thread(engine.store.begin, container_id)
+    try:
+        fault("create.after-intent")
+        pod = await _make_pod(engine, spec, container_id, image_id)
+        try:
+            entry = app_entry(read_manifest(pod), APP)
+            record = Record(
+                id=container_id,
+                name=name,
+                image=spec.get("image") or "",
+                image_id=image_id,
+                command=[str(word) for word in entry["app"]["exec"]],
+                created_at=now(),
+                pod=pod.uuid,
+                spec=spec,
+            )
+        finally:
+            pod.close()
+        fault("create.after-bundle")
+        await engine.save(record)
+        container = engine.new(container_id, record)
+        engine.watch(container)
+        attributes = {"at": container_id, "image": record.image or f"dir:{spec.get('rootfs')}"}
+        engine.events.publish("create", container_id, name, attributes)
+        # From here on it is there.
+        engine.store.forget(container_id, record_store.CREATING, record_store.POD)
+    except BaseException:
+        known = engine.containers.pop(container_id, None)
+        if known is not None:
+            engine.unwatch(known)
+            known.place.close()
+        await roll_back(engine, container_id, name)
+        raise
+    return container
+
+
+async def roll_back(engine: Engine, container_id: str, name: str = "") -> None:
+    """Away with what a creation that was not finished has made.
+
+    Raises RuntimeFailure; a further attempt finds what is left.
+    """
+    await _remove_new_pod(engine, container_id)
+    if engine.events.has("create", container_id, container_id):
+        engine.events.publish("destroy", container_id, name, {"at": container_id})
+    await asyncio.to_thread(engine.store.remove, container_id)
+
+
+async def _remove_new_pod(engine: Engine, container_id: str) -> None:
+    uuid = engine.store.new_pod(container_id)
+    if uuid:
+        await remove_pod(engine, uuid)
+
+
+async def remove_pod(engine: Engine, uuid: str) -> None:
+    """With all that is in it, whatever state it is in.  Raises RuntimeFailure."""
+    place = engine.place(uuid)
+    try:
+        pod = place.pod()
+        if pod is None:
+            return
+        await halt(engine.programs, pod, paused=place.look().paused)
+        try:
+            await engine.programs.ocipod("rm", uuid)
+        except ManagerError:
+            if pod.refresh() != "gone":  # somebody else was quicker
+                raise
+    finally:
+        place.close()
+
+
+async def replace_pod(engine: Engine, container: Container) -> None:
+    """Another pod for a container whose pod has ended, with the files of the old one.
+
+    Raises ManagerError; the container is as before then.
+    """
+    record = container.record
+    store = engine.store
+    # Those of before may not have gone yet.
+    old = [*store.noted(record.id, record_store.REPLACING).get("old", ()), record.pod]
+    store.note(record.id, record_store.REPLACING, {"old": old, "pod": "", "moving": False})
+    try:
+        try:
+            pod = await _make_pod(engine, record.spec, record.id, record.image_id)
+        except ManagerError:
+            # The image may have been collected; by its name it can be had again.
+            await _remove_new_pod(engine, record.id)
+            record.image_id = await _fetch(engine, record.spec)
+            pod = await _make_pod(engine, record.spec, record.id, record.image_id)
+    except RuntimeFailure:
+        await undo_replacing(engine, record.id)
+        raise
+    try:
+        note = {"old": old, "pod": pod.uuid, "moving": True}
+        store.note(record.id, record_store.REPLACING, note)
+        fault("replace.before-move")
+        await finish_replacing(engine, container, pod.uuid)
+    finally:
+        pod.close()
+
+
+async def end_replacing(engine: Engine, container_id: str) -> None:
+    """The old pods go; one that does not is in nobody's way, and tried again by the next daemon."""
+    for uuid in engine.store.noted(container_id, record_store.REPLACING).get("old", ()):
+        try:
+            await remove_pod(engine, str(uuid))
+        except RuntimeFailure as failure:
+            log.warning("remove the old pod of container %s: %s", container_id[:12], failure)
+            return
+    engine.store.forget(container_id, record_store.REPLACING, record_store.POD)
+
+
+async def undo_replacing(engine: Engine, container_id: str) -> None:
+    """Nothing was moved yet.  Raises RuntimeFailure."""
+    store = engine.store
+    await _remove_new_pod(engine, container_id)
+    *older, current = store.noted(container_id, record_store.REPLACING).get("old") or [""]
+    if older:  # still to be removed, as before
+        note = {"old": older, "pod": current, "moving": False}
+        store.note(container_id, record_store.REPLACING, note)
+        store.forget(container_id, record_store.POD)
+    else:
+        store.forget(container_id, record_store.REPLACING, record_store.POD)
+
+
+async def finish_replacing(engine: Engine, container: Container, uuid: str) -> None:
+    """Move what is to be kept, and note the new pod; can be done again.  Raises RuntimeFailure."""
+    record = container.record
+    old, new = container.place, engine.place(uuid)
+    source = old.pod()
+    try:
+        await asyncio.to_thread(_move_files, source, new.pod())
+    except OSError as error:
+        # If somebody is just removing it by hand, there is nothing to be kept any more.
+        if source is not None and source.refresh() not in ("gone", "exited deleting"):
+            raise HostError(f"move the files of container {record.name}", error) from None
+    finally:
+        new.close()
+    engine.unwatch(container)
+    old.close()
+    record.pod = uuid
+    await engine.save(record)
+    container.place = engine.place(uuid)
+    engine.watch(container)
+    await end_replacing(engine, record.id)
+
+
+def _move_files(old: Pod | None, new: Pod | None) -> None:
+    """What the program has changed, its volumes and its log.  Raises OSError, RuntimeFailure."""
+    if old is None or new is None:
+        return
+    source, target = (f"/proc/self/fd/{pod.fd}" for pod in (old, new))
+    overlay = bool(read_runtime_config(old).get("overlay"))
+    files = "upper" if overlay else "bundle/rootfs"
+    moved = [f"apps/{APP}/{files}"]
+    for directory in ("volumes", "logs"):
+        moved += [f"{directory}/{name}" for name in os.listdir(f"{source}/{directory}")]
+    for name in moved:
+        if os.path.lexists(f"{source}/{name}"):
+            _replace(f"{source}/{name}", f"{target}/{name}")
+
+
+def _replace(source: str, target: str) -> None:
+    from ociruntime.pod.lock import open_directory
+    from ociruntime.pod.removal import remove_tree
+
+    parent, _, name = target.rpartition("/")
+    fd = open_directory(parent)
+    try:
+        remove_tree(fd, name)
+    finally:
+        os.close(fd)
+    os.rename(source, target)
+
+
+async def _fetch(engine: Engine, spec: dict[str, Any]) -> str:
+    options = pod_words.global_words(spec, engine.settings.insecure)
+    return (await engine.programs.ocipod(*options, *pod_words.fetch_words(spec))).strip()
+
+
+async def _make_pod(engine: Engine, spec: dict[str, Any], container_id: str, image_id: str) -> Pod:
+    """A pod with the app in it, not started.  Raises ManagerError; what was made is noted."""
+    store = engine.store
+    options = pod_words.global_words(spec, engine.settings.insecure)
+    sandbox, add = pod_words.spec_words(spec, container_id, image_id, store.volume)
+    saved = f"--uuid-file-save={store.path(container_id, record_store.POD)}"
+    uuid = (await engine.programs.ocipod(*options, *sandbox, saved)).strip()
+    await engine.programs.ocipod(*options, "app", "add", uuid, *add)
+    pod = engine.place(uuid).pod()
+    if pod is None:
+        raise ManagerError(f"pod {uuid} of the container has vanished")
+    return pod

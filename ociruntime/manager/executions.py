@@ -1,0 +1,295 @@
+"""Further programs in a container, over a WebSocket: ``ocipod app exec`` with pipes or a terminal.
+
+Messages are those of ``attachments.py``.  The client's first one says what to run:
+
+    {"command": [...], "tty": bool, "stdin": bool, "user", "env": ["NAME=VALUE"], "working_dir",
+     "size": [rows, columns], "detach": bool}
+
+and ``{"signal": N}`` sends one.  A client that goes closes the program's streams or terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import WSMsgType, web
+
+from ociruntime.errors import BadRequest, Conflict, HostError, RuntimeFailure, StartFailed
+from ociruntime.host.terminal import set_window_size
+from ociruntime.manager.api_errors import error_document
+from ociruntime.manager.attachments import MESSAGE, control, relay, window_size
+from ociruntime.manager.pod_calls import message_of
+from ociruntime.pod.runtime_calls import OWN_FAILURE, failure, failure_code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from ociruntime.manager.manager import Manager
+
+CHUNK = 32768
+FAILED = 125  # exit code for what is neither the program's nor about it
+LEFT_OPEN = 0.5  # seconds that output is read when the program has ended and another holds it open
+# Member -> what it is; of lists, each element is a string.
+MEMBERS: dict[str, type] = {
+    "command": list,
+    "tty": bool,
+    "stdin": bool,
+    "user": str,
+    "env": list,
+    "working_dir": str,
+    "size": list,
+    "detach": bool,
+}
+
+
+async def execute(manager: Manager, request: web.Request) -> web.StreamResponse:
+    """Until the program ends or the client goes.  Raises NotFound, Conflict."""
+    ref = request.match_info["ref"]
+    status = manager.get(ref)["status"]
+    if status != "running":
+        raise Conflict(f'container "{ref}": it is {status}', "programs are run in running ones")
+    client = web.WebSocketResponse(max_msg_size=MESSAGE)
+    await client.prepare(request)
+    try:
+        wanted = check(await _first(client))
+        with RuntimeLog() as log:
+            command = manager.ocipod_command(*words_of(wanted, log.path, *manager.pod(ref)[1:]))
+            run = _in_background if wanted.get("detach") else _Execution(wanted).run
+            code = await run(client, command)
+            log.check(code)
+        await client.send_json({"exit_code": code})
+    except RuntimeFailure as failure:
+        await client.send_json(error_document(failure))
+    await client.close()
+    return client
+
+
+async def _first(client: web.WebSocketResponse) -> Any:  # noqa: ANN401 - whatever a client sends
+    try:
+        return await client.receive_json()
+    except (TypeError, ValueError):
+        raise BadRequest("", "what to run is no JSON") from None
+
+
+class RuntimeLog:
+    """What a runtime says of itself, apart from what the program writes."""
+
+    def __enter__(self) -> RuntimeLog:
+        self._fd = os.memfd_create("log")
+        self.path = f"/proc/{os.getpid()}/fd/{self._fd}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def check(self, code: int) -> None:
+        """Raises StartFailed if the runtime itself has ended with ``code``."""
+        text = failure(self.path, "") if code else ""
+        if text:
+            own = failure_code(text)
+            raise StartFailed(text, FAILED if own == OWN_FAILURE else own)
+
+
+async def _in_background(client: web.WebSocketResponse, command: list[str]) -> int:
+    """Start what goes on without us."""
+    del client
+    null = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=null, stdout=null, stderr=asyncio.subprocess.PIPE
+    )
+    _, told = await process.communicate()
+    if process.returncode:
+        text = message_of(told, "ocipod")
+        raise StartFailed(text, failure_code(text))
+    return 0
+
+
+def check(wanted: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a client sends
+    """What the client wants to run.  Raises BadRequest."""
+    if not isinstance(wanted, dict):
+        raise BadRequest("", "what to run is no object")
+    for name, value in wanted.items():
+        kind = MEMBERS.get(name)
+        if kind is None:
+            raise BadRequest(name, "is unknown", ", ".join(MEMBERS))
+        if not isinstance(value, kind):
+            raise BadRequest(name, f"is no {kind.__name__}")
+    for name in ("command", "env"):
+        for word in wanted.get(name, ()):
+            if not isinstance(word, str) or "\0" in word:
+                raise BadRequest(name, "each element is a string without NUL")
+    if wanted.get("tty") and wanted.get("detach"):
+        raise BadRequest("tty", "a program in the background has no terminal")
+    if not wanted.get("command"):
+        raise BadRequest("command", "it is empty")
+    for word in wanted.get("env", ()):
+        if not word.partition("=")[0] or "=" not in word:
+            raise BadRequest("env", f'"{word}" is not NAME=VALUE')
+    return wanted
+
+
+def words_of(wanted: dict[str, Any], log: str, uuid: str, app: str) -> list[str]:
+    """The words of ``ocipod`` that run it."""
+    words = ["app", "exec", f"--app={app}", f"--log={log}"]
+    words += [f"--{name}" for name in ("tty", "detach") if wanted.get(name)]
+    words += [f"--env={word}" for word in wanted.get("env", ())]
+    for member, option in (("user", "--user"), ("working_dir", "--cwd")):
+        if wanted.get(member):
+            words.append(f"{option}={wanted[member]}")
+    return [*words, uuid, "--", *wanted["command"]]
+
+
+class _Execution:
+    """One program; ``run`` is its whole life."""
+
+    def __init__(self, wanted: dict[str, Any]) -> None:
+        self._wanted = wanted
+        self._input = -1  # we write what the program reads
+        self._outputs: dict[int, bytes] = {}  # we read what it writes -> number of the stream
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def run(self, client: web.WebSocketResponse, command: list[str]) -> int:
+        """Start it and pass on what it reads and writes; its exit code.  Raises HostError."""
+        given = self._open_terminal() if self._wanted.get("tty") else self._open_pipes()
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=given[0],
+                stdout=given[1],
+                stderr=given[2],
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._close()
+            raise HostError(f"execute {command[0]}", error) from None
+        finally:
+            for fd in set(given):
+                os.close(fd)
+        try:
+            await relay(self._to_client(client), self._from_client(client))
+        finally:
+            self._close()
+            if self._process.returncode is None:
+                with suppress(ProcessLookupError):
+                    self._process.send_signal(signal.SIGHUP)
+        code = self._process.returncode
+        return 0 if code is None else code if code >= 0 else 128 - code
+
+    def _open_terminal(self) -> tuple[int, int, int]:
+        master, slave = os.openpty()
+        os.set_blocking(master, False)
+        self._input = master
+        self._outputs = {master: b"\1"}
+        size = window_size({"resize": self._wanted.get("size")})
+        if size:
+            set_window_size(master, *size)
+        return slave, slave, slave
+
+    def _open_pipes(self) -> tuple[int, int, int]:
+        if self._wanted.get("stdin"):
+            stdin, self._input = os.pipe()
+            os.set_blocking(self._input, False)
+        else:
+            stdin = os.open("/dev/null", os.O_RDONLY)
+        given = [stdin]
+        for number in (b"\1", b"\2"):
+            reader, writer = os.pipe()
+            os.set_blocking(reader, False)
+            self._outputs[reader] = number
+            given.append(writer)
+        return given[0], given[1], given[2]
+
+    async def _to_client(self, client: web.WebSocketResponse) -> None:
+        assert self._process is not None
+        pumps: list[Coroutine[Any, Any, None]] = [
+            _pump(fd, number, client) for fd, number in self._outputs.items()
+        ]
+        pumping = asyncio.gather(*pumps)
+        try:
+            await self._process.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(pumping), LEFT_OPEN)
+        finally:
+            pumping.cancel()
+            await asyncio.gather(pumping, return_exceptions=True)
+
+    async def _from_client(self, client: web.WebSocketResponse) -> None:
+        async for message in client:
+            if message.type == WSMsgType.BINARY and message.data[:1] == b"\0":
+                await self._put(message.data[1:])
+            elif message.type == WSMsgType.TEXT:
+                self._control(control(message.data))
+
+    async def _put(self, data: bytes) -> None:
+        try:
+            while data and self._input >= 0:
+                try:
+                    data = data[os.write(self._input, data) :]
+                except BlockingIOError:
+                    await _is_writable(self._input)
+        except OSError:
+            pass  # it does not read any more
+
+    def _control(self, words: dict[str, Any]) -> None:
+        assert self._process is not None
+        number = words.get("signal")
+        if words.get("close") == "stdin" and self._input not in (-1, *self._outputs):
+            os.close(self._input)
+            self._input = -1
+        elif self._process.returncode is not None:
+            return
+        elif (size := window_size(words)) and self._wanted.get("tty"):
+            set_window_size(self._input, *size)
+            # The runtime has no controlling terminal from which it would come.
+            self._process.send_signal(signal.SIGWINCH)
+        elif isinstance(number, int) and 0 < number < signal.NSIG:
+            self._process.send_signal(number)
+
+    def _close(self) -> None:
+        for fd in {self._input, *self._outputs} - {-1}:
+            os.close(fd)
+        self._input = -1
+        self._outputs.clear()
+
+
+async def _pump(fd: int, number: bytes, client: web.WebSocketResponse) -> None:
+    """Until everybody has closed the other end, which of a terminal is an error."""
+    while True:
+        try:
+            data = os.read(fd, CHUNK)
+        except BlockingIOError:
+            await _is_readable(fd)
+            continue
+        except OSError:
+            return
+        if not data:
+            return
+        await client.send_bytes(number + data)
+
+
+async def _is_readable(fd: int) -> None:
+    loop = asyncio.get_running_loop()
+    await _ready(fd, loop.add_reader, loop.remove_reader)
+
+
+async def _is_writable(fd: int) -> None:
+    loop = asyncio.get_running_loop()
+    await _ready(fd, loop.add_writer, loop.remove_writer)
+
+
+async def _ready(fd: int, add: Callable[..., None], remove: Callable[[int], bool]) -> None:
+    ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    add(fd, _tell, ready)
+    try:
+        await ready
+    finally:
+        remove(fd)
+
+
+def _tell(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)

@@ -1,0 +1,1 @@
+"""The program ``ocictl``: what people say to the container manager; it knows ocid by HTTP alone."""

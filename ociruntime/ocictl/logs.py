@@ -1,0 +1,61 @@
+"""``ocictl logs``: what a container has written."""
+
+from __future__ import annotations
+
+from ociruntime.errors import RuntimeFailure, UsageError
+from ociruntime.ocictl.connection import container
+from ociruntime.ocictl.moments import moment
+from ociruntime.ocictl.session import write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ociruntime.cli.args import Arguments
+    from ociruntime.ocictl.connection import Connection
+
+FRAMES = "application/vnd.ociruntime.frames"
+HEAD = 5  # bytes of a frame in front of its line: stream and length
+
+
+def run(connection: Connection, arguments: Arguments) -> int:
+    """With ``--follow`` until the container's end.  Raises RuntimeFailure."""
+    tail = arguments.number("tail", -1)
+    if tail < 0 and "tail" in arguments.numbers:
+        raise UsageError("--tail takes a number of lines, 0 or more")
+    path = container(
+        arguments.positional[0],
+        "logs",
+        follow=arguments.flag("follow"),
+        timestamps=arguments.flag("timestamps"),
+        tail=tail if tail >= 0 else None,
+        since=moment(arguments.text("since"), "since"),
+        until=moment(arguments.text("until"), "until"),
+    )
+    print_logs(connection, path)
+    return 0
+
+
+def print_logs(connection: Connection, path: str) -> None:
+    """Each line to the stream that it was written to.  Raises RuntimeFailure."""
+    answer = connection.open("GET", path, None, {"Accept": FRAMES, "Connection": "close"})
+    try:
+        for stream, line in frames(answer.pieces()):
+            write(stream, line)
+    finally:
+        answer.close()
+
+
+def frames(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """``(1 or 2, line)`` as they become whole.  Raises RuntimeFailure: the last one is cut off."""
+    held = b""
+    for piece in pieces:
+        held += piece
+        while len(held) >= HEAD:
+            end = HEAD + int.from_bytes(held[1:HEAD], "big")
+            if len(held) < end:
+                break
+            yield held[0], held[HEAD:end]
+            held = held[end:]
+    if held:
+        raise RuntimeFailure("ocid has closed the connection in the middle of a line")

@@ -1,0 +1,35 @@
+"""Every command and option of ``ocictl``, as data, in the form of ``cli/options.py``."""
+
+from __future__ import annotations
+
+from ociruntime.ocictl.options_images import IMAGE_COMMANDS
+from ociruntime.ocictl.options_inside import INSIDE_COMMANDS
+from ociruntime.ocictl.options_life import CONTAINER_COMMANDS, LIFE_COMMANDS
+from ociruntime.ocictl.options_new import NEW_COMMANDS
+from ociruntime.ocictl.options_seen import SEEN_COMMANDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.options import Command, Option
+
+SOCKET = "/run/ociruntime/ocid.sock"
+
+GLOBAL_OPTIONS: tuple[Option, ...] = (
+    ("socket", "", "text", "PATH", f"where ocid listens ({SOCKET})"),
+    ("debug", "", "flag", "", "say more, with tracebacks"),
+    ("help", "h", "flag", "", "print help, also after a command"),
+)
+
+GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
+    ("containers", (*NEW_COMMANDS, *LIFE_COMMANDS)),
+    ("what there is", SEEN_COMMANDS),
+    ("inside", INSIDE_COMMANDS),
+    ("images, pods, the daemon", IMAGE_COMMANDS),
+    ("strict commands, with tables of fixed columns", CONTAINER_COMMANDS),
+)
+COMMANDS: tuple[Command, ...] = tuple(command for _, group in GROUPS for command in group)
+
+# From the first argument on, the words of these belong to a program in the container.
+OUTSIDE = ("run", "create")
+# From the second argument on.
+INSIDE = ("exec", "container create")

@@ -1,0 +1,30 @@
+"""``ocictl pod ls``."""
+
+from __future__ import annotations
+
+from ociruntime.cli.output import write
+from ociruntime.cli.tabs import tabbed
+from ociruntime.cli.times import ago
+from ociruntime.ocictl.connection import Connection, resource
+from ociruntime.ocictl.forms import formatted, printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.cli.args import Arguments
+
+_TITLES = ["UUID", "STATE", "CREATED", "APPS", "CONTAINER"]
+
+
+def run(connection: Connection, arguments: Arguments) -> int:
+    """A line for each.  Raises UsageError."""
+    pods = connection.get(resource("pods"))
+    if form := arguments.text("format"):
+        return write(formatted(pods, form))
+    if arguments.flag("quiet"):
+        return write("".join(f"{pod['id']}\n" for pod in pods))
+    rows = [] if arguments.flag("no-legend") else [_TITLES]
+    for pod in pods:
+        apps = printable(", ".join(pod["apps"])) or "-"
+        container = pod["container"] or "-"
+        rows.append([pod["id"], pod["state"], ago(pod["created_at"]), apps, container[:12]])
+    return write(tabbed(rows))

@@ -1,0 +1,53 @@
+"""``ocictl run``."""
+
+from __future__ import annotations
+
+from ociruntime.cli.output import write
+from ociruntime.errors import RuntimeFailure, UsageError
+from ociruntime.ocictl.connection import Connection, DaemonError, container
+from ociruntime.ocictl.new_container import created
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ociruntime.cli.args import Arguments
+
+
+def run(connection: Connection, arguments: Arguments) -> int:
+    """The container's exit status, or 0 with ``--detach``.  Raises UsageError."""
+    detach = arguments.flag("detach")
+    if arguments.flag("tty") and not arguments.flag("interactive") and not detach:
+        raise UsageError("a terminal takes input as well", "-it")
+    container_id = created(connection, arguments)["id"]
+    try:
+        if detach:
+            connection.post(container(container_id, "start"))
+            return write(f"{container_id}\n")
+        return _in_foreground(connection, container_id, arguments)
+    except DaemonError:
+        # One that could not be started is nobody's, if it was to be removed anyway.
+        if arguments.flag("rm"):
+            _try(connection.delete, container(container_id, force=True))
+        raise
+
+
+def _in_foreground(connection: Connection, container_id: str, arguments: Arguments) -> int:
+    from ociruntime.ocictl.foreground import in_foreground
+
+    stdin = arguments.flag("interactive")
+    status = in_foreground(connection, container_id, arguments, stdin=stdin)
+    if status is None:
+        return 0
+    if arguments.flag("rm"):
+        # It removes itself: whoever comes next is not to find it any more.
+        _try(connection.post, container(container_id, "wait"), {"condition": "removed"})
+    return status
+
+
+def _try(act: Callable[..., object], *words: object) -> None:
+    """It may have gone meanwhile; what is told is how the container ended."""
+    try:
+        act(*words)
+    except RuntimeFailure:
+        return

@@ -1,0 +1,160 @@
+"""Our streams or terminal, and those of a container or of a program in it, in between the daemon.
+
+The messages are those of ``manager/attachments.py``.
+"""
+
+from __future__ import annotations
+
+import posix
+import select
+
+from ociruntime.errors import HostError, RuntimeFailure
+from ociruntime.host.detach_keys import KeyWatch
+from ociruntime.ocictl.connection import refusal
+from ociruntime.ocictl.websocket import BINARY, TEXT, WebSocket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Iterable
+    from typing import Any
+
+    from ociruntime.host.terminal import Terminal
+else:
+    import _signal
+
+CHUNK = 32768
+DETACHED = -1
+PASSED_ON = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT)
+
+
+class Session:
+    """``run`` is its whole life.
+
+    ``keys`` (bytes) typed at a terminal leave it; ``on_signal`` gets the numbers of signals that
+    would end us.
+    """
+
+    def __init__(
+        self,
+        socket: WebSocket,
+        *,
+        tty: bool,
+        with_input: bool,
+        keys: bytes,
+        early: Iterable[tuple[int, bytes]] = (),
+    ) -> None:
+        """``early``: messages that have come already."""
+        self._socket = socket
+        self._early = list(early)
+        self._tty = tty
+        self._with_input = with_input
+        self._watch = KeyWatch(keys if tty else b"")
+        self._terminal: Terminal | None = None
+        self.on_signal = self._send_signal
+        if self._shares_terminal:
+            self._send_size()  # before anything runs there that asks for it
+
+    @property
+    def _shares_terminal(self) -> bool:
+        return self._tty and self._with_input and posix.isatty(0)
+
+    def run(self) -> int:
+        """The exit code, or DETACHED.  Raises RuntimeFailure."""
+        if self._shares_terminal:
+            from ociruntime.host.terminal import Terminal
+
+            self._terminal = Terminal(0, owned=False)
+            self._terminal.make_raw()
+            _signal.signal(_signal.SIGWINCH, lambda *_: self._send_size())
+            self._send_size()
+        for number in PASSED_ON:
+            _signal.signal(number, lambda number, _: self.on_signal(number))
+        try:
+            return self._relay()
+        except OSError as error:
+            raise HostError("pass on a container's streams", error) from None
+        finally:
+            if self._terminal is not None:
+                self._terminal.restore()
+            for number in PASSED_ON:
+                _signal.signal(number, _signal.SIG_DFL)
+
+    def _relay(self) -> int:
+        poll = select.poll()
+        poll.register(self._socket.fileno(), select.POLLIN)
+        if self._with_input:
+            poll.register(0, select.POLLIN)
+        code = self._take(self._early)
+        while code is None:
+            for fd, _ in poll.poll():
+                if fd != 0:
+                    code = self._take(self._socket.receive())
+                elif not self._send_input():
+                    poll.unregister(0)
+                if self._watch.found:
+                    return DETACHED
+        return code
+
+    def _send_input(self) -> bool:
+        data = posix.read(0, CHUNK)
+        if not data:
+            self._send({"close": "stdin"})
+            return False
+        data = self._watch.pass_on(data)
+        if data:
+            self._socket.send(BINARY, b"\0" + data)
+        return True
+
+    def _send(self, words: dict[str, Any]) -> None:
+        import json
+
+        self._socket.send(TEXT, json.dumps(words).encode())
+
+    def _send_signal(self, number: int) -> None:
+        self._send({"signal": number})
+
+    def _send_size(self) -> None:
+        from ociruntime.host.terminal import window_size
+
+        size = window_size(0)
+        if size is not None:
+            self._send({"resize": size})
+
+    def _take(self, messages: Iterable[tuple[int, bytes]]) -> int | None:
+        """The exit code, when it comes."""
+        for kind, data in messages:
+            if kind != TEXT:
+                write(2 if data[:1] == b"\2" else 1, data[1:])
+                continue
+            words = parse(data)
+            if "error" in words:
+                raise refusal(0, data)
+            if "exit_code" in words:
+                return int(words["exit_code"])
+        if self._socket.is_closed:
+            raise RuntimeFailure("ocid has ended the connection before the end was told")
+        return None
+
+
+def parse(data: bytes) -> dict[str, Any]:
+    """A text message.  Raises RuntimeFailure."""
+    import json
+
+    try:
+        words = json.loads(data)
+    except ValueError:
+        words = None
+    if not isinstance(words, dict):
+        raise RuntimeFailure("what ocid says cannot be understood")
+    return words
+
+
+def write(fd: int, data: bytes) -> None:
+    """All of it; who does not read any more gets no more."""
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[posix.write(fd, rest) :]
+    except BrokenPipeError:
+        pass

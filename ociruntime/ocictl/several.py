@@ -1,0 +1,40 @@
+"""Commands that take several references: each is tried, and what was done is printed."""
+
+from __future__ import annotations
+
+from ociruntime.cli.output import write
+from ociruntime.errors import HostError, RuntimeFailure
+from ociruntime.log import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+FAILED = 1
+
+
+def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
+    """Prints each reference as it is done, or why not; the exit status, which is 1 if one failed.
+
+    A failure that has an exit status of its own (a program that is not there) gives that.
+    Raises HostError: the daemon cannot be reached.
+    """
+    status = 0
+    for ref in refs:
+        try:
+            act(ref)
+        except HostError:
+            raise
+        except RuntimeFailure as failure:
+            told(failure)
+            status = getattr(failure, "exit_code", 0) or FAILED
+        else:
+            write(f"{ref}\n")
+    return status
+
+
+def told(failure: RuntimeFailure) -> None:
+    """On standard error."""
+    import posix
+
+    posix.write(2, f"ocictl: {plain(str(failure))}\n".encode("utf-8", "replace"))

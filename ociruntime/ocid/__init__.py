@@ -1,0 +1,1 @@
+"""The program ``ocid``: the container manager as a daemon."""

@@ -1,0 +1,103 @@
+"""From the command line of ``ocid`` to its end: 0 after a signal that asks for it, else 1."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from ociruntime import __version__
+from ociruntime.cli.args import Arguments, parse
+from ociruntime.cli.help import option_lines
+from ociruntime.cli.output import write
+from ociruntime.errors import RuntimeFailure, UsageError
+from ociruntime.log import plain
+from ociruntime.ocid.options import DETAILS, OPTIONS, SOCKET, SUMMARY
+
+if TYPE_CHECKING:
+    from ociruntime.manager.settings import Settings
+
+FAILED = 1
+
+
+def main(argv: list[str]) -> int:
+    """Raises nothing."""
+    arguments = Arguments()
+    try:
+        parse(argv, (OPTIONS,), arguments)
+        return _run(arguments)
+    except RuntimeFailure as failure:
+        _tell(str(failure))
+        return FAILED
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:  # noqa: BLE001 - the last resort: one line, or the way there
+        if arguments.flag("debug"):
+            import traceback
+
+            traceback.print_exc()
+        _tell(f"internal error: {type(error).__name__}: {error}")
+        return FAILED
+
+
+def _run(arguments: Arguments) -> int:
+    if arguments.flag("help"):
+        return write(help_text())
+    if arguments.flag("version"):
+        return write(f"ocid: {__version__}\n")
+    if arguments.positional:
+        raise UsageError("ocid takes no arguments", "ocid --help")
+    if os.geteuid():
+        raise UsageError("pods are root's", "sudo ocid ...")
+    from ociruntime.ocid.daemon import serve
+
+    debug = arguments.flag("debug")
+    group = arguments.text("group", "root")
+    return serve(settings_of(arguments), arguments.text("socket", SOCKET), group, debug)
+
+
+def settings_of(arguments: Arguments) -> Settings:
+    """What the options say, directories as absolute paths.  Raises UsageError."""
+    from ociruntime.manager.settings import DIRECTORY, ROOT, Settings
+    from ociruntime.manager.spec import INSECURE
+
+    insecure = tuple(word for word in arguments.text("insecure-options").split(",") if word)
+    for word in insecure:
+        if word not in INSECURE:
+            raise UsageError(f'--insecure-options: unknown word "{word}"', ", ".join(INSECURE))
+    runtime = arguments.text("runtime")
+    return Settings(
+        root=os.path.realpath(arguments.text("root", ROOT)),
+        directory=os.path.realpath(arguments.text("dir", DIRECTORY)),
+        runtime=os.path.abspath(runtime) if "/" in runtime else runtime,
+        system_config=_absolute(arguments.text("system-config")),
+        local_config=_absolute(arguments.text("local-config")),
+        insecure=insecure,
+        debug=arguments.flag("debug"),
+    )
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(path) if path else ""
+
+
+def help_text() -> str:
+    """The answer to ``--help``."""
+    lines = [
+        "usage: ocid [OPTION]...",
+        "",
+        f"{SUMMARY[0].upper()}{SUMMARY[1:]}.",
+        "",
+        DETAILS,
+        "",
+        "options:",
+        *option_lines(OPTIONS),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _tell(text: str) -> None:
+    try:
+        os.write(2, f"ocid: {plain(text)}\n".encode())
+    except OSError:
+        sys.exit(FAILED)

@@ -1,0 +1,76 @@
+"""The fixture of the tests of the container manager."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import leaks, processes, rootfs
+from tests.support.daemon import Daemon
+from tests.support.ocipod import after
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "daemon" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.root)
+            if os.geteuid() != 0:
+                item.add_marker(pytest.mark.skip(reason="needs root"))
+
+
+@pytest.fixture
+def daemon(work: Path) -> Iterator[Daemon]:
+    """``ocid`` that was started; fails if its containers leave anything on the host."""
+    yield from _life(work)
+
+
+@pytest.fixture(scope="module")
+def module_daemon(base: Path, isolated: None) -> Iterator[Daemon]:
+    """The same for all tests of a file: a start costs as much as a short test."""
+    work = Path(tempfile.mkdtemp(prefix="m-", dir=base))
+    work.chmod(0o755)
+    yield from _life(work)
+
+
+@pytest.fixture
+def shared_daemon(module_daemon: Daemon) -> Iterator[Daemon]:
+    """That one, without containers or events of the tests before."""
+    yield module_daemon
+    for one in module_daemon.list():
+        module_daemon.remove(one["id"])
+    assert module_daemon.pods.pods() == []
+    os.truncate(module_daemon.root / "events.jsonl", 0)
+
+
+def _life(work: Path) -> Iterator[Daemon]:
+    one = Daemon(work)
+    mounts = leaks.mount_table()
+    running = frozenset(processes.descendants())
+    try:
+        yield one.start()
+    finally:
+        one.finish()
+        found = after(one.pods, lambda: one.pods.left(mounts, running))
+    if found:
+        processes.end(processes.descendants() - running)
+        processes.reap_orphans()
+        pytest.fail("left behind: " + "; ".join(found), pytrace=False)
+
+
+@pytest.fixture
+def shell_root(work: Path) -> str:
+    """A root file system with busybox, for ``rootfs``."""
+    top = work / "shell"
+    (top / "bin").mkdir(parents=True)
+    for place in ("etc", "tmp", "var", "dev", "proc", "sys"):
+        (top / place).mkdir()
+    (top / "bin" / "busybox").write_bytes(Path(rootfs.BUSYBOX).read_bytes())
+    (top / "bin" / "busybox").chmod(0o755)
+    for applet in ("sh", "sleep", "cat", "echo", "true", "false", "ls", "kill", "date", "usleep"):
+        (top / "bin" / applet).symlink_to("busybox")
+    (top / "etc" / "passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
+    return str(top)

@@ -1,0 +1,47 @@
+"""Ports of the host that lead to containers, one after the other, on a host of their own."""
+
+from __future__ import annotations
+
+import socket
+
+from tests.support import processes
+from tests.support.daemon import Daemon
+from tests.support.network_host import NetworkHost, namespaces, own_host
+
+__all__ = ("namespaces", "own_host")
+
+
+def page(port: int) -> str:
+    """What is at ``/page``; empty if nobody answers."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), 5) as client:
+            client.sendall(b"GET /page HTTP/1.0\r\n\r\n")
+            received = b""
+            while data := client.recv(1000):
+                received += data
+    except OSError:
+        return ""
+    return received.decode().rpartition("\r\n")[2].strip()
+
+
+def test_a_port_is_free_once_its_container_has_ended(
+    host: NetworkHost, daemon: Daemon, shell_root: str
+) -> None:
+    spec = {"ports": [{"host_port": 8080, "port": 80}], "network": "default"}
+    for name in ("c1", "c2"):
+        script = f"echo of {name} > /tmp/page; exec busybox httpd -f -p 80 -h /tmp"
+        command = ["/bin/sh", "-c", script]
+        one = daemon.run(name, rootfs=shell_root, command=command, **spec)
+        assert processes.until(lambda name=name: page(8080) == f"of {name}")  # type: ignore[misc]
+        assert daemon.get(one)["addresses"]["default"].startswith("172.16.28.")
+        assert daemon.get(one)["ports"] == spec["ports"]
+        uuid = daemon.get(one)["pod"]
+        daemon.verb(one, "stop").ok()
+        daemon.pods.wait_for(uuid, "exited")
+        assert daemon.get(one)["status"] == "stopped"
+        assert page(8080) == ""
+    daemon.verb("c1", "start").ok()
+    assert processes.until(lambda: page(8080) == "of c1")
+    daemon.remove("c1")
+    daemon.remove("c2")
+    host.assert_clean()

@@ -1,0 +1,278 @@
+"""What containers read and write, by way of the daemon: run, attach, exec, logs, events."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.support import processes
+from tests.support.daemon import OCICTL, Daemon
+from tests.support.terminal import PtyCommand
+
+COUNT = "i=0; while [ $i -lt 5 ]; do echo line $i; i=$((i+1)); done; echo bad >&2"
+
+
+def command(daemon: Daemon, *words: str) -> list[str]:
+    return [str(OCICTL), f"--socket={daemon.socket}", *words]
+
+
+@contextmanager
+def client(daemon: Daemon, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command with its streams as pipes, ended with the test."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command(daemon, *words), stdin=pipe, stdout=pipe, stderr=pipe)
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+            daemon.pods.look()
+
+
+@contextmanager
+def terminal(daemon: Daemon, *words: str, **size: int) -> Iterator[PtyCommand]:
+    one = PtyCommand(command(daemon, *words), **size)
+    try:
+        yield one
+    finally:
+        one.close()
+        daemon.pods.look()
+
+
+def shell(script: str) -> list[str]:
+    return ["/bin/sh", "-c", script]
+
+
+def run_words(root: str, *options: str) -> tuple[str, ...]:
+    return ("run", "--network=none", f"--rootfs={root}", *options)
+
+
+# --- run ---
+
+
+def test_run_in_the_foreground(daemon: Daemon, shell_root: str) -> None:
+    """All that it writes, each to its stream, and its exit code."""
+    words = run_words(shell_root, "--name=c", "--")
+    done = daemon.ctl(*words, *shell("echo out; echo err >&2; exit 7"))
+    assert (done.status, done.out, done.err) == (7, "out\n", "err\n")
+    assert daemon.ctl("logs", "c").ok().out == "out\n"
+    record = daemon.get("c")
+    assert (record["status"], record["exit_code"]) == ("stopped", 7)
+
+
+def test_run_with_input(daemon: Daemon, shell_root: str) -> None:
+    """Given before the container even runs, and ended by us."""
+    words = run_words(shell_root, "-i", "--rm", "--name=c", "--", *shell("cat; echo end; exit 3"))
+    with client(daemon, *words) as one:
+        out, err = one.communicate(b"first\nsecond\n", timeout=60)
+    assert (one.returncode, out, err) == (3, b"first\nsecond\nend\n", b"")
+    assert processes.until(lambda: daemon.status("c") == "gone")
+
+
+def test_much_in_both_directions(daemon: Daemon, shell_root: str) -> None:
+    data = bytes(n * 7 % 256 for n in range(3_000_000))
+    with client(daemon, *run_words(shell_root, "-i", "--rm", "--", "/bin/cat")) as one:
+        out, err = one.communicate(data, timeout=120)
+    assert (one.returncode, err) == (0, b"")
+    assert out == data
+
+
+def test_run_at_a_terminal(daemon: Daemon, shell_root: str) -> None:
+    script = "stty size; while read -r line; do stty size; echo got $line; done; exit 5"
+    (daemon.root.parent / "shell" / "bin" / "stty").symlink_to("busybox")
+    words = run_words(shell_root, "-it", "--name=c", "--", *shell(script))
+    with terminal(daemon, *words, rows=31, columns=99) as one:
+        assert "31 99" in one.terminal.read_until("31 99")
+        one.terminal.resize(20, 70)
+        one.terminal.write("hello\r")
+        assert "20 70" in one.terminal.read_until("got hello")
+        one.terminal.write("\x10\x11")
+        assert one.wait() == 0
+        assert not one.terminal.is_raw()
+    assert daemon.status("c") == "running"
+    with terminal(daemon, "attach", "c") as two:
+        assert processes.until(two.terminal.is_raw)
+        two.terminal.write("again\r")
+        two.terminal.read_until("got again")
+        two.terminal.write("\x04")
+        assert two.wait() == 5
+
+
+def test_what_ends_us_ends_the_container(daemon: Daemon, shell_root: str) -> None:
+    script = "trap 'echo bye; exit 9' TERM; echo ready; while :; do sleep 0.1; done"
+    with client(daemon, *run_words(shell_root, "--name=c", "--", *shell(script))) as one:
+        assert one.stdout is not None
+        assert one.stdout.readline() == b"ready\n"
+        one.terminate()
+        assert one.wait(30) == 9
+        assert one.stdout.read() == b"bye\n"
+
+
+def test_run_of_what_cannot_be_run(daemon: Daemon, shell_root: str) -> None:
+    missing = daemon.ctl(*run_words(shell_root, "--rm", "--", "/no/program"))
+    assert missing.status == 127
+    assert "/no/program" in missing.err
+    directory = daemon.ctl(*run_words(shell_root, "--rm", "--", "/bin"))
+    assert directory.status == 126
+    assert daemon.list() == []
+
+
+# --- attach ---
+
+
+def test_attach(daemon: Daemon, shell_root: str) -> None:
+    script = "while read -r line; do echo got $line; [ $line = end ] && exit 4; done"
+    daemon.run("c", rootfs=shell_root, command=shell(script), stdin=True)
+    heard = daemon.root.parent / "heard"
+    with heard.open("wb") as file, client(daemon, "attach", "c") as one:
+        two = subprocess.Popen(command(daemon, "attach", "--no-stdin", "c"), stdout=file)
+        assert one.stdin is not None
+        stdin = one.stdin
+
+        def is_heard() -> bool:
+            stdin.write(b"hello\n")
+            stdin.flush()
+            return b"got hello\n" in heard.read_bytes()
+
+        # Whoever comes later sees what comes later.
+        assert processes.until(is_heard)
+        stdin.write(b"end\n")
+        stdin.flush()
+        assert (one.wait(30), two.wait(30)) == (4, 4)
+    assert heard.read_bytes().endswith(b"got end\n")
+    refused = daemon.ctl("attach", "c")
+    assert refused.status == 1
+    assert "stopped" in refused.err or "exited" in refused.err
+
+
+# --- exec ---
+
+
+def test_exec(daemon: Daemon, shell_root: str) -> None:
+    (daemon.root.parent / "shell" / "bin" / "id").symlink_to("busybox")
+    daemon.run("c", rootfs=shell_root, command=["/bin/sleep", "60"])
+    done = daemon.ctl("exec", "c", *shell("echo out; echo err >&2; exit 7"))
+    assert (done.status, done.out, done.err) == (7, "out\n", "err\n")
+    words = ("-e", "A=a b", "-w", "/tmp", "-u", "33:44")
+    done = daemon.ctl("exec", *words, "c", *shell('echo "$A $(pwd) $(id -u):$(id -g)"'))
+    assert done.ok().out == "a b /tmp 33:44\n"
+    with client(daemon, "exec", "-i", "c", "/bin/cat") as one:
+        out, _ = one.communicate(b"x" * 500_000, timeout=60)
+        assert (one.returncode, len(out)) == (0, 500_000)
+
+
+def test_exec_that_is_refused(daemon: Daemon, shell_root: str) -> None:
+    daemon.run("c", rootfs=shell_root, command=["/bin/sleep", "60"])
+    assert daemon.ctl("exec", "c", "/no/program").status == 127
+    assert daemon.ctl("exec", "c", "/tmp").status == 126
+    assert daemon.ctl("exec", "nobody", "true").status == 125
+    daemon.verb("c", "stop?seconds=0").ok()
+    stopped = daemon.ctl("exec", "c", "/bin/true")
+    assert stopped.status == 125
+    assert "stopped" in stopped.err
+
+
+def test_exec_at_a_terminal(daemon: Daemon, shell_root: str) -> None:
+    (daemon.root.parent / "shell" / "bin" / "stty").symlink_to("busybox")
+    daemon.run("c", rootfs=shell_root, command=["/bin/sleep", "60"])
+    with terminal(daemon, "exec", "-it", "c", "/bin/sh", rows=31, columns=99) as one:
+        one.terminal.write("stty size; echo do''ne\r")
+        assert "31 99" in one.terminal.read_until("done")
+        one.terminal.resize(20, 70)
+
+        def is_resized() -> bool:
+            one.terminal.write("stty size\r")
+            one.terminal.take()
+            return b"20 70" in one.terminal.seen
+
+        assert processes.until(is_resized)
+        one.terminal.write("exit 6\r")
+        assert one.wait() == 6
+
+
+def test_exec_in_the_background(daemon: Daemon, shell_root: str) -> None:
+    daemon.run("c", rootfs=shell_root, command=["/bin/sleep", "60"])
+    daemon.ctl("exec", "-d", "c", *shell("echo told >/tmp/told; sleep 60")).ok()
+    assert processes.until(lambda: daemon.ctl("exec", "c", "cat", "/tmp/told").out == "told\n")
+    assert "/no/program" in daemon.ctl("exec", "-d", "c", "/no/program").err
+
+
+def test_a_client_that_goes_ends_its_program(daemon: Daemon, shell_root: str) -> None:
+    daemon.run("c", rootfs=shell_root, command=["/bin/sleep", "60"])
+    script = "echo $$ >/tmp/pid; exec sleep 77"
+    with client(daemon, "exec", "-i", "c", *shell(script)):
+        read = ("exec", "c", "cat", "/tmp/pid")
+        assert processes.until(lambda: daemon.ctl(*read).out != "")
+    alive = ("exec", "c", *shell("kill -0 $(cat /tmp/pid)"))
+    assert processes.until(lambda: daemon.ctl(*alive).status != 0)
+
+
+# --- logs ---
+
+
+def test_logs(daemon: Daemon, shell_root: str) -> None:
+    daemon.run("c", rootfs=shell_root, command=shell(COUNT))
+    daemon.wait_for("c", "stopped")
+    done = daemon.ctl("logs", "c").ok()
+    assert done.out == "".join(f"line {n}\n" for n in range(5))
+    assert done.err == "bad\n"
+    assert daemon.ctl("logs", "--tail=2", "c").out == "line 4\n"
+    assert daemon.ctl("logs", "--since=1h", "--until=30m", "c").out == ""
+    stamped = daemon.ctl("logs", "-t", "c").out.splitlines()[0]
+    assert stamped.endswith("Z line 0")
+    plain = daemon("GET", "/v1/containers/c/logs?stdout=1")
+    assert plain.body == done.out.encode()
+    daemon("GET", "/v1/containers/c/logs?tail=x").failed(400, "tail")
+    daemon("GET", "/v1/containers/nobody/logs").failed(404, "nobody")
+
+
+def test_logs_that_are_followed(daemon: Daemon, shell_root: str) -> None:
+    """From before the start to the end, the last half line too."""
+    daemon.create("c", rootfs=shell_root, command=shell(f"{COUNT}; sleep 0.3; printf half"))
+    with client(daemon, "logs", "-f", "c") as one:
+        daemon.verb("c", "start").ok()
+        out, err = one.communicate(timeout=60)
+    assert out == b"".join(b"line %d\n" % n for n in range(5)) + b"half"
+    assert err == b"bad\n"
+
+
+def test_who_does_not_read_logs_holds_up_nobody(daemon: Daemon, shell_root: str) -> None:
+    script = "i=0; while [ $i -lt 30000 ]; do echo a line of some length $i; i=$((i+1)); done"
+    daemon.run("c", rootfs=shell_root, command=shell(script))
+    with client(daemon, "logs", "-f", "c"):
+        assert daemon.wait_for("c", "stopped")["exit_code"] == 0
+
+
+# --- events ---
+
+
+def test_events(daemon: Daemon, shell_root: str) -> None:
+    with client(daemon, "events", "--format=json") as live:
+        assert live.stdout is not None
+        identifier = daemon.run("c", rootfs=shell_root, command=shell("exit 3"))
+        daemon.wait_for("c", "stopped")
+        daemon.remove("c")
+        seen: list[dict[str, Any]] = []
+        while not seen or seen[-1]["kind"] != "destroy":
+            seen.append(json.loads(live.stdout.readline()))
+    assert [event["kind"] for event in seen] == ["create", "start", "die", "destroy"]
+    assert {(event["id"], event["name"]) for event in seen} == {(identifier, "c")}
+    past = daemon.ctl("events", "--since=1h", "--until=0s", "--filter=event=die")
+    if past.status:  # "0s" is no duration for everybody
+        past = daemon.ctl("events", "--since=1h", f"--until={seen[-1]['time']}", "-f", "event=die")
+    [line] = past.ok().out.splitlines()
+    assert f" die {identifier} (" in line
+    assert "name=c" in line
+    daemon("GET", "/v1/events?kind=party").failed(400, "party")
+
+
+@pytest.mark.parametrize("words", [("--filter=x",), ("--format=table Id",), ("--since=never",)])
+def test_events_that_are_refused(daemon: Daemon, words: tuple[str, ...]) -> None:
+    refused = daemon.ctl("events", *words)
+    assert refused.status == 1
+    assert words[0].partition("=")[0] in refused.err

@@ -1,0 +1,65 @@
+"""Pods on a disk that has no room left: told, and nothing of them stays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support import isolation
+from tests.support.ocipod import Ocipod
+from tests.support.pod_images import busybox
+
+MS_REMOUNT = 32
+
+
+class Disk:
+    """A small file system at ``path``."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.mkdir(exist_ok=True)
+        isolation.mount("none", str(path), "tmpfs", data="size=64m,mode=755")
+
+    def used(self) -> int:
+        """Files and directories on it."""
+        numbers = os.statvfs(self._path)
+        return numbers.f_files - numbers.f_ffree
+
+    def leave_room_for(self, files: int) -> None:
+        data = f"nr_inodes={self.used() + files}"
+        isolation.mount("none", str(self._path), "tmpfs", MS_REMOUNT, data)
+
+
+@pytest.fixture
+def disk(ocipod: Ocipod) -> Iterator[Disk]:
+    """What ``ocipod`` has for its pods and images."""
+    yield Disk(ocipod.directory)
+    ocipod.finish()
+    isolation.unmount(str(ocipod.directory))
+
+
+@pytest.mark.parametrize(
+    ("command", "rooms", "texts"),
+    [
+        ("prepare", (7, 13, 16, 17, 18), ("prepare pod", "copy", "write pod of pod")),
+        ("app sandbox", range(8), ("make the pod", "write into pod", "prepare pod")),
+    ],
+)
+def test_a_pod_without_room_for_all_its_files(
+    ocipod: Ocipod, work: Path, disk: Disk, command: str, rooms: Sequence[int], texts: Sequence[str]
+) -> None:
+    words = {"prepare": ("--quiet", busybox(work)), "app sandbox": ("--net=none", "--detach")}
+    ocipod("prepare", "--quiet", busybox(work)).ok()
+    ocipod("gc", "--expire-prepared=0s").ok()
+    before = disk.used()
+    said = ""
+    for files in rooms:
+        disk.leave_room_for(files)
+        said += ocipod(*command.split(), *words[command]).failed("no space left on device").err
+        assert ocipod.pods() == []
+        assert disk.used() == before
+    for text in texts:
+        assert f"ocipod: {text}" in said

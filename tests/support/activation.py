@@ -1,0 +1,19 @@
+"""Starting a program as systemd does when somebody connects to its sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.support.runtime import Result, execute
+
+
+def activated(command: Sequence[str], *files: Path, count: int = 1, names: str = "") -> Result:
+    """Runs ``command`` to its end with ``files`` from descriptor 3 on, ``count`` of them sockets.
+
+    ``names`` is what LISTEN_FDNAMES says, if anything.
+    """
+    opened = "".join(f"exec {number}<{file}; " for number, file in enumerate(files, 3))
+    named = f" LISTEN_FDNAMES={names}" if names else ""
+    script = f'{opened}export LISTEN_FDS={count} LISTEN_PID=$${named}; exec "$@"'
+    return execute(["sh", "-c", script, "sh", *command])

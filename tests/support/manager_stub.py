@@ -1,0 +1,238 @@
+"""A manager that only remembers what it was asked for, and the API in front of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from aiohttp import web
+
+from ociruntime.errors import Conflict, ManagerError, NotFound, StartFailed
+from ociruntime.manager.api import make_application
+from ociruntime.manager.manager import Manager
+from ociruntime.manager.pod_calls import Programs
+from ociruntime.manager.settings import Settings
+
+ID = "ab" * 32
+POD = "0b9d2a6e-4a5c-4e8b-9b7f-2f6f0a6f7c01"
+
+
+def record(**changes: Any) -> dict[str, Any]:  # noqa: ANN401
+    """One container as the API tells of it."""
+    return {
+        "id": ID,
+        "name": "web",
+        "status": "running",
+        "image": "docker.io/library/busybox:latest",
+        "rootfs": None,
+        "command": ["/bin/sh", "-c", "sleep 1"],
+        "created_at": "2026-11-22T10:00:00.120000000Z",
+        "started_at": "2026-11-22T10:00:01.000000000Z",
+        "finished_at": None,
+        "exit_code": None,
+        "signal": None,
+        "oom_killed": False,
+        "error": "",
+        "pid": 4711,
+        "pod": POD,
+        "restart_policy": {"name": "no", "maximum": 0},
+        "restart_count": 0,
+        "labels": {},
+        "auto_remove": False,
+        "stop_signal": "SIGTERM",
+        "stop_timeout": 10,
+        "addresses": {"default": "172.16.28.2"},
+        "ports": [],
+        "spec": {},
+        **changes,
+    }
+
+
+class ProgramsStub(Programs):
+    """Runs a Python program in the place of ``ocipod``."""
+
+    def __init__(self, settings: Settings, calls: list[tuple[Any, ...]]) -> None:
+        super().__init__(settings)
+        self.calls = calls
+        self.program = "print('[]')"
+
+    def command(self, *words: str) -> list[str]:
+        self.calls.append(("ocipod", *words))
+        return [sys.executable, "-I", "-S", "-c", self.program, *words]
+
+
+class ManagerStub:
+    """One container, ``web``; ``calls`` has what was asked for, ``error`` is raised by it."""
+
+    def __init__(self, place: Path) -> None:
+        self.settings = Settings(root=str(place / "root"), directory=str(place / "pods"))
+        self.records = [record()]
+        self.calls: list[tuple[Any, ...]] = []
+        self.error: Exception | None = None
+        self.ended = asyncio.Event()
+        self.slow = asyncio.Event()  # what `create` waits for
+        self.slow.set()
+        self.programs = ProgramsStub(self.settings, self.calls)
+
+    def find(self, ref: str) -> str:
+        for one in self.records:
+            if ref == one["name"] or one["id"].startswith(ref):
+                return str(one["id"])
+        raise NotFound(f'there is no container "{ref}"')
+
+    def get(self, ref: str) -> dict[str, Any]:
+        found = self.find(ref)
+        return next(one for one in self.records if one["id"] == found)
+
+    def list(self, **asked: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+        self._call("list", asked)
+        return self.records
+
+    def pod(self, ref: str) -> tuple[str, str, str]:
+        self.find(ref)
+        return self.settings.directory, POD, "app"
+
+    def _call(self, *call: object) -> None:
+        self.calls.append(call)
+        if self.error is not None:
+            raise self.error
+
+    async def create(self, spec: dict[str, Any]) -> dict[str, Any]:
+        self._call("create", spec)
+        await self.slow.wait()
+        self.calls.append(("created",))
+        return record(name=spec.get("name"), status="created")
+
+    async def start(self, ref: str, *, strict: bool) -> bool:
+        self._call("start", ref, strict)
+        return True
+
+    async def stop(self, ref: str, seconds: float | None, *, strict: bool) -> bool:
+        self._call("stop", ref, seconds, strict)
+        return False
+
+    async def restart(self, ref: str, seconds: float | None) -> None:
+        self._call("restart", ref, seconds)
+
+    async def kill(self, ref: str, signal: str) -> None:
+        self._call("kill", ref, signal)
+
+    async def pause(self, ref: str) -> None:
+        self._call("pause", ref)
+
+    async def unpause(self, ref: str) -> None:
+        self._call("unpause", ref)
+
+    async def rename(self, ref: str, name: str) -> None:
+        self._call("rename", ref, name)
+
+    async def remove(self, ref: str, *, force: bool) -> None:
+        self._call("remove", ref, force)
+
+    async def prune(self) -> Sequence[str]:
+        self._call("prune")
+        return [ID]
+
+    async def wait(self, ref: str, condition: str) -> dict[str, Any]:
+        self._call("wait", ref, condition)
+        try:
+            await self.ended.wait()
+        except asyncio.CancelledError:
+            self.calls.append(("waited no longer",))
+            raise
+        return {"exit_code": 3, "signal": None, "oom_killed": False, "error": ""}
+
+
+ERRORS = {
+    "conflict": (Conflict("it is stopped"), 409),
+    "failed": (ManagerError("the disk is full"), 500),
+    "start_failed": (StartFailed("no such program", 127), 400),
+    "internal": (ValueError("nobody thought of that"), 500),
+}
+
+
+class Api:
+    """The API on a socket, served in a thread of its own."""
+
+    def __init__(self, manager: ManagerStub, path: Path, loop: asyncio.AbstractEventLoop) -> None:
+        self.manager = manager
+        self.path = path
+        self.loop = loop
+
+    def __call__(
+        self, method: str, path: str, body: object = None, raw: bytes | None = None
+    ) -> tuple[int, Any]:
+        """Status and document; the document is None if there is none."""
+        status, _, data = self.exchange(method, path, body, raw)
+        return status, json.loads(data) if data else None
+
+    def exchange(
+        self, method: str, path: str, body: object = None, raw: bytes | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers (names in lower case), body."""
+        data = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
+        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        with self.connect() as sock:
+            try:
+                sock.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # it has heard enough
+            with sock.makefile("rb") as file:
+                status = int(file.readline().split()[1])
+                headers = {}
+                while (line := file.readline().strip()) != b"":
+                    name, _, value = line.decode().partition(":")
+                    headers[name.lower()] = value.strip()
+                return status, headers, file.read()
+
+    def connect(self) -> socket.socket:
+        sock = socket.socket(socket.AF_UNIX)
+        sock.settimeout(20)
+        sock.connect(str(self.path))
+        return sock
+
+    def set(self, event: asyncio.Event) -> None:
+        self.loop.call_soon_threadsafe(event.set)
+
+
+@contextmanager
+def served(place: Path) -> Iterator[Api]:
+    """The API of a ManagerStub at ``place``/sock."""
+    loop = asyncio.new_event_loop()
+    manager = ManagerStub(place)
+    path = place / "sock"
+    runner = web.AppRunner(
+        make_application(cast("Manager", manager)), access_log=None, shutdown_timeout=1
+    )
+
+    async def begin() -> None:
+        await runner.setup()
+        await web.UnixSite(runner, str(path)).start()
+
+    loop.run_until_complete(begin())
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield Api(manager, path, loop)
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(20)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(20)
+        loop.run_until_complete(_end_tasks(loop))
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+async def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """Of connections that were still open."""
+    tasks = [task for task in asyncio.all_tasks(loop) if task is not asyncio.current_task()]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

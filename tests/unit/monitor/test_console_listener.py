@@ -1,0 +1,28 @@
+"""The socket at which a runtime hands over a terminal."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ociruntime.errors import HostError
+from ociruntime.monitor.console_listener import ConsoleListener
+
+
+def test_nothing_stays_open_where_it_cannot_listen(tmp_path: Path) -> None:
+    """Whoever still looks at the failure, and with it at the listener."""
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(HostError, match=r"listen at .*[Nn]o such file or directory") as raised:
+        ConsoleListener(str(tmp_path / "missing" / "console"))
+    assert raised.tb is not None
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_nobody_calls(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    listener = ConsoleListener(str(tmp_path / "console"))
+    assert listener.take() == -1
+    assert os.listdir("/proc/self/fd") == before
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,64 @@
+"""``--format``: forms, fields, and what cannot be understood."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ociruntime.errors import UsageError
+from ociruntime.ocictl.forms import field, formatted, title
+
+ROWS: list[dict[str, Any]] = [
+    {"name": "web", "exit_code": None, "restart_policy": {"name": "no", "maximum": 0}, "rm": True},
+    {"name": "a\x1b[1m", "exit_code": 3, "restart_policy": {"name": "always"}, "rm": False},
+]
+
+
+def test_json() -> None:
+    assert formatted(ROWS[:1], "json") == (
+        '[{"name":"web","exit_code":null,"restart_policy":{"name":"no","maximum":0},"rm":true}]\n'
+    )
+    assert formatted([], "json") == "[]\n"
+
+
+def test_a_table_of_chosen_columns() -> None:
+    assert formatted(ROWS, "table Name, ExitCode,RestartPolicy.Name") == (
+        "NAME\t\tEXIT CODE\tRESTART POLICY NAME\nweb\t\t\t\tno\na\\x1b[1m\t3\t\talways\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["ExitCode", "exit_code", "EXIT_CODE", "exit-code", "exitcode"])
+def test_a_field_has_many_spellings(name: str) -> None:
+    assert field(ROWS[1], name) == 3
+
+
+def test_a_template() -> None:
+    assert formatted(ROWS[:1], "{{.Name}}") == "web\n"
+    assert formatted(ROWS, r"<{{ .Rm }}>\t{{.ExitCode}}.") == "<true>\t.\n<false>\t3.\n"
+    assert formatted(ROWS[:1], "{{.RestartPolicy}}") == '{"name":"no","maximum":0}\n'
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("xml", 'not a form: "xml"'),
+        ("table Nmae", 'there is no field "Nmae" (exit_code, name,'),
+        ("{{.Name.First}}", 'there is no field "Name.First"'),
+        ("{{Name}}", 'cannot understand "{{Name}}"'),
+        ("{{.Name", 'cannot understand "{{.Name"'),
+        ("{{.}}", 'cannot understand "{{.}}"'),
+    ],
+)
+def test_what_is_no_form(form: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        formatted(ROWS, form)
+    assert words in str(caught.value)
+
+
+def test_titles() -> None:
+    assert [title(name) for name in ("ID", "ExitCode", "exit_code")] == [
+        "ID",
+        "EXIT CODE",
+        "EXIT CODE",
+    ]

@@ -1,0 +1,90 @@
+"""The tables of ``ocictl`` hold together, and its help fits a screen."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+
+import pytest
+
+from ociruntime.cli.args import Arguments, parse
+from ociruntime.cli.commands import find
+from ociruntime.cli.screens import SCREEN, shown_groups
+from ociruntime.ocictl import manual
+from ociruntime.ocictl.help import command_help, general_help
+from ociruntime.ocictl.main import _read_options
+from ociruntime.ocictl.options import COMMANDS, GLOBAL_OPTIONS, GROUPS
+
+NAMES = [command[0] for command in COMMANDS]
+SHOWN = [command[0] for command in COMMANDS if command[4]]
+KINDS = {"flag", "text", "number", "choice", "list", "optional"}
+COLUMNS = 80
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
+def test_options_of_a_command_are_distinct_and_well_formed(command: tuple[object, ...]) -> None:
+    options = command[5]
+    assert isinstance(options, tuple)
+    names = [name for option in (*options, *GLOBAL_OPTIONS) for name in option[:2] if name]
+    assert len(names) == len(set(names))
+    for _, short, kind, value, _ in (*options, *GLOBAL_OPTIONS):
+        assert kind in KINDS
+        assert len(short) <= 1
+        assert (value == "") == (kind == "flag")
+        assert "|" in value or kind != "choice"
+
+
+def test_names_are_distinct() -> None:
+    assert len(NAMES) == len(set(NAMES))
+    firsts = {name.partition(" ")[0] for name in NAMES if " " in name}
+    assert not firsts & set(NAMES), "a group has no command of its own"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_has_its_module(name: str) -> None:
+    module = name.replace(" ", "_").replace("-", "_")
+    assert importlib.util.find_spec(f"ociruntime.ocictl.{module}") is not None
+
+
+def test_what_the_manual_adds_belongs_to_something() -> None:
+    known = {("", option[0]) for option in GLOBAL_OPTIONS}
+    known |= {(command[0], option[0]) for command in COMMANDS for option in command[5]}
+    assert set(manual.MORE) <= known
+    assert set(manual.NOT_COMPLETED) <= known
+    assert {*manual.EXAMPLES, *manual.OWN_EXIT_STATUS} <= {"", *SHOWN}
+    assert set(manual.SHORT) == {name for name in SHOWN if " " not in name}
+
+
+EXAMPLES = [line for lines in manual.EXAMPLES.values() for _, line in lines]
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_examples_can_be_read(line: str) -> None:
+    for command_line in line.split(" && "):
+        program, *words = shlex.split(command_line)
+        assert program == "ocictl"
+        arguments = Arguments()
+        at = parse(words, (GLOBAL_OPTIONS,), arguments, mixed=False)
+        command, used = find(words[at:], COMMANDS, "ocictl")
+        _read_options(words[at + used :], command, arguments)
+        least = 0 if arguments.text("rootfs") else command[2]
+        assert least <= len(arguments.positional) <= command[3]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
+def test_help_of_a_command_fits_a_screen(command: tuple[str, ...]) -> None:
+    lines = command_help(command).splitlines()  # type: ignore[arg-type]  # a row of the table
+    assert max(map(len, lines)) <= COLUMNS
+    assert len(lines) <= SCREEN
+
+
+def test_help_of_all_fits_a_screen() -> None:
+    lines = general_help().splitlines()
+    assert max(map(len, lines)) <= COLUMNS
+    assert len(lines) <= SCREEN
+    words = {word.strip(",") for line in lines for word in line.split()}
+    assert {word for name in SHOWN for word in name.split()} <= words
+
+
+def test_every_command_for_people_is_in_one_group() -> None:
+    assert [command[0] for _, commands in shown_groups(GROUPS) for command in commands] == SHOWN

@@ -1,0 +1,88 @@
+"""Trees deeper than an interpreter calls functions, and than a path can be long."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ociruntime.errors import HostError
+from ociruntime.pod import phases
+from ociruntime.pod.copy_files import copy_tree
+from ociruntime.pod.deep_tree import Place, walk
+from ociruntime.pod.layer_tar import write_layer
+from ociruntime.pod.lock import open_directory
+from ociruntime.pod.making import make_pod
+from ociruntime.pod.pod import PHASES, Pod
+from ociruntime.pod.removal import remove_tree
+
+DEPTH = 1200
+NAME = "directory"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """A directory in which trees may be too deep for other means of removal."""
+    (tmp_path / "place").mkdir()
+    yield tmp_path / "place"
+    fd = open_directory(str(tmp_path))
+    remove_tree(fd, "place")
+    os.close(fd)
+
+
+def fill(path: str) -> None:
+    """Directories in each other, with a file at the top that is at the bottom as well."""
+    Path(path, "top").write_text("text")
+    os.chmod(f"{path}/top", 0o640)
+    with Place(path) as deep:
+        for _ in range(DEPTH):
+            os.mkdir(NAME, 0o700, dir_fd=deep.fd)
+            deep.down(NAME)
+        os.symlink("nowhere", "link", dir_fd=deep.fd)
+        os.link(f"{path}/top", "bottom", dst_dir_fd=deep.fd)
+        for _ in range(DEPTH):
+            deep.up()
+            os.utime(NAME, ns=(0, len(deep.names) * 10**9), dir_fd=deep.fd)
+
+
+def test_a_copy(place: Path) -> None:
+    source, target = place / "source", place / "target"
+    source.mkdir()
+    fill(str(source))
+    descriptors = len(os.listdir("/proc/self/fd"))
+    copy_tree(str(source), str(target), 0)
+    statuses = {(one.name, one.inside.count("/")): one.status for one in walk(str(target))}
+    assert len(statuses) == DEPTH + 3
+    top, bottom = statuses["top", 0], statuses["bottom", DEPTH]
+    assert (top.st_mode & 0o777, top.st_nlink, top.st_ino) == (0o640, 2, bottom.st_ino)
+    assert [statuses[NAME, n].st_mtime for n in range(DEPTH)] == list(range(DEPTH))
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_a_layer(place: Path) -> None:
+    fill(str(place))
+    layer = io.BytesIO()
+    write_layer(str(place), layer)
+    with tarfile.open(fileobj=io.BytesIO(layer.getvalue())) as archive:
+        members = archive.getmembers()
+    assert len(members) == DEPTH + 3
+    at_bottom = "/".join([NAME] * DEPTH)
+    by_name = {member.name: member for member in members}
+    assert by_name[f"{at_bottom}/link"].issym()
+    # The first that is met has the contents.
+    assert by_name[f"{at_bottom}/bottom"].isreg()
+    assert by_name["top"].linkname == f"{at_bottom}/bottom"
+
+
+def test_a_pod_that_cannot_be_made(place: Path) -> None:
+    def fail(pod: Pod) -> None:
+        fill(f"{pod.path()}/apps")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(HostError, match=r"prepare pod .*: no space left on device"):
+        make_pod(str(place), fail)
+    assert phases.names(str(place), PHASES, []) == []

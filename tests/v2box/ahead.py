@@ -1,0 +1,59 @@
+"""The session's side of the attendant: begun before the first test, asked by the last ones."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.v2box import attendant
+
+
+class Ahead:
+    """What goes on in the box beside this session."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self.place = Path(tempfile.mkdtemp(prefix="ociruntime-v2box-", dir="/var/tmp"))
+        self.told: list[str] = []
+        self._log = tempfile.TemporaryFile("w+")
+        self._process = subprocess.Popen(
+            [sys.executable, attendant.__file__, str(self.place), *names],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+        self._process.wait()  # what goes on is its orphan
+
+    def outcome(self, word: str) -> dict[str, Any]:
+        """What came of it, once it has come; fails if it never will."""
+        assert self._process.stdout is not None
+        while word not in self.told:
+            line = self._process.stdout.readline()
+            assert line, f"the box's attendant ended before {word}: {self._said()}"
+            self.told.append(line.strip())
+        found: dict[str, Any] = json.loads((self.place / f"{word}.json").read_text())
+        return found
+
+    def report(self, name: str) -> Path:
+        """Where the run's JUnit report is."""
+        return self.place / "reports" / f"{name}.xml"
+
+    def end(self) -> None:
+        """Ends it, whatever it is at; returns when nothing is left of it.  Twice is once."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        if self._process.stdout.closed:
+            return
+        self._process.stdin.close()
+        self._process.stdout.read()
+        self._process.stdout.close()
+        self._log.close()
+
+    def _said(self) -> str:
+        self._log.seek(0)
+        return self._log.read()[-4000:]

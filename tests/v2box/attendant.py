@@ -1,0 +1,95 @@
+"""A process beside the session that builds the box, installs the project and boots.
+
+    attendant.py DIRECTORY [RUN...]
+
+The box is a machine of its own: what runs in it can run while the session is at other tests.
+Standard output tells how far it is, one word a line: ``tree``, then the name of each run.  What
+came of it is in ``DIRECTORY/WORD.json``.  Standard input is held open by the session.  When it
+ends, which it does however the session ends, so does whatever was begun here, and the directory
+goes.
+
+The process is nobody's child: tests look for descendants of their own process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+from pathlib import Path
+
+if __name__ == "__main__":
+    # Appended: an installed package keeps its place before the sources.
+    sys.path.append(str(Path(__file__).resolve().parent.parent.parent))
+
+from tests.support import isolation, processes
+from tests.v2box import machine, runs
+
+NICE = 5  # what the session does meanwhile comes first
+
+
+def become_nobodys_child() -> None:
+    """Goes on as an orphan in a session of its own, which terminals and job control pass by."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    os.nice(NICE)
+    isolation.adopt_orphans()
+
+
+def end_with_input() -> None:
+    """Ends the process, by way of its ``finally``, when nobody holds standard input open."""
+
+    def wait() -> None:
+        os.read(0, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def tell(place: Path, word: str, outcome: dict[str, object]) -> None:
+    (place / f"{word}.json").write_text(json.dumps(outcome))
+    print(word, flush=True)
+
+
+def attend(place: Path, names: list[str]) -> None:
+    """Everything in turn; without a box nothing is told but the reason."""
+    try:
+        machine.built()
+    except machine.NoBox as reason:
+        tell(place, "tree", {"no box": str(reason)})
+        return
+    tell(place, "tree", {})
+    if not names:
+        return
+    box = machine.installed(place)
+    for name in names:
+        result = runs.boot(box, name)
+        tell(place, name, {"status": result.status, "out": result.out, "err": result.err})
+
+
+def end_all() -> None:
+    """Until nothing is left of what was begun, which may be waiting for another's box."""
+    while found := processes.descendants():
+        processes.end(found)
+    processes.reap_orphans()
+
+
+def main(directory: str, *names: str) -> None:
+    place = Path(directory)
+    become_nobodys_child()
+    end_with_input()
+    try:
+        attend(place, list(names))
+        signal.pause()
+    finally:
+        end_all()
+        shutil.rmtree(place)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

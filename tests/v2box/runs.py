@@ -1,0 +1,87 @@
+"""What is run in the box: integration tests on cgroup v2, a recent kernel and Python 3.13."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.support.runtime import Result
+from tests.v2box.machine import REPORTS, SOURCE, Machine
+
+# After which pytest stops in the box.  Alone on a slow machine it needs a fifth of that, beside
+# all other tests more.
+SECONDS = 1500
+
+
+@dataclass(frozen=True)
+class Run:
+    """One boot: the files or tests whose results come out of it, and options of the box."""
+
+    files: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+# Left out is what says the same on every machine (errors, logs, lists, terminals, paths, words
+# beside those of other runtimes) or takes its time by design (hooks that run out of time).
+INTEGRATION = Run(
+    (
+        "tests/v2box/inside",
+        "tests/integration/test_cgroups_v2.py",
+        "tests/integration/test_lifecycle.py",
+        "tests/integration/test_run.py",
+        "tests/integration/test_limits.py",
+        "tests/integration/test_memory.py",
+        "tests/integration/test_failures.py",
+        "tests/integration/test_concurrency.py",
+        "tests/integration/test_devices.py",
+        "tests/integration/test_drop_in.py",
+        "tests/integration/test_entry.py",
+        "tests/integration/test_exec.py",
+        "tests/integration/test_exec_place.py",
+        "tests/integration/test_events.py",
+        "tests/integration/test_fds.py",
+        "tests/integration/test_mounts.py",
+        "tests/integration/test_further_mounts.py",
+        "tests/integration/test_namespaces.py",
+        "tests/integration/test_pause.py",
+        "tests/integration/test_ps.py",
+        "tests/integration/test_update.py",
+        "tests/integration/test_process.py",
+        "tests/integration/test_rootless.py",
+        "tests/integration/test_seccomp.py",
+        "tests/integration/test_shared_pids.py",
+        "tests/pods/test_runtimes.py",
+        "tests/pods/test_supervision.py",
+        "tests/pods/test_pod_limits.py::test_two_apps_together",
+        # a podman years younger than the oldest supported
+        "tests/engines/test_podman.py::test_states",
+        "tests/engines/test_podman.py::test_log",
+        "tests/engines/test_podman.py::test_kill",
+        "tests/engines/test_podman.py::test_limits",
+        "tests/engines/test_podman.py::test_out_of_memory",
+        "tests/engines/test_podman.py::test_namespaces",
+        "tests/engines/test_podman.py::test_user_namespace",
+        "tests/engines/test_podman_notify.py",
+        "tests/engines/test_podman.py::test_terminal",
+        "tests/engines/test_rootless_podman.py",
+    )
+)
+BELOW_SYSTEMD = Run(("tests/v2box/systemd", "tests/engines/test_podman_systemd.py"), ("--systemd",))
+RUNS = {"integration": INTEGRATION, "systemd": BELOW_SYSTEMD}
+
+
+def boot(machine: Machine, name: str) -> Result:
+    """Boots for the run of that name, whose JUnit report is then ``reports / NAME.xml``.
+
+    Not in the directory of the sources: the installed package is the one to test.
+    """
+    run = RUNS[name]
+    return machine.boot(
+        *("env", f"OCIRUNTIME_UNDER_TEST={machine.place}/bin/ociruntime"),
+        *("PYTHONDONTWRITEBYTECODE=1", f"{machine.place}/bin/python", "-P", "-m", "pytest"),
+        *("-v", "--tb=short", "-c", f"{SOURCE}/pyproject.toml", "--rootdir", SOURCE),
+        *("-p", "no:cacheprovider", f"--session-timeout={SECONDS}"),
+        f"--junitxml={REPORTS}/{name}.xml",
+        *(f"{SOURCE}/{file}" for file in run.files),
+        seconds=SECONDS + 120,
+        options=run.options,
+    )
