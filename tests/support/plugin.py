@@ -72,13 +72,18 @@ def _mark(item: pytest.Item, path: Path | None, kind: str) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def pod_runtimes() -> Iterator[None]:
-    """What runtimes keep for all pods (roots, compiled filters) goes with the session."""
+    """What runtimes keep for all pods (roots, compiled filters) goes with the session.
+
+    Such files have hidden names (.seccomp, crun's .cache); others would be containers.
+    """
     before = set(POD_RUNTIMES.glob("*"))
     was_there = POD_RUNTIMES.exists()
     yield
     for root in set(POD_RUNTIMES.glob("*")) - before:
-        shutil.rmtree(root / ".seccomp", ignore_errors=True)
-        root.rmdir()  # else a container is left
+        for kept in root.glob(".*"):
+            shutil.rmtree(kept)
+        assert not os.listdir(root), f"containers are left in {root}"
+        root.rmdir()
     if not was_there and POD_RUNTIMES.exists():
         POD_RUNTIMES.rmdir()
 
