@@ -175,9 +175,8 @@ def test_what_is_no_image(ocipod: Ocipod, refused: Refused, work: Path) -> None:
         f"tar:{work}/text.tar": "text.tar is no tar",
         "tar:/proc/self/mem": "/proc/self/mem cannot be read: input/output error",
         write("short.tar.gz", packed[:-20]): "",
-        write(
-            "broken.tar.gz", packed[:100] + b"x" + packed[101:]
-        ): "the layer's gzip data is damaged",
+        write("other.tar.gz", packed[:-8] + bytes(8)): "the layer's gzip data is damaged",
+        write("broken.tar.gz", packed[:100] + b"x" * 9 + packed[109:]): "damaged",
         write("broken.tar.bz2", b"BZh9" + b"x" * 50): "broken.tar.bz2 is damaged",
         write("broken.tar.xz", lzma.compress(b"x" * 3000)[:-8]): "",
         f"oci:{work}/marks": "oci-layout is missing",

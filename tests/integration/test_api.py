@@ -18,6 +18,7 @@ import ociruntime
 from ociruntime import Process, Runtime
 from tests.support import project
 from tests.support.bundle import Bundle
+from tests.support.descriptors import open_descriptors
 from tests.support.plugin import TAG, MakeBundle
 from tests.support.runtime import Runtime as Command
 
@@ -87,7 +88,7 @@ def own_state() -> dict[str, object]:
         "directory": os.getcwd(),
         "status": [line for line in kept if not line.startswith("SigQ")],
         "handlers": {number: signal.getsignal(number) for number in signal.valid_signals()},
-        "descriptors": sorted(os.listdir("/proc/self/fd")),
+        "descriptors": open_descriptors(),
         "environment": dict(os.environ),
         "threads": threading.active_count(),
     }

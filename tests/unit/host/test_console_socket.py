@@ -10,6 +10,7 @@ import pytest
 from ociruntime.errors import HostError
 from ociruntime.host import console_socket
 from ociruntime.host.stream_socket import connect
+from tests.support.descriptors import open_descriptors
 
 
 def listen(path: Path, kind: int = socket.SOCK_STREAM) -> socket.socket:
@@ -84,18 +85,18 @@ def test_of_another_kind(tmp_path: Path) -> None:
 
 
 def test_the_other_end_has_gone(tmp_path: Path) -> None:
-    before = os.listdir("/proc/self/fd")
+    before = open_descriptors()
     with listen(tmp_path / "s") as server:
         sock = connect(str(tmp_path / "s"), "console socket")
         server.accept()[0].close()
         with pytest.raises(HostError, match="broken pipe"):
             console_socket.send(sock, 0)
-    assert os.listdir("/proc/self/fd") == before
+    assert open_descriptors() == before
 
 
 def test_nothing_stays_open(tmp_path: Path) -> None:
-    before = os.listdir("/proc/self/fd")
+    before = open_descriptors()
     for name in ("s", "s" * 150):
         with pytest.raises(HostError):
             connect(str(tmp_path / name), "console socket")
-    assert os.listdir("/proc/self/fd") == before
+    assert open_descriptors() == before

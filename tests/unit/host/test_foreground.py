@@ -11,6 +11,7 @@ import pytest
 
 from ociruntime.errors import InternalError
 from ociruntime.host.foreground import KEPT, UNTOUCHED, CaughtSignals, wait_foreground
+from tests.support.descriptors import open_descriptors
 
 
 def spawn(script: str) -> int:
@@ -205,10 +206,10 @@ def test_orphans_are_reaped(start: Start) -> None:
 
 def test_everything_is_put_back() -> None:
     before = {n: signal.getsignal(n) for n in signal.valid_signals()}
-    descriptors = os.listdir("/proc/self/fd")
+    descriptors = open_descriptors()
     waited(spawn("exit 0"))
     assert {n: signal.getsignal(n) for n in signal.valid_signals()} == before
-    assert os.listdir("/proc/self/fd") == descriptors
+    assert open_descriptors() == descriptors
 
 
 def test_what_is_caught() -> None:

@@ -12,6 +12,7 @@ import pytest
 from ociruntime.errors import ConfigError, HookError
 from ociruntime.host import hooks
 from ociruntime.host.hooks import run_host_hooks, run_poststop_hooks
+from tests.support.descriptors import open_descriptors
 
 if TYPE_CHECKING:
     from ociruntime.spec.document import Hook
@@ -237,11 +238,11 @@ def test_debug_is_told() -> None:
 
 
 def test_nothing_stays_open() -> None:
-    before = os.listdir("/proc/self/fd")
+    before = open_descriptors()
     run_host_hooks("prestart", [shell("true")], STATE)
     failure(shell("exit 1"))
     failure({"path": "/bin/nonesuch"})
-    assert os.listdir("/proc/self/fd") == before
+    assert open_descriptors() == before
 
 
 def test_output_without_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 from ociruntime.errors import HostError
 from ociruntime.host import seccomp_agent
 from ociruntime.host.seccomp_agent import SeccompAgent
+from tests.support.descriptors import open_descriptors
 
 STATE = {"id": "one", "status": "creating"}
 
@@ -57,9 +58,9 @@ def test_no_metadata() -> None:
 
 def test_an_agent_that_never_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seccomp_agent, "SECONDS", 0.05)
-    before = os.listdir("/proc/self/fd")
+    before = open_descriptors()
     with listening(tmp_path / "agent"):
         agent = SeccompAgent(str(tmp_path / "agent"), "m" * 10_000_000)
         with pytest.raises(HostError, match=r'tell the seccomp agent ".*": timed out'):
             agent.hand_on(0, 7, STATE)
-    assert os.listdir("/proc/self/fd") == before
+    assert open_descriptors() == before

@@ -9,20 +9,21 @@ import pytest
 
 from ociruntime.errors import HostError
 from ociruntime.monitor.console_listener import ConsoleListener
+from tests.support.descriptors import open_descriptors
 
 
 def test_nothing_stays_open_where_it_cannot_listen(tmp_path: Path) -> None:
     """Whoever still looks at the failure, and with it at the listener."""
-    before = os.listdir("/proc/self/fd")
+    before = open_descriptors()
     with pytest.raises(HostError, match=r"listen at .*[Nn]o such file or directory") as raised:
         ConsoleListener(str(tmp_path / "missing" / "console"))
     assert raised.tb is not None
-    assert os.listdir("/proc/self/fd") == before
+    assert open_descriptors() == before
 
 
 def test_nobody_calls(tmp_path: Path) -> None:
-    before = os.listdir("/proc/self/fd")
+    before = open_descriptors()
     listener = ConsoleListener(str(tmp_path / "console"))
     assert listener.take() == -1
-    assert os.listdir("/proc/self/fd") == before
+    assert open_descriptors() == before
     assert os.listdir(tmp_path) == []

@@ -19,6 +19,7 @@ from ociruntime.monitor.app_streams import AppStreams
 from ociruntime.monitor.control_socket import Connection, ControlSocket
 from ociruntime.monitor.foreground_copy import ForegroundCopy
 from ociruntime.monitor.loop import READABLE, Loop
+from tests.support.descriptors import open_descriptors
 
 
 @pytest.fixture
@@ -82,10 +83,10 @@ def test_nothing_to_execute(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sleep, "PROGRAM", "/nowhere/_sleeper")
     monkeypatch.setattr(sys, "orig_argv", [sys.executable, "-I", sys.argv[0]])
     reader, writer = os.pipe()
-    before = sorted(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     with pytest.raises(HostError, match=r"execute /nowhere/_sleeper: no such file"):
         sleep.try_to_sleep(loop, "title", ["main.py"], {"a": 1}, [reader])
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
     assert not os.get_inheritable(reader)
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
     os.close(reader)

@@ -19,6 +19,7 @@ from ociruntime.pod.lock import open_directory
 from ociruntime.pod.making import make_pod
 from ociruntime.pod.pod import PHASES, Pod
 from ociruntime.pod.removal import remove_tree
+from tests.support.descriptors import open_descriptors
 
 DEPTH = 1200
 NAME = "directory"
@@ -53,14 +54,14 @@ def test_a_copy(place: Path) -> None:
     source, target = place / "source", place / "target"
     source.mkdir()
     fill(str(source))
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = open_descriptors()
     copy_tree(str(source), str(target), 0)
     statuses = {(one.name, one.inside.count("/")): one.status for one in walk(str(target))}
     assert len(statuses) == DEPTH + 3
     top, bottom = statuses["top", 0], statuses["bottom", DEPTH]
     assert (top.st_mode & 0o777, top.st_nlink, top.st_ino) == (0o640, 2, bottom.st_ino)
     assert [statuses[NAME, n].st_mtime for n in range(DEPTH)] == list(range(DEPTH))
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert open_descriptors() == descriptors
 
 
 def test_a_layer(place: Path) -> None:

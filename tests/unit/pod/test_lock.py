@@ -11,6 +11,7 @@ import pytest
 from ociruntime.errors import HostError, PodError
 from ociruntime.pod import lock
 from ociruntime.pod.lock import KeyLock, prepare_lock
+from tests.support.descriptors import open_descriptors
 
 
 def test_shared_ones_go_together(tmp_path: Path) -> None:
@@ -40,10 +41,10 @@ def test_a_key_file_that_is_unlinked_while_somebody_waits(tmp_path: Path) -> Non
 
 def test_it_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "_is_at", lambda fd, path: False)
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = open_descriptors()
     with pytest.raises(PodError, match="again and again"):
         KeyLock(str(tmp_path), "key", exclusive=True).__enter__()
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert open_descriptors() == descriptors
 
 
 def test_looking_leaves_no_lock(tmp_path: Path) -> None:

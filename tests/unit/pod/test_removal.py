@@ -9,6 +9,7 @@ import pytest
 
 from ociruntime.pod import removal
 from ociruntime.pod.lock import open_directory
+from tests.support.descriptors import open_descriptors
 
 
 def remove(path: Path) -> None:
@@ -58,7 +59,7 @@ def test_deeper_than_descriptors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deepest: int
 ) -> None:
     monkeypatch.setattr(removal, "_DEEPEST", deepest)
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = open_descriptors()
     tree = tmp_path / "tree"
     tree.mkdir()
     here = os.getcwd()
@@ -72,7 +73,7 @@ def test_deeper_than_descriptors(
         os.chdir(here)
     remove(tree)
     assert os.listdir(tmp_path) == []
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert open_descriptors() == descriptors
 
 
 def test_somebody_still_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

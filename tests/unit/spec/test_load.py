@@ -14,6 +14,7 @@ from ociruntime.errors import ConfigError
 from ociruntime.spec import load
 from ociruntime.spec.default import default_config
 from ociruntime.spec.load import parse, parse_config, read
+from tests.support.descriptors import open_descriptors
 
 TEXT = json.dumps(default_config())
 
@@ -112,11 +113,11 @@ def test_largest_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_stays_open(tmp_path: Path) -> None:
-    before = sorted(path.name for path in Path("/proc/self/fd").iterdir())
+    before = open_descriptors()
     for _ in range(3):
         with pytest.raises(ConfigError):
             read(str(tmp_path))
-    assert sorted(path.name for path in Path("/proc/self/fd").iterdir()) == before
+    assert open_descriptors() == before
 
 
 def test_numbers_of_the_longest_accepted_kind() -> None:
