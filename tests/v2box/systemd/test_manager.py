@@ -31,7 +31,7 @@ class Service:
 
     def ocictl(self, *words: str) -> Result:
         try:
-            return execute([OCICTL, f"--socket={SOCKET}", *words])
+            return execute([str(OCICTL), f"--socket={SOCKET}", *words])
         finally:
             self.pods.look()
 
