@@ -42,6 +42,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ociruntime.host.foreground import CaughtSignals
     from ociruntime.runtime.criu_options import CriuOptions
     from ociruntime.runtime.image_record import ImageRecord
 
@@ -49,11 +50,14 @@ FIRST_FREE = 10  # our standard streams are handed on from here: criu has its ow
 
 
 class Restoration(Creation):
-    """``describe`` and then ``run``; leaves ``pidfd`` besides what Creation leaves."""
+    """``describe`` and then ``run``; leaves ``pidfd`` besides what Creation leaves, and, if it is
+    to be waited for in the foreground, ``signals``.
+    """
 
     __slots__ = (
         "_criu",
         "_first",
+        "_foreground",
         "_images",
         "_inherited",
         "_program",
@@ -61,14 +65,19 @@ class Restoration(Creation):
         "_session",
         "_work",
         "pidfd",
+        "signals",
     )
 
     _criu: CriuOptions
     _program: str
     _record: ImageRecord
 
-    def describe(self, program: str, criu: CriuOptions, record: ImageRecord) -> None:
+    def describe(
+        self, program: str, criu: CriuOptions, record: ImageRecord, *, foreground: bool
+    ) -> None:
         """What is to be restored, and by which program."""
+        self._foreground = foreground
+        self.signals: CaughtSignals | None = None
         self._program = program
         self._criu = criu
         self._record = record
@@ -204,9 +213,17 @@ class Restoration(Creation):
             try:
                 self._restrict_mounts()
                 self._check_privileges()
+                self._catch_signals()
             except BaseException:
                 self._prepared.cgroup.kill()
                 raise
+
+    def _catch_signals(self) -> None:
+        """Whatever comes from now on is passed on to the container."""
+        if self._foreground:
+            from ociruntime.host.foreground import CaughtSignals
+
+            self.signals = CaughtSignals()
 
     def _restrict_mounts(self) -> None:
         """Of mounts with the same source CRIU forgets the flags of all but the first."""

@@ -50,7 +50,7 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     if not options.detach and not options.no_subreaper:
         become_subreaper()
     restoration = Restoration(context, options, prepared, console)
-    restoration.describe(program, criu, record)
+    restoration.describe(program, criu, record, foreground=not options.detach)
     restoration.run()
     if options.detach:
         restoration.lock.release()
@@ -64,7 +64,8 @@ def _wait(context: Context, restoration: Restoration, options: CreateOptions) ->
     restoration.lock.release()
     pidfd = restoration.pidfd
     try:
-        return wait_foreground(pidfd, restoration.pid, open_relay(restoration.master))
+        relay = open_relay(restoration.master)
+        return wait_foreground(pidfd, restoration.pid, relay, restoration.signals)
     finally:
         os.close(pidfd)
         if not options.keep:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,7 @@ class Checkpoint:
         self.one = one
         self.images = place / "images"
         self.criu = working_criu()
+        self.restoring = 0  # pid of the last ``restore``
 
     def write(self, *flags: str) -> Result:
         flags = (*flags, "--image-path", str(self.images), self.one.id)
@@ -62,13 +65,14 @@ class Checkpoint:
         words = ["--image-path", str(self.images), "--bundle", str(one.bundle.path)]
         words += ["--pid-file", str(one.pid_file), *flags, one.id]
         with (self.images / "said").open("w+b") as said:
-            process = subprocess.run(
+            process = subprocess.Popen(
                 one.runtime.command("--criu", self.criu, "restore", *words),
                 stdin=subprocess.DEVNULL,
                 stdout=one._output,
                 stderr=said,
-                check=False,
             )
+            self.restoring = process.pid
+            process.wait()
             one.exists = process.returncode == 0 and "--detach" in flags
             return Result(words, process.returncode, "", content(said))
 
@@ -286,6 +290,28 @@ def test_foreground(
     (made.rootfs / "go").touch()
     assert written.restore().status == 42
     assert one.runtime("state", one.id).status == 1
+
+
+def test_signals_from_the_first_moment_on(
+    container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint
+) -> None:
+    """What comes when the program runs again is passed on to it, however early it is."""
+    made = bundle().shell("trap 'exit 9' USR1; while :; do echo >>/count; done")
+    one = with_named_output(container(made)).started()
+    assert processes.until((made.rootfs / "count").exists, 10)
+    written = checkpoint(one)
+    written.write().silent()
+    before = count(made)
+
+    def poke() -> None:
+        while count(made) == before:
+            time.sleep(0.0005)
+        os.kill(written.restoring, signal.SIGUSR1)
+
+    with ThreadPoolExecutor() as pool:
+        poking = pool.submit(poke)
+        assert written.restore().status == 9
+        poking.result()
 
 
 def test_a_terminal(
