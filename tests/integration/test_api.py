@@ -88,10 +88,21 @@ def own_state() -> dict[str, object]:
         "directory": os.getcwd(),
         "status": [line for line in kept if not line.startswith("SigQ")],
         "handlers": {number: signal.getsignal(number) for number in signal.valid_signals()},
-        "descriptors": open_descriptors(),
         "environment": dict(os.environ),
-        "threads": threading.active_count(),
     }
+
+
+class Held:
+    """Descriptors and threads; those of earlier tests may go meanwhile."""
+
+    def __init__(self) -> None:
+        self._descriptors = set(open_descriptors())
+        self._threads = set(threading.enumerate())
+
+    def is_all(self) -> bool:
+        """Whether no others have come."""
+        now = Held()
+        return now._descriptors <= self._descriptors and now._threads <= self._threads
 
 
 def test_nothing_of_the_caller_changes(library: Runtime, bundle: MakeBundle, work: Path) -> None:
@@ -101,7 +112,7 @@ def test_nothing_of_the_caller_changes(library: Runtime, bundle: MakeBundle, wor
     made.save()
     reaper = subreaper()
     _thread.start_new_thread(int, ())  # the C library keeps a signal for threads
-    before = own_state()
+    before, held = own_state(), Held()
     for _ in range(2):
         assert library.run(NAME, made.path) == 5
     made.hooks["createRuntime"] = [{"path": "/bin/false"}]
@@ -113,6 +124,7 @@ def test_nothing_of_the_caller_changes(library: Runtime, bundle: MakeBundle, wor
     with pytest.raises(ociruntime.StepError):
         library.run(NAME, made.path)
     assert own_state() == before
+    assert held.is_all()
     assert no_children()
     assert subreaper() == reaper
     assert set((work / "where").read_text().split()) == {str(made.path)}
@@ -220,7 +232,7 @@ def test_exec_has_its_streams_and_settings(library: Runtime, created: Process, w
 def test_many_threads(library: Runtime, bundle: MakeBundle) -> None:
     made = bundle().shell("exit 4")
     made.save()
-    before = own_state()
+    before, held = own_state(), Held()
     found: list[int] = []
 
     def life(number: int) -> None:
@@ -233,6 +245,7 @@ def test_many_threads(library: Runtime, bundle: MakeBundle) -> None:
         thread.join()
     assert found == [4] * 6
     assert own_state() == before
+    assert held.is_all()
     assert library.list() == ()
 
 
