@@ -27,9 +27,9 @@ def read(path: str) -> str:
     """The whole file.  Raises OSError."""
     fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
-        data = posix.read(fd, 65536)
-        while len(data) % 4096 == 0 and (more := posix.read(fd, 1 << 20)):
-            data += more
+        data = b""
+        while piece := posix.read(fd, 65536):  # the kernel gives lists in pieces below a page
+            data += piece
     finally:
         posix.close(fd)
     return data.decode("utf-8", "surrogateescape")

@@ -11,11 +11,9 @@ def read_file(path: str) -> bytes:
     """The whole file.  Raises OSError."""
     fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
-        data = posix.read(fd, 65536)
-        if len(data) < 65536:
-            return data
-        parts = [data]
-        while part := posix.read(fd, 1 << 20):
+        # To the very end: the kernel gives lists (mountinfo, cgroup.procs) in pieces below a page.
+        parts = []
+        while part := posix.read(fd, 65536):
             parts.append(part)
         return b"".join(parts)
     finally:

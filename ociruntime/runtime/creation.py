@@ -357,11 +357,15 @@ STAGES = {
 
 
 def clear_recorded(directory: str, log: Log) -> None:
-    """Undo what a killed ``create`` or ``delete`` has written down in its directory.
+    """Undo what a killed ``create`` has written down in its directory.
 
-    The processes end by themselves: the executor when its creator's socket closes.
+    The processes end by themselves: the executor when its creator's socket closes.  A killed
+    ``delete`` had undone everything before its directory took that name: what is recorded there
+    may belong to a new container of that id by now.
     """
-    if CREATING in directory and exists(f"{directory}/network.json"):
+    if CREATING not in directory:
+        return
+    if exists(f"{directory}/network.json"):
         from ociruntime.runtime.network_devices import clear
 
         clear(directory, log)
@@ -370,10 +374,7 @@ def clear_recorded(directory: str, log: Log) -> None:
     if exists(f"{directory}/rdt.json"):
         from ociruntime.runtime import intel_rdt
 
-        if CREATING in directory:
-            intel_rdt.clear(directory)
-        else:
-            intel_rdt.leave(directory)
+        intel_rdt.clear(directory)
 
 
 def start_steps(operations: list[Operation]) -> list[list[Any]]:

@@ -5,6 +5,7 @@ The watch of every test sees what is still there at its end.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
 
@@ -136,3 +137,15 @@ def test_leftover_of_a_killed_delete_beside_a_new_container(container: MakeConta
     one.delete("--force").silent()
     assert not left.exists()
     assert gone(one), nothing_of(one)
+
+
+def test_what_a_killed_delete_has_undone_is_not_undone_again(container: MakeContainer) -> None:
+    """Its cgroup was gone before its directory took that name; now it may be another's."""
+    one = container().started()
+    left = one.runtime.root / f".deleting-{one.id}"
+    left.mkdir()
+    shutil.copy(one.runtime.root / one.id / "cgroup.json", left)
+    one.delete().failed("not stopped")
+    assert not left.exists()
+    assert processes.alive(one.pid)
+    assert one.status == "running"

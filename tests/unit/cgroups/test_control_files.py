@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posix
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from ociruntime.cgroups import control_files
 from ociruntime.cgroups.setting import Setting
 from ociruntime.errors import ConfigError, HostError
+from ociruntime.host.files import read_file
 
 Refuse = Callable[[str, str], int]
 
@@ -196,3 +198,15 @@ def test_reading_a_long_file(tmp_path: Path) -> None:
     text = "".join(f"{number}\n" for number in range(200000))
     path.write_text(text)
     assert control_files.read(str(path)) == text
+
+
+def test_a_file_that_the_kernel_gives_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists of processes and mounts end a piece at a line's end, somewhere below a page."""
+    text = "".join(f"{number}\n" for number in range(5000))
+    (tmp_path / "file").write_text(text)
+    whole = posix.read
+    monkeypatch.setattr(posix, "read", lambda fd, size: whole(fd, min(size, 4066)))
+    assert control_files.read(str(tmp_path / "file")) == text
+    assert read_file(str(tmp_path / "file")) == text.encode()
