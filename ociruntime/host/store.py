@@ -53,10 +53,14 @@ def container_ids(root: str) -> list[str]:
 
 
 def find_directory(root: str, container_id: str) -> str:
-    """The directory of a container.  Raises NoSuchContainer."""
+    """The directory of a container.  Raises NoSuchContainer, or HostError if nobody may look."""
     path = f"{root}/{container_id}"
-    if not exists(path):
-        raise NoSuchContainer(container_id)
+    try:
+        posix.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NoSuchContainer(container_id) from None
+    except OSError as error:
+        raise HostError(f"open {path}", error) from None
     return path
 
 

@@ -20,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.spec.document import Config
 
+    Identity = tuple[int, int]  # st_dev, st_ino
+
 # Mounted anew by CRIU wherever they are: what they show depends on namespaces alone.
 OF_THE_KERNEL = ("proc", "sysfs", "mqueue", "cgroup2")
 NULL = "/dev/null"
@@ -81,11 +83,7 @@ def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: boo
 
 def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> dict[str, str]:
     """Target -> what config.json calls it.  Raises ContainerError for one that it has not."""
-    binds = [
-        (clean(mount["destination"]), bind_path(bundle, mount.get("source") or ""))
-        for mount in config.get("mounts") or []
-        if is_bind(mount) is not None
-    ]
+    binds = bind_sources(bundle, config)
     linux = config.get("linux") or {}
     others = {clean(path) for path in linux.get("maskedPaths") or []}
     others |= {clean(device["path"]) for device in linux.get("devices") or []}
@@ -102,8 +100,8 @@ def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> di
             raise ContainerError(
                 f"cannot checkpoint a mount at {target!a}: CRIU cannot be told that name"
             )
-        inside = _identity(f"/proc/{pid}/root{target}")
-        same = [where for where, source in binds if inside and _identity(source) == inside]
+        inside = identity(f"/proc/{pid}/root{target}")
+        same = [where for where, source in binds if inside and identity(source) == inside]
         if target in same or target in others:
             names[target] = target
         elif same:
@@ -114,6 +112,15 @@ def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> di
                 "it was made later, or its source has been replaced since",
             )
     return names
+
+
+def bind_sources(bundle: str, config: Config) -> list[tuple[str, str]]:
+    """Destination and source of each bind mount, as paths."""
+    return [
+        (clean(mount["destination"]), bind_path(bundle, mount.get("source") or ""))
+        for mount in config.get("mounts") or []
+        if is_bind(mount) is not None
+    ]
 
 
 def find_source(
@@ -150,7 +157,8 @@ def bind_path(bundle: str, source: str) -> str:
     return source if source.startswith("/") else f"{bundle}/{source}"
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def identity(path: str) -> Identity | None:
+    """What the kernel knows a file by; None if there is none."""
     try:
         found = posix.stat(path)
     except OSError:

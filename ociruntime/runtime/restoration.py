@@ -34,9 +34,15 @@ from ociruntime.runtime.criu_options import (
     cgroup_roots,
     restore_options,
 )
-from ociruntime.runtime.external_mounts import bind_path, find_source, parse_mountinfo
+from ociruntime.runtime.external_mounts import (
+    bind_path,
+    bind_sources,
+    find_source,
+    identity,
+    parse_mountinfo,
+)
 from ociruntime.runtime.restored_mounts import unmet, wanted_flags
-from ociruntime.runtime.restored_privileges import excess
+from ociruntime.runtime.restored_privileges import excess, thread_statuses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -227,24 +233,30 @@ class Restoration(Creation):
 
     def _restrict_mounts(self) -> None:
         """Of mounts with the same source CRIU forgets the flags of all but the first."""
-        wanted = wanted_flags(self._record.mounts.values(), self._prepared.config)
+        config, bundle = self._prepared.config, self._prepared.bundle.path
         text = read_file(f"/proc/{self._first}/mountinfo").decode("utf-8", "surrogateescape")
-        remount_inside(self._first, unmet(parse_mountinfo(text), wanted))
+        mounts = parse_mountinfo(text)
+        # Its processes stand still: nobody exchanges a directory on the way.
+        shown = {one.target: identity(f"/proc/{self._first}/root{one.target}") for one in mounts}
+        sources = {where: identity(source) for where, source in bind_sources(bundle, config)}
+        wanted = wanted_flags(self._record.mounts.values(), config, shown, sources)
+        remount_inside(self._first, unmet(mounts, wanted))
 
     def _check_privileges(self) -> None:
         for pid in {self._first, *self._prepared.cgroup.processes()} - {self._session.pid}:
             try:
                 if not self._is_of_this_user_namespace(pid):
                     continue  # it has made one of its own, and what it has there counts there
-                status = read_file(f"/proc/{pid}/status").decode("utf-8", "surrogateescape")
+                statuses = thread_statuses(pid)
             except OSError:
                 continue  # a helper of criu that has ended since
-            found = excess(status, self._prepared.config)
-            if found:
-                raise ContainerError(
-                    f'restore container "{self.id}": the checkpoint has more privileges than'
-                    f" config.json gives: {found}"
-                )
+            for status in statuses:
+                found = excess(status, self._prepared.config)
+                if found:
+                    raise ContainerError(
+                        f'restore container "{self.id}": the checkpoint has more privileges than'
+                        f" config.json gives: {found}"
+                    )
 
     def _is_of_this_user_namespace(self, pid: int) -> bool:
         return pid == self._first or os.path.samefile(

@@ -1,7 +1,9 @@
 """Which flags the mounts of a restored container lack.
 
 They are those that the mounts had when they were written down and those that config.json asks
-for: neither a mistake of CRIU's nor images of somebody else's make a mount writable.
+for: neither a mistake of CRIU's nor images of somebody else's make a mount writable.  So what is
+written down may add flags, and name the bind mount of config.json that a mount is; that it is one
+of the same source is asked of the kernel.
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ from ociruntime.plan.mounts import is_bind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from ociruntime.runtime.external_mounts import Mount
+    from ociruntime.runtime.external_mounts import Identity, Mount
     from ociruntime.spec.document import Config
 
 # The words of mountinfo -> MS_* of mount(2); of the first four MOUNT_ATTR_* have the same bits.
@@ -23,18 +25,38 @@ OTHERS = {"noatime": 1 << 10, "nodiratime": 1 << 11, "relatime": 1 << 21}
 ALL_RESTRICTIONS = 15
 
 
-def wanted_flags(recorded: Iterable[Sequence[str]], config: Config) -> dict[str, int]:
-    """Target -> MS_* flags; ``recorded`` are the mounts of an ImageRecord."""
+def wanted_flags(
+    recorded: Iterable[Sequence[str]],
+    config: Config,
+    shown: Mapping[str, Identity | None],
+    sources: Mapping[str, Identity | None],
+) -> dict[str, int]:
+    """Target -> MS_* flags.
+
+    ``recorded`` are the mounts of an ImageRecord, ``shown`` what is at each target, ``sources``
+    what each bind mount of config.json, by its destination, shows.
+    """
     asked = {}
     for index, mount in enumerate(config.get("mounts") or []):
         if is_bind(mount) is not None:
             options = parse_mount_options(mount.get("options") or (), f"mounts[{index}]")
             flags = (options.set | options.set_recursive) & ALL_RESTRICTIONS
             asked[clean(mount["destination"])] = flags
-    return {
-        target: _flags(options, RESTRICTIONS) | asked.get(name, 0)
-        for name, target, options in recorded
-    }
+    names: dict[str, str] = {}
+    wanted: dict[str, int] = {}
+    for name, target, had in recorded:
+        names[target] = name
+        wanted[target] = _flags(had, RESTRICTIONS) | asked.get(name, 0)
+    for target, what in shown.items():
+        if what is None or target == "/":  # the root is no mount of config.json's
+            continue
+        same = [where for where, source in sources.items() if source == what]
+        for one in (target, names.get(target)):
+            if one in same:
+                same = [one]
+        for where in same:
+            wanted[target] = wanted.get(target, 0) | asked.get(where, 0)
+    return wanted
 
 
 def unmet(mounts: list[Mount], wanted: dict[str, int]) -> dict[str, int]:

@@ -6,6 +6,9 @@ else's.  config.json has the last word, as in `create`.
 
 from __future__ import annotations
 
+import os
+
+from ociruntime.host.files import read_file
 from ociruntime.plan.identity import BITS
 
 TYPE_CHECKING = False
@@ -44,3 +47,15 @@ def excess(status: str, config: Config) -> str:
     if (config.get("linux") or {}).get("seccomp") and facts.get("Seccomp") != FILTERED:
         return "linux.seccomp is set and it has no filter"
     return ""
+
+
+def thread_statuses(pid: int) -> list[str]:
+    """The status of each thread of a process: privileges are a thread's own.  Raises OSError."""
+    found = []
+    for name in os.listdir(f"/proc/{pid}/task"):
+        try:
+            text = read_file(f"/proc/{pid}/task/{name}/status")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended since
+        found.append(text.decode("utf-8", "surrogateescape"))
+    return found

@@ -105,6 +105,15 @@ def test_without_a_runtime_directory(user: OrdinaryUser, bundle: MakeBundle) -> 
         result.failed(str(roots), "permission denied", "XDG_RUNTIME_DIR", "--root")
 
 
+def test_the_containers_of_somebody_else(user: OrdinaryUser, container: MakeContainer) -> None:
+    """Whoever may not look does not know that there are none; nor has he deleted them."""
+    one = container().created()
+    for words in (("state",), ("kill",), ("delete", "--force"), ("start",)):
+        command = [str(user.path), "--root", str(one.runtime.root), *words, one.id]
+        user.do(*command).failed(str(one.runtime.root), "permission denied")
+    assert one.status == "created"
+
+
 @needs_helpers
 def test_ranges(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
     """Newuidmap and newgidmap write what one user may not."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import Any
 
 import pytest
@@ -25,7 +27,7 @@ from ociruntime.runtime.external_mounts import (
     parse_mountinfo,
 )
 from ociruntime.runtime.restored_mounts import unmet, wanted_flags
-from ociruntime.runtime.restored_privileges import excess
+from ociruntime.runtime.restored_privileges import excess, thread_statuses
 
 
 def given(verb: str, *argv: str) -> CriuOptions:
@@ -177,10 +179,62 @@ def test_sources_come_from_the_new_configuration() -> None:
 def test_flags_by_the_record_and_by_the_configuration() -> None:
     config: Any = {"mounts": [{"destination": "/a", "source": "/x", "options": ["bind", "ro"]}]}
     recorded = [["/a", "/a", "rw,relatime"], ["/b", "/b", "rw,nosuid,noexec"]]
-    wanted = wanted_flags(recorded, config)
+    wanted = wanted_flags(recorded, config, {}, {})
     assert wanted == {"/a": 1, "/b": 10}
     now = [Mount("", "", "/a", "", "ro"), Mount("", "", "/b", "", "rw,nodev,relatime")]
     assert unmet(now, wanted) == {"/b": 2 | 4 | 8 | 1 << 21}
+
+
+X, Y = (1, 1), (1, 2)  # what stat(2) says of two directories
+
+
+@pytest.mark.parametrize(
+    ("recorded", "shown", "wanted"),
+    [
+        pytest.param([["/a", "/decoy", "rw"]], {"/a": X, "/": Y}, {"/a": 1}, id="another target"),
+        pytest.param([], {"/a": X}, {"/a": 1}, id="none"),
+        pytest.param([["/w", "/a", "rw"]], {"/a": X}, {"/a": 1}, id="named after another"),
+        pytest.param([["/a", "/link", "rw"]], {"/link": X}, {"/link": 1}, id="over a link"),
+        pytest.param([], {"/link": X}, {"/link": 1}, id="over a link, none"),
+        pytest.param([["/same", "/s", "rw"]], {"/s": X}, {"/s": 0}, id="the writable one of two"),
+        pytest.param([["/w", "/w", "rw"]], {"/w": Y, "/": X}, {"/w": 0}, id="writable"),
+        pytest.param([], {"/tmp": None, "/run": (9, 9)}, {}, id="not from config.json"),
+    ],
+)
+def test_a_mount_is_recognised_by_its_source(
+    recorded: list[list[str]], shown: dict[str, tuple[int, int] | None], wanted: dict[str, int]
+) -> None:
+    """The record may be anybody's: it takes nothing away from what config.json asks for."""
+    config: Any = {
+        "mounts": [
+            {"destination": "/a", "source": "/x", "options": ["bind", "ro"]},
+            {"destination": "/same", "source": "/x", "options": ["bind"]},
+            {"destination": "/w", "source": "/y", "options": ["bind"]},
+        ]
+    }
+    found = wanted_flags(recorded, config, shown, {"/a": X, "/same": X, "/w": Y})
+    assert {target: found[target] for target in wanted} == wanted
+
+
+def test_privileges_are_those_of_each_thread() -> None:
+    ready, done = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        ready.set()
+        done.wait()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    ready.wait()
+    try:
+        found = thread_statuses(os.getpid())
+    finally:
+        done.set()
+        thread.join()
+    pids = {line for text in found for line in text.splitlines() if line.startswith("Pid:")}
+    assert {f"Pid:\t{os.getpid()}", f"Pid:\t{thread.native_id}"} <= pids
+    with pytest.raises(FileNotFoundError):
+        thread_statuses(-1)
 
 
 STATUS = """\
