@@ -15,7 +15,7 @@ from tests.support import cgroupfs, ordinary_user
 from tests.support.bundle import Bundle
 from tests.support.container import Container
 from tests.support.ordinary_user import SUBGID, SUBUID, UID, OrdinaryUser
-from tests.support.plugin import TAG, MakeBundle
+from tests.support.plugin import TAG, MakeBundle, MakeContainer
 from tests.support.runtime import Runtime, execute
 
 pytestmark = pytest.mark.judge_by("ociruntime")
