@@ -42,6 +42,7 @@ def _named(name: str) -> int:
 def _hint(text: str) -> str:
     from ociruntime.cli.suggest import closest
 
-    name = text.upper()
-    close = closest(name if name.startswith("SIG") else "SIG" + name, SIGNALS)
-    return f"did you mean {close}?" if close else "a number up to 64 or a name such as SIGTERM"
+    # Without what all names begin with, which would make each of them look like any other.
+    name = text.upper().removeprefix("SIG")
+    close = closest(name, [one.removeprefix("SIG") for one in SIGNALS]) if name else ""
+    return f"did you mean SIG{close}?" if close else "a number up to 64 or a name such as SIGTERM"

@@ -47,3 +47,11 @@ def test_near_miss() -> None:
     with pytest.raises(UsageError) as caught:
         signal_number("KIL")
     assert caught.value.hint == "did you mean SIGKILL?"
+
+
+def test_a_name_that_is_near_none_is_not_guessed_at() -> None:
+    """The SIG that all have in common makes them no more alike."""
+    for text in ("FOO", "SIGFOO", "XYZ"):
+        with pytest.raises(UsageError) as caught:
+            signal_number(text)
+        assert caught.value.hint == "a number up to 64 or a name such as SIGTERM"
