@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
+# Tables whose keys are the user's: one that is not there is empty, like a member left out of spec.
+_FREE = ("addresses", "attributes", "env", "labels", "spec")
 _ESCAPES = {"\\t": "\t", "\\n": "\n"}
+
+
+class Pairs(dict[str, str]):
+    """A table that is ``a=1,b=2`` as a whole, and has its keys as fields."""
 
 
 def formatted(rows: Sequence[Row], form: str) -> str:
@@ -59,14 +65,22 @@ def filled(parts: list[tuple[str, str]], row: Row) -> str:
 
 
 def field(row: Row, name: str) -> object:
-    """The value of that name.  Raises UsageError."""
+    """The value of that name; empty if a table of free keys lacks it.  Raises UsageError."""
     value: object = row
-    for word in name.split("."):
-        known = {plain_name(key): key for key in value} if isinstance(value, dict) else {}
+    free = False
+    words = name.split(".")
+    for index, word in enumerate(words):
+        table = value if isinstance(value, dict) else {}
+        whole = ".".join(words[index:])
+        if free and whole in table:  # such a key may have points of its own
+            return table[whole]
+        known = {plain_name(key): key for key in table}
         if plain_name(word) not in known:
+            if free and isinstance(value, dict):
+                return ""
             raise UsageError(f'--format: there is no field "{name}"', ", ".join(sorted(row)))
-        assert isinstance(value, dict)
-        value = value[known[plain_name(word)]]
+        value = table[known[plain_name(word)]]
+        free = plain_name(word) in _FREE
     return value
 
 
@@ -90,6 +104,8 @@ def text(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Pairs):
+        return printable(",".join(f"{name}={one}" for name, one in value.items()))
     if isinstance(value, dict | list):
         import json
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.cli.times import ago
-from ociruntime.ocictl.forms import printable
+from ociruntime.ocictl.forms import Pairs, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
         "status": status(record, now),
         "ports": ports(record["ports"]),
         "names": record["name"],
-        "labels": ",".join(f"{name}={value}" for name, value in record["labels"].items()),
+        "labels": Pairs(record["labels"]),
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ociruntime.errors import UsageError
-from ociruntime.ocictl.forms import field, formatted, title
+from ociruntime.ocictl.forms import Pairs, field, formatted, title
 
 ROWS: list[dict[str, Any]] = [
     {"name": "web", "exit_code": None, "restart_policy": {"name": "no", "maximum": 0}, "rm": True},
@@ -37,6 +37,23 @@ def test_a_template() -> None:
     assert formatted(ROWS[:1], "{{.Name}}") == "web\n"
     assert formatted(ROWS, r"<{{ .Rm }}>\t{{.ExitCode}}.") == "<true>\t.\n<false>\t3.\n"
     assert formatted(ROWS[:1], "{{.RestartPolicy}}") == '{"name":"no","maximum":0}\n'
+
+
+def test_a_key_that_one_of_them_lacks_is_empty() -> None:
+    """Of addresses and labels the keys are free; a name that no row can have is refused."""
+    rows: list[dict[str, Any]] = [
+        {"name": "a", "labels": {"tier": "front"}, "addresses": {"default": "10.1.0.2"}},
+        {"name": "b", "labels": {}, "addresses": {}},
+    ]
+    form = "{{.Name}} {{.Labels.tier}} {{.Addresses.Default}}."
+    assert formatted(rows, form) == "a front 10.1.0.2.\nb  .\n"
+    assert formatted(rows, "table Name,Labels.tier") == "NAME\tLABELS TIER\na\tfront\nb\t\n"
+    dotted = [{"labels": Pairs({"com.example.tier": "back", "b": "1"})}]
+    assert formatted(dotted, "{{.Labels.com.example.tier}}") == "back\n"
+    assert formatted(dotted, "{{.Labels}}") == "com.example.tier=back,b=1\n"
+    for wrong in ("{{.Lables.tier}}", "{{.Labels.tier.x}}", "{{.Name.x}}"):
+        with pytest.raises(UsageError, match="there is no field"):
+            formatted(rows, wrong)
 
 
 @pytest.mark.parametrize(
