@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from ociruntime.ocictl.connection import Connection, resource
 from ociruntime.ocictl.several import each
+from ociruntime.ocictl.spec_words import absolute_image
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
 def run(connection: Connection, arguments: Arguments) -> int:
     """Prints what was removed."""
     force = arguments.flag("force")
-    return each(
-        arguments.positional, lambda ref: connection.delete(resource("images", ref, force=force))
-    )
+
+    def remove(ref: str) -> None:
+        connection.delete(resource("images", absolute_image(ref, os.getcwd()), force=force))
+
+    return each(arguments.positional, remove)

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 _HIGHEST_PORT = 65535
 _PROTOCOLS = ("tcp", "udp")
 _POLICIES = ("no", "on-failure", "always", "unless-stopped")
-# Forms of images that begin with a path.
-_LOCAL = ("oci", "oci-archive", "docker-archive", "dir", "tar")
+# Forms of images that begin with a path, as image/reference.py has them; the first may end in :TAG.
+_TAGGED = ("oci", "oci-archive", "docker-archive")
+_PLAIN = ("dir", "tar", "aci")
+_ARCHIVES = (".aci", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
 
 def volume(text: str, directory: str) -> dict[str, Any]:
@@ -113,8 +115,16 @@ def restart_policy(text: str) -> dict[str, Any]:
 def absolute_image(image: str, directory: str) -> str:
     """The image in words that mean the same in another working directory."""
     form, colon, path = image.partition(":")
-    if colon and form in _LOCAL:
+    if not colon:
+        is_path = image in (".", "..") or image.startswith(("./", "../")) or _is_archive(image)
+        return os.path.join(directory, image) if is_path else image
+    if (form in _TAGGED and path.partition(":")[0]) or (form in _PLAIN and path):
         return f"{form}:{os.path.join(directory, path)}"
-    if image.endswith(".aci") and "://" not in image:
-        return os.path.join(directory, image)
-    return image
+    if form == "file":
+        path = path.removeprefix("//")
+        return os.path.join(directory, path) if path else image
+    return os.path.join(directory, image) if image.startswith(("./", "../")) else image
+
+
+def _is_archive(image: str) -> bool:
+    return any(image.endswith(suffix) and image != suffix for suffix in _ARCHIVES)

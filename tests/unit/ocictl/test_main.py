@@ -228,3 +228,14 @@ def test_interrupted(capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(version, "run", interrupted)
     assert "interrupted" in failing(["version"], capfd, 130)
+
+
+def test_an_image_is_removed_by_its_path_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(Connection, "delete", lambda _, path: asked.append(path))
+    monkeypatch.chdir(tmp_path)
+    assert main(["rmi", "busybox", "./x.tar"]) == 0
+    assert asked == [resource("images", "busybox"), resource("images", f"{tmp_path}/./x.tar")]
+    assert capfd.readouterr().out == "busybox\n./x.tar\n"

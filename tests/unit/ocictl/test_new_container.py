@@ -10,8 +10,10 @@ import pytest
 
 from ociruntime.cli.args import Arguments, parse
 from ociruntime.errors import HostError, UsageError
+from ociruntime.image.reference import parse as image_reference
 from ociruntime.ocictl.new_container import environment, spec_of
 from ociruntime.ocictl.options_new import SPEC_OPTIONS
+from ociruntime.ocictl.spec_words import absolute_image
 
 
 def asked(*words: str) -> dict[str, Any]:
@@ -88,6 +90,38 @@ def test_paths_are_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert asked("./x.aci")["image"] == f"{tmp_path}/./x.aci"
     assert asked("localhost:5000/x")["image"] == "localhost:5000/x"
     assert asked("-v", "./pages:/p", "x")["volumes"][0]["source"] == f"{tmp_path}/pages"
+
+
+LOCAL_IMAGES = (
+    *("oci:layout", "oci:layout:tag", "oci-archive:x.tar:v:1", "docker-archive:x.tar:a/b:1"),
+    *("dir:tree", "dir:a:b", "tar:x", "aci:x", "oci:/srv/layout:tag", "dir:../tree"),
+    *("/srv/x.tar", "./x", "./a:b", "../x", "../a:b", ".", "..", "file:x", "file:a:b", "file:./x"),
+    *("file:///srv/x", "file://x", "file:/x"),
+    *("x.aci", "x.tar", "x.tgz", "x.tar.gz", "x.tar.bz2", "x.tar.xz", "x.tar.zst", "a/.tar"),
+)
+OTHER_IMAGES = (
+    *("busybox", "a/b", "busybox:1.36", "localhost:5000/x", "localhost:5000/x.tar", "x.aci:1"),
+    *("docker://busybox", "docker://host/x.tar", "sha256:0123456", "0123456789ab", "x.tar.lz"),
+)
+
+
+@pytest.mark.parametrize("image", [*LOCAL_IMAGES, *OTHER_IMAGES])
+def test_an_image_means_the_same_in_the_daemons_directory(
+    image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ours", "daemons"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "ours")
+    meant = image_reference(image)
+    told = absolute_image(image, str(tmp_path / "ours"))
+    monkeypatch.chdir(tmp_path / "daemons")
+    assert image_reference(told).name == meant.name
+    assert meant.is_local == (image in LOCAL_IMAGES)
+
+
+@pytest.mark.parametrize("image", ["oci:", "oci::tag", "dir:", "tar:", "aci:", "file:", "file://"])
+def test_an_image_without_its_path_is_not_the_directory_we_are_in(image: str) -> None:
+    assert absolute_image(image, "/srv") == image
 
 
 def test_ports() -> None:
