@@ -24,7 +24,8 @@ def script(rules: Rules) -> str:
     incoming, leaving = chains(rules.tag)
     lines = ["*nat", f":{incoming} - [0:0]", f":{leaving} - [0:0]"]
     if rules.forwards:
-        lines += [f"-A PREROUTING {LOCAL} -j {incoming}", f"-A OUTPUT {LOCAL} -j {incoming}"]
+        # First, as with nft: a dead pod that nobody has swept yet may still have the same port.
+        lines += [f"-I PREROUTING {LOCAL} -j {incoming}", f"-I OUTPUT {LOCAL} -j {incoming}"]
     lines.append(f"-A POSTROUTING -j {leaving}")
     address = rules.address
     target = address if rules.family == 4 else f"[{address}]"

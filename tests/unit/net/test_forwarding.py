@@ -13,6 +13,7 @@ import pytest
 
 from ociruntime.errors import NetworkError
 from ociruntime.net import firewall, networks
+from ociruntime.net.rules import Forward, Rules, tag
 from tests.support.netns import NetworkNamespace, seen_source
 from tests.support.network_host import NetworkHost, Pod
 
@@ -265,6 +266,32 @@ def test_a_port_leads_to_one_pod(host: NetworkHost) -> None:
     host.assert_clean()
 
 
+def test_a_port_leads_to_the_newest_pod(
+    tool: str, host: NetworkHost, outside: NetworkNamespace
+) -> None:
+    """The rules of a dead one, which nobody has swept yet, do not win over it."""
+    dead, living = host.pod(), host.pod()
+    made = [forwarding(host.join(pod), pod.uuid) for pod in (dead, living)]
+    with host.namespace.entered():
+        for rules in made:
+            firewall.apply(tool, [rules])
+    for client, address, seen in (
+        (outside, "192.0.2.1", "192.0.2.2"),
+        (host.namespace, "192.0.2.1", "192.0.2.1"),
+    ):
+        assert seen_source(client, living.namespace, address, 8080, 80) == seen
+    with host.namespace.entered():
+        firewall.remove(tool, [(rules.tag, rules.family) for rules in made])
+    for pod in (dead, living):
+        assert host.leave(pod) == []
+    assert_clean(host)
+
+
+def forwarding(info: dict[str, Any], uuid: str) -> Rules:
+    forwards = (Forward("tcp", "", 8080, 80),)
+    return Rules(tag(uuid, "eth0", "fwd"), 4, info["networks"][0]["ip4"], forwards=forwards)
+
+
 def test_a_port_that_a_program_has(host: NetworkHost) -> None:
     with (
         host.namespace.listen(8080),
@@ -305,7 +332,6 @@ def test_a_failing_tool_is_quoted(tool: str, host: NetworkHost) -> None:
         firewall.apply(tool, [firewall_rules()])
 
 
-def firewall_rules() -> Any:  # noqa: ANN401 - what no tool accepts
-    from ociruntime.net.rules import Rules
-
+def firewall_rules() -> Rules:
+    """What no tool accepts."""
     return Rules("ocipod-x", 4, "no address", "no network")
