@@ -32,12 +32,27 @@ def add(call: PluginCall) -> dict[str, Any]:
         raise NetworkError(f'network "{call.network}": portmap comes behind another plugin')
     forwards = [_forward(one) for one in _mappings(call)]
     for family, address in zip((4, 6), addresses(call.previous), strict=True):
-        fitting = tuple(
-            one for one in forwards if not one.host_ip or (":" in one.host_ip) == (family == 6)
-        )
-        if address and fitting:
+        fitting = tuple(one for one in forwards if not one.host_ip or _family(one) == family)
+        if not address:
+            _refuse_unreachable(call, fitting)
+        elif fitting:
             _want(call, family, address, fitting)
     return in_version(call.previous, call.configuration["cniVersion"])
+
+
+def _family(forward: Forward) -> int:
+    return 6 if ":" in forward.host_ip else 4
+
+
+def _refuse_unreachable(call: PluginCall, forwards: tuple[Forward, ...]) -> None:
+    """Raises NetworkError if one of them is for an address that cannot lead to the pod."""
+    for one in forwards:
+        if one.host_ip:
+            raise NetworkError(
+                f'network "{call.network}": {one.host_ip}, port {one.host_port}/{one.protocol} '
+                f"of the host: the pod has no IPv{_family(one)} address",
+                "an address of the pod's family, or none for all",
+            )
 
 
 def _want(call: PluginCall, family: int, address: str, forwards: tuple[Forward, ...]) -> None:
