@@ -91,7 +91,7 @@ def check_root() -> None:
 
 
 def save_uuid(values: Values, pod: Pod) -> None:
-    """Does what --uuid-file-save says.  Raises HostError."""
+    """Does what --uuid-file-save says.  Raises HostError after removing the pod."""
     path = values.text("uuid-file-save")
     if not path:
         return
@@ -99,6 +99,9 @@ def save_uuid(values: Values, pod: Pod) -> None:
         with open(path, "w", encoding="ascii") as file:
             file.write(pod.uuid)
     except OSError as error:
+        from ociruntime.pod.removal import discard
+
+        discard(pod)
         raise HostError(f"write the UUID to {path}", error) from error
 
 

@@ -21,12 +21,14 @@ def image(work: Path) -> str:
     return f"oci:{work / 'layout'}:latest"
 
 
-def test_uuid_that_cannot_be_saved(ocipod: Ocipod, image: str, work: Path) -> None:
+@pytest.mark.parametrize("command", ["run", "app sandbox"])
+def test_uuid_that_cannot_be_saved(ocipod: Ocipod, image: str, work: Path, command: str) -> None:
     missing = work / "missing" / "uuid"
     saved = f"--uuid-file-save={missing}"
-    result = ocipod("run", "--net=none", "--detach", saved, image, *SLEEPS)
+    app = (image, *SLEEPS) if command == "run" else ()
+    result = ocipod(*command.split(), "--net=none", "--detach", saved, *app)
     result.failed(f"write the UUID to {missing}", "no such file or directory")
-    assert ocipod.pods("run") == []
+    assert ocipod.pods() == []
 
 
 def test_pod_that_has_not_ended(ocipod: Ocipod, image: str) -> None:
