@@ -18,6 +18,7 @@ from ociruntime.pod.manifest_file import (
 )
 from ociruntime.pod.mutation import manifest_lock
 from ociruntime.pod.prepare import Request, add_files, fetch_image, make_volumes, render
+from ociruntime.pod.volumes import check_owners
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ def _add(pod: Pod, request: Request, store: Store, app: AppWords, image: Image) 
     before = read_manifest(pod)
     draft = Draft(read_manifest(pod))
     _add_volumes(draft.manifest, app)
+    settings = read_runtime_config(pod)
+    if settings["private_users"]:
+        check_owners(draft.manifest["volumes"], settings["private_users"]["count"])
     entry = add_app(draft, app, image, [], {}, request.inherited)
     name = str(entry["name"])
     for warning in draft.warnings:
@@ -72,7 +76,6 @@ def _add(pod: Pod, request: Request, store: Store, app: AppWords, image: Image) 
     ]
     # Of one who was killed before the manifest told of it.
     remove_files(pod, name, volumes)
-    settings = read_runtime_config(pod)
     overlay = settings["overlay"]
     told = False
     try:

@@ -10,10 +10,27 @@ from ociruntime.pod.deep_tree import Place, walk
 
 _PART = 1 << 30
 _ATTRIBUTES_OF_OVERLAYS = "trusted.overlay."
+_NOBODY = 65534
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    PrivateUsers = tuple[int, int] | None  # (first of the host's ids, count), or the host's own
 
 
-def copy_tree(source: str, target: str, shift: int = 0) -> None:
-    """Makes the directory ``target`` a copy of ``source``; owners are ``shift`` higher.
+def owner_on_host(id: int, private_users: PrivateUsers) -> int:
+    """Whom a file of ``id`` in an image belongs to; of ids that the pod has not, its nobody.
+
+    The kernel shows such a file of an overlay the same, and the host's ids behind those of the pod
+    are another one's.
+    """
+    if private_users is None:
+        return id
+    first, count = private_users
+    return first + (id if id < count else _NOBODY)
+
+
+def copy_tree(source: str, target: str, private_users: PrivateUsers = None) -> None:
+    """Makes the directory ``target`` a copy of ``source``, for a pod of these users.
 
     Nothing outside of ``source`` is looked at: a symbolic link is copied as it is.  Raises
     HostError.
@@ -22,20 +39,20 @@ def copy_tree(source: str, target: str, shift: int = 0) -> None:
         if not os.path.isdir(target):
             os.mkdir(target, 0o700)
         with Place(target) as to:
-            _copy_inside(source, to, shift)
-        copy_metadata(source, target, os.stat(source), shift)
+            _copy_inside(source, to, private_users)
+        copy_metadata(source, target, os.stat(source), private_users)
     except OSError as error:
         raise HostError(f"copy {source} to {target}", error) from error
 
 
-def _copy_inside(source: str, to: Place, shift: int) -> None:
+def _copy_inside(source: str, to: Place, private_users: PrivateUsers) -> None:
     seen: dict[tuple[int, int], list[str]] = {}
     for found in walk(source):
         status = found.status
         if stat.S_ISDIR(status.st_mode):
             if found.leaving:
                 to.up()
-                copy_metadata(found.path, to.path(found.name), status, shift)
+                copy_metadata(found.path, to.path(found.name), status, private_users)
             else:
                 os.mkdir(found.name, 0o700, dir_fd=to.fd)
                 to.down(found.name)
@@ -44,7 +61,7 @@ def _copy_inside(source: str, to: Place, shift: int) -> None:
         if status.st_nlink > 1 and key in seen:
             _link(to, seen[key], found.name)
         elif _content(found.path, to.path(found.name), status):
-            copy_metadata(found.path, to.path(found.name), status, shift)
+            copy_metadata(found.path, to.path(found.name), status, private_users)
             if status.st_nlink > 1:
                 seen[key] = [*to.names, found.name]
 
@@ -99,9 +116,12 @@ def _file(source: str, target: str, size: int) -> None:
         os.close(read)
 
 
-def copy_metadata(source: str, target: str, status: os.stat_result, shift: int) -> None:
+def copy_metadata(
+    source: str, target: str, status: os.stat_result, private_users: PrivateUsers
+) -> None:
     """Owner, mode, attributes and times, in the order in which none undoes another."""
-    os.lchown(target, status.st_uid + shift, status.st_gid + shift)
+    uid = owner_on_host(status.st_uid, private_users)
+    os.lchown(target, uid, owner_on_host(status.st_gid, private_users))
     is_link = stat.S_ISLNK(status.st_mode)
     if not is_link:
         os.chmod(target, stat.S_IMODE(status.st_mode))

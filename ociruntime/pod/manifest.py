@@ -280,7 +280,7 @@ def _stop_signal(options: Values) -> str:
 def _numbers(options: Values, option: str) -> list[int]:
     numbers = []
     for word in options.text(option).split(",") if options.has(option) else ():
-        if not (word.isascii() and word.isdigit()) or int(word) >= 1 << 32:
+        if not (word.isascii() and word.isdigit()) or int(word) > volumes.LAST_ID:
             raise UsageError(f'--{option}: "{word}" is no number of a group')
         numbers.append(int(word))
     return numbers

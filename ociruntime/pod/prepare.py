@@ -16,8 +16,9 @@ from ociruntime.pod.app_options import SAID_BY_MANIFEST
 from ociruntime.pod.copy_files import copy_metadata, copy_tree
 from ociruntime.pod.flavours import Flavour, check_number, flavour
 from ociruntime.pod.ports import check_network
-from ociruntime.pod.runtime_config import Host, prepared_settings
+from ociruntime.pod.runtime_config import COUNT, Host, prepared_settings
 from ociruntime.pod.users import account, open_inside
+from ociruntime.pod.volumes import check_owners
 from ociruntime.spec.json_text import dump
 
 TYPE_CHECKING = False
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ociruntime.image.progress import Progress
     from ociruntime.image.store import Store
     from ociruntime.pod.app_words import PodWords, Values
+    from ociruntime.pod.copy_files import PrivateUsers
     from ociruntime.pod.pod import Pod
 
 
@@ -170,6 +172,8 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
         isolators.check(entry["app"].get("isolators", []), f'app "{entry["name"]}"')
         seccomp.check(entry["app"].get("isolators", []))
     check_number(kind, len(draft.manifest["apps"]))
+    if request.words.options.flag("private-users"):
+        check_owners(draft.manifest["volumes"], COUNT)
     for volume in draft.manifest["volumes"]:
         if volume["kind"] == "host" and not os.path.exists(volume["source"]):
             name, source = volume["name"], volume["source"]
@@ -238,8 +242,7 @@ def add_files(
     from ociruntime.pod.overlay import refusal
 
     home = f"{path}/apps/{entry['name']}"
-    users = settings["private_users"]
-    shift = users["shift"] if users else 0
+    users = _private_users(settings)
     app = entry["app"]
     who = account(tree[1], app["user"], app["group"], app.get("supplementaryGIDs", []))
     given = {one["name"]: one["value"] for one in app["environment"]}
@@ -249,16 +252,16 @@ def add_files(
     if settings["overlay"]:
         for name in ("upper", "work"):
             os.mkdir(f"{home}/{name}", 0o700)
-        copy_metadata(tree[1], f"{home}/upper", os.stat(tree[1]), shift)
+        copy_metadata(tree[1], f"{home}/upper", os.stat(tree[1]), users)
         leave_the_hosts()
-        why = refusal(tree[1], home, (users["shift"], users["count"]) if users else None)
+        why = refusal(tree[1], home, users)
         if why:
             warn(f"the files of images are copied, because there is no overlay: {why}")
             settings["overlay"] = False
             os.rmdir(f"{home}/upper")
             _remove(f"{home}/work")
     if not settings["overlay"]:
-        copy_tree(tree[1], f"{home}/bundle/rootfs", shift)
+        copy_tree(tree[1], f"{home}/bundle/rootfs", users)
     _write_json(
         f"{home}/image.json",
         {"id": image.id, "name": image.name, "tree": tree[0], "config": image.config},
@@ -273,21 +276,23 @@ def make_volumes(
 
     Raises HostError, OSError.
     """
-    users = settings["private_users"]
-    shift = users["shift"] if users else 0
+    users = _private_users(settings)
+    shift = users[0] if users else 0
     origins = {volume: (app, place) for volume, app, place in draft.implicit}
     for volume in draft.manifest["volumes"]:
         target = f"{path}/volumes/{volume['name']}"
         if volume["kind"] != "empty" or os.path.isdir(target):
             continue
         os.mkdir(target, 0o700)
-        if volume["name"] in origins and _copied(origins[volume["name"]], roots, target, shift):
+        if volume["name"] in origins and _copied(origins[volume["name"]], roots, target, users):
             continue
         os.chown(target, volume.get("uid", 0) + shift, volume.get("gid", 0) + shift)
         os.chmod(target, int(volume.get("mode", "0755"), 8))
 
 
-def _copied(origin: tuple[str, str], roots: dict[str, str], target: str, shift: int) -> bool:
+def _copied(
+    origin: tuple[str, str], roots: dict[str, str], target: str, users: PrivateUsers
+) -> bool:
     """Fills a volume with what the image has at its place; False if that is no directory."""
     app, place = origin
     root = os.open(roots[app], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -298,10 +303,15 @@ def _copied(origin: tuple[str, str], roots: dict[str, str], target: str, shift: 
     finally:
         os.close(root)
     try:
-        copy_tree(f"/proc/self/fd/{fd}/.", target, shift)
+        copy_tree(f"/proc/self/fd/{fd}/.", target, users)
     finally:
         os.close(fd)
     return True
+
+
+def _private_users(settings: dict[str, Any]) -> PrivateUsers:
+    users = settings["private_users"]
+    return (users["shift"], users["count"]) if users else None
 
 
 def _write_json(path: str, document: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+LAST_ID = (1 << 32) - 2  # the one after it means "leave as it is"
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _VOLUME_FORM = "NAME,kind=host,source=DIR[,readOnly=true] or NAME,kind=empty[,mode=0755]"
 _MOUNT_FORM = "volume=NAME,target=DIR"
@@ -55,6 +56,17 @@ def volume(text: str) -> dict[str, Any]:
     if "readOnly" in fields:
         made["readOnly"] = _boolean("volume", text, fields["readOnly"])
     return made
+
+
+def check_owners(volumes: list[dict[str, Any]], count: int) -> None:
+    """That each belongs to one of a pod's own ``count`` users.  Raises UsageError."""
+    for one in volumes:
+        for key in ("uid", "gid"):
+            if one.get(key, 0) >= count:
+                raise UsageError(
+                    f'the volume "{one["name"]}": {key} {one[key]} is none of the pod\'s users, '
+                    f"which are 0 to {count - 1} with --private-users"
+                )
 
 
 def mount(text: str) -> dict[str, Any]:
@@ -117,6 +129,6 @@ def _boolean(option: str, text: str, value: str) -> bool:
 
 
 def _number(option: str, text: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit()) or int(value) >= 1 << 32:
-        raise UsageError(f'--{option} {text}: "{value}" is no id', "0 to 4294967295")
+    if not (value.isascii() and value.isdigit()) or int(value) > LAST_ID:
+        raise UsageError(f'--{option} {text}: "{value}" is no id', f"0 to {LAST_ID}")
     return int(value)

@@ -336,6 +336,15 @@ def test_volumes_that_are_refused(
     assert volumes(ocipod, sandbox.uuid) == {"taken": []}
 
 
+def test_a_volume_of_none_of_the_pods_users(ocipod: Ocipod, work: Path) -> None:
+    sandbox = Sandbox(ocipod, work, "--private-users")
+    volume = "--mnt-volume=name=v,kind=empty,uid=4294967294,target=/v"
+    result = ocipod("app", "add", sandbox.uuid, sandbox.image, "--name=one", volume)
+    result.failed('the volume "v": uid 4294967294 is none of the pod\'s users')
+    assert sandbox.states() == {}
+    assert volumes(ocipod, sandbox.uuid) == {}
+
+
 def test_requests_while_the_pod_ends(ocipod: Ocipod, sandbox: Sandbox) -> None:
     sandbox.start("one", "trap '' TERM", "while :; do sleep 1; done")
     ocipod("stop", sandbox.uuid).ok()

@@ -6,12 +6,15 @@ import json
 import os
 import signal
 import subprocess
+import tarfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support import processes
+from tests.support.images import make_layout, member
 from tests.support.ocipod import Ocipod, PodResult
 from tests.support.pod_images import busybox, lines, shell
 
@@ -131,6 +134,11 @@ def test_interrupted_while_preparing(ocipod: Ocipod, work: Path) -> None:
         (("prepare", "--pod-manifest=/x", "--set-env=A=1"), "exclude each other"),
         (("prepare", "IMAGE", "--user=nobody-here"), 'no user "nobody-here"'),
         (("prepare", "--volume=v,kind=host,source=/no/where", "IMAGE"), "/no/where"),
+        (("run", "--volume=v,kind=empty,uid=4294967295", "IMAGE"), "is no id"),
+        (
+            ("run", "--private-users", "--volume=v,kind=empty,gid=4294967294", "IMAGE"),
+            "gid 4294967294 is none of the pod's users",
+        ),
         (("prepare", "IMAGE", "--mount=volume=v,target=/v"), 'no volume "v"'),
         (("prepare", "IMAGE", "--caps-retain=CAP_KILL", "--caps-remove=CAP_KILL"), "exclude"),
         (("prepare", "IMAGE", "--seccomp=mode=retain,@x/y"), "is unknown"),
@@ -255,6 +263,24 @@ def test_private_users(ocipod: Ocipod, work: Path, words: tuple[str, ...]) -> No
     places = [pod / "apps/busybox" / place / "new" for place in ("upper", "bundle/rootfs")]
     assert [place.stat().st_uid for place in places if place.exists()] == [first]
     assert (pod / "volumes/v/new").stat().st_uid == first
+
+
+@pytest.mark.parametrize("words", [(), ("--no-overlay",)], ids=["overlay", "copies"])
+def test_owners_that_the_pods_users_are_none_of(
+    ocipod: Ocipod, work: Path, words: tuple[str, ...]
+) -> None:
+    """They are nobody, and no user of another pod: in the image's files, and in a volume."""
+    far = {"uid": 4294967294, "gid": 65536}
+    files: dict[str, Any] = {
+        "far": member(tarfile.REGTYPE, **far),
+        "data/": member(tarfile.DIRTYPE, **far),
+        "data/far": member(tarfile.REGTYPE, **far),
+    }
+    make_layout(work / "far", files=files, config={"Volumes": {"/data": {}}})
+    image = f"oci:{work / 'far'}:latest"
+    options = ("run", "--private-users", "--net=none", *words, image, "--name=busybox")
+    found = ocipod(*options, *shell("stat -c '%u %g' /far /data /data/far")).ok()
+    assert lines(found) == ["65534 65534"] * 3
 
 
 @pytest.mark.parametrize("command", ["run", "prepare", "run-prepared"])

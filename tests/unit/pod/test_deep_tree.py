@@ -55,7 +55,7 @@ def test_a_copy(place: Path) -> None:
     source.mkdir()
     fill(str(source))
     descriptors = open_descriptors()
-    copy_tree(str(source), str(target), 0)
+    copy_tree(str(source), str(target))
     statuses = {(one.name, one.inside.count("/")): one.status for one in walk(str(target))}
     assert len(statuses) == DEPTH + 3
     top, bottom = statuses["top", 0], statuses["bottom", DEPTH]

@@ -184,6 +184,7 @@ def test_the_terminal_is_for_one_app() -> None:
         ("--volume=a,kind=empty,source=/x i", [], '"source" is unknown'),
         ("--volume=a,kind=empty --volume=a,kind=empty i", [], "given twice"),
         ("--volume=a,kind=empty,uid=x i", [], "is no id"),
+        ("--volume=a,kind=empty,gid=4294967295 i", [], '"4294967295" is no id'),
         ("--volume=a,kind=empty,readOnly=x i", [], "no truth value"),
         ("i --mount volume=a,target=/x", [], 'there is no volume "a"'),
         ("i --mount volume=a,target=x", [], "no absolute path"),
@@ -204,6 +205,7 @@ def test_the_terminal_is_for_one_app() -> None:
         ("i --seccomp=mode=retain,errno=ENOTHING,read", [], "is no error"),
         ("i --environment=x", [], "is not NAME=VALUE"),
         ("i --supplementary-gids=staff", [], "no number of a group"),
+        ("i --supplementary-gids=4294967295", [], "no number of a group"),
         ("i --working-dir=x", [], "no absolute path"),
     ],
 )

@@ -43,6 +43,17 @@ def test_a_file_that_is_no_manifest(tmp_path: Path, text: str) -> None:
         manifest_input.read_input(str(file), Store(str(tmp_path / "data")))
 
 
+def test_ids_that_there_are() -> None:
+    pytest.importorskip("jsonschema")
+    volume: dict[str, object] = {"name": "v", "kind": "empty", "uid": 4294967294}
+    apps = [{"name": "a", "image": IMAGE}]
+    document = {"acVersion": "0.8.11", "acKind": "PodManifest", "apps": apps, "volumes": [volume]}
+    manifest_input.check(document, "file")
+    volume["uid"] = 4294967295
+    with pytest.raises(UsageError, match=r"volumes\[0\]\.uid: 4294967295 is greater than"):
+        manifest_input.check(document, "file")
+
+
 def test_an_installation_without_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jsonschema")
     monkeypatch.setattr(manifest_input, "SCHEMA", "lost.json")
