@@ -23,14 +23,14 @@ from ociruntime.host.terminal import set_window_size
 from ociruntime.manager.api_errors import error_document
 from ociruntime.manager.attachments import MESSAGE, control, relay, window_size
 from ociruntime.manager.pod_calls import message_of
+from ociruntime.manager.pumps import is_writable, pump
 from ociruntime.pod.runtime_calls import OWN_FAILURE, failure, failure_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
     from ociruntime.manager.manager import Manager
 
-CHUNK = 32768
 FAILED = 125  # exit code for what is neither the program's nor about it
 LEFT_OPEN = 0.5  # seconds that output is read when the program has ended and another holds it open
 # Member -> what it is; of lists, each element is a string.
@@ -205,14 +205,16 @@ class _Execution:
 
     async def _to_client(self, client: web.WebSocketResponse) -> None:
         assert self._process is not None
+        loop = asyncio.get_running_loop()
+        deadline: asyncio.Future[float] = loop.create_future()
         pumps: list[Coroutine[Any, Any, None]] = [
-            _pump(fd, number, client) for fd, number in self._outputs.items()
+            pump(fd, number, client, deadline) for fd, number in self._outputs.items()
         ]
         pumping = asyncio.gather(*pumps)
         try:
             await self._process.wait()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(pumping), LEFT_OPEN)
+            deadline.set_result(loop.time() + LEFT_OPEN)
+            await pumping
         finally:
             pumping.cancel()
             await asyncio.gather(pumping, return_exceptions=True)
@@ -230,7 +232,7 @@ class _Execution:
                 try:
                     data = data[os.write(self._input, data) :]
                 except BlockingIOError:
-                    await _is_writable(self._input)
+                    await is_writable(self._input)
         except OSError:
             pass  # it does not read any more
 
@@ -254,42 +256,3 @@ class _Execution:
             os.close(fd)
         self._input = -1
         self._outputs.clear()
-
-
-async def _pump(fd: int, number: bytes, client: web.WebSocketResponse) -> None:
-    """Until everybody has closed the other end, which of a terminal is an error."""
-    while True:
-        try:
-            data = os.read(fd, CHUNK)
-        except BlockingIOError:
-            await _is_readable(fd)
-            continue
-        except OSError:
-            return
-        if not data:
-            return
-        await client.send_bytes(number + data)
-
-
-async def _is_readable(fd: int) -> None:
-    loop = asyncio.get_running_loop()
-    await _ready(fd, loop.add_reader, loop.remove_reader)
-
-
-async def _is_writable(fd: int) -> None:
-    loop = asyncio.get_running_loop()
-    await _ready(fd, loop.add_writer, loop.remove_writer)
-
-
-async def _ready(fd: int, add: Callable[..., None], remove: Callable[[int], bool]) -> None:
-    ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    add(fd, _tell, ready)
-    try:
-        await ready
-    finally:
-        remove(fd)
-
-
-def _tell(ready: asyncio.Future[None]) -> None:
-    if not ready.done():
-        ready.set_result(None)
