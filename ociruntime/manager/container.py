@@ -27,6 +27,7 @@ class Container:
         self.look_wanted = False
         self.waiters: list[tuple[str, asyncio.Future[Answer]]] = []
         self.restart: asyncio.Task[None] | None = None  # one that is waited for
+        self.under_way = False  # that one has begun, and has the lock
         self.delay = 0.0  # seconds, of the restart before
 
     @property
@@ -48,9 +49,13 @@ class Container:
         return self.place.look()
 
     def cancel_restart(self) -> None:
-        """The restart that is waited for, if any, does not come."""
+        """The restart that is waited for, if any, does not come.
+
+        One that is under way is not torn apart, which would leave a program starting or half a pod:
+        whoever wants the container otherwise finds it started when they get the lock.
+        """
         task, self.restart = self.restart, None
-        if task is not None and task is not asyncio.current_task():
+        if task is not None and task is not asyncio.current_task() and not self.under_way:
             task.cancel()
 
     def tell(self, conditions: tuple[str, ...], facts: Answer) -> None:

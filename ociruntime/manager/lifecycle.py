@@ -162,27 +162,33 @@ async def _restart(engine: Engine, container: Container, delay: float, at_reload
     async with container.lock:
         if container.restart is not asyncio.current_task():
             return
-        record = container.record
-        still_there(container)
-        look = await note(engine, container)
-        if states.status_of(look, True) != states.STOPPED:
-            container.restart = None
-            return
-        if not at_reload:
-            record.restart_count += 1
+        container.under_way = True
         try:
-            await start_held(engine, container)
-        except RuntimeFailure as failure:
-            log.warning("restart container %s: %s", record.name, failure)
-            if container.restart is asyncio.current_task():
-                # Nothing was there to end: the pod could not be made.
-                container.restart = None
-                if restart_policy.should_restart(record):
-                    container.delay = restart_policy.next_delay(container.delay, 0)
-                    restart_later(engine, container, container.delay)
+            await _restart_held(engine, container, at_reload)
         finally:
+            container.under_way = False
             if container.restart is asyncio.current_task():
                 container.restart = None
+
+
+async def _restart_held(engine: Engine, container: Container, at_reload: bool) -> None:
+    still_there(container)
+    record = container.record
+    look = await note(engine, container)
+    if states.status_of(look, True) != states.STOPPED:
+        return
+    if not at_reload:
+        record.restart_count += 1
+    try:
+        await start_held(engine, container)
+    except RuntimeFailure as failure:
+        log.warning("restart container %s: %s", record.name, failure)
+        if container.restart is asyncio.current_task():
+            # Nothing was there to end: the pod could not be made.
+            container.restart = None
+            if restart_policy.should_restart(record):
+                container.delay = restart_policy.next_delay(container.delay, 0)
+                restart_later(engine, container, container.delay)
 
 
 # --- what is asked for ---
@@ -294,7 +300,7 @@ async def _stop_held(
         record.wanted = STOPPED
         await engine.save(record)
     pod = container.place.pod()
-    if status not in states.ACTIVE or pod is None:
+    if status not in (*states.ACTIVE, states.RESTARTING) or pod is None:
         # Whoever waits for the end of a restart that was pending.
         container.tell(("not-running",), facts_of(container))
         release_ports(engine, container)
