@@ -18,7 +18,7 @@ from ociruntime.manager.engine import log, still_there
 from ociruntime.manager.pod_calls import ask, halt
 from ociruntime.manager.pod_look import APP
 from ociruntime.manager.record import RUNNING, STOPPED, Last
-from ociruntime.manager.removal import facts_of, remove
+from ociruntime.manager.removal import facts_of, remove_held
 from ociruntime.pod.signal_names import signal_name
 
 if TYPE_CHECKING:
@@ -138,8 +138,14 @@ def remove_later(engine: Engine, container: Container) -> None:
 
 
 async def _remove_ended(engine: Engine, container: Container) -> None:
-    if not container.removing and container.look().pid is None:
-        await remove(engine, container, force=True)
+    async with container.lock:
+        if container.removing:
+            return
+        look = container.look()
+        # Whoever had the lock may have started it again.
+        if states.status_of(look, container.record.ever_started) == states.STOPPED:
+            container.cancel_restart()
+            await remove_held(engine, container)
 
 
 def _seconds(first: str | None, last: str | None) -> float:

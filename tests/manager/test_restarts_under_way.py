@@ -1,9 +1,10 @@
-"""What is asked for while a container is just being started again by itself."""
+"""What is asked for, and what follows, while a container is just being started again."""
 
 from __future__ import annotations
 
 import os
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -120,3 +121,13 @@ def test_while_it_gets_another_pod(daemon: Daemon, shell_root: str, how: str) ->
     assert new != old
     assert daemon.pods.pods() == [new]
     assert (daemon.pods.path(new) / "apps/app/upper/kept").exists()
+
+
+def test_restarting_one_that_goes_with_its_end(daemon: Daemon, shell_root: str) -> None:
+    one = daemon.run("c1", rootfs=shell_root, command=STAYS, auto_remove=True)
+    daemon.verb(one, "restart").ok()
+    time.sleep(1)  # in which it would be removed
+    assert daemon.status(one) == "running"
+    daemon.verb(one, "stop").ok()
+    daemon.wait_for(one, "gone")
+    assert processes.until(lambda: daemon.pods.pods() == [])
