@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ociruntime.errors import ImageError
 from ociruntime.image.reference import Reference, parse
+from ociruntime.image.reference_parts import TAGS, is_tag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,19 +27,18 @@ _MOST_PORTS = 1024
 
 @dataclass(frozen=True, slots=True)
 class AciManifest:
-    """``dependencies`` are (reference in the store, id "sha512-..." or "")."""
+    """``reference`` is what it is called in the store.
+
+    ``dependencies`` are (reference in the store, id "sha512-..." or "").
+    """
 
     name: str
+    reference: Reference
     labels: dict[str, str]
     annotations: dict[str, str]
     app: Json
     dependencies: tuple[tuple[Reference, str], ...]
     whitelist: frozenset[str]
-
-    @property
-    def reference(self) -> Reference:
-        """What it is called in the store: the version is its tag."""
-        return _reference(self.name, self.labels)
 
 
 def read_aci_manifest(document: Json, what: str) -> AciManifest:
@@ -62,6 +62,7 @@ def read_aci_manifest(document: Json, what: str) -> AciManifest:
     found = _list(document, "dependencies", what)
     return AciManifest(
         name,
+        _reference(name, labels, what),
         labels,
         _pairs(document, "annotations", what),
         app,
@@ -126,11 +127,14 @@ def _dependency(value: Json, what: str) -> tuple[Reference, str]:
     name, id = value.get("imageName"), value.get("imageID") or ""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(id, str):
         raise ImageError(f"{what}: dependencies: {name!r} is no name")
-    return _reference(name, _pairs(value, "labels", what)), id
+    return _reference(name, _pairs(value, "labels", what), what), id
 
 
-def _reference(name: str, labels: dict[str, str]) -> Reference:
+def _reference(name: str, labels: dict[str, str], what: str) -> Reference:
+    """The version is the tag: a digest in it, or a path, would make it another image's name."""
     version = labels.get("version", "")
+    if version and not is_tag(version):
+        raise ImageError(f'{what}: the version "{version}" is no tag', TAGS)
     return parse(f"docker://{name}" + (f":{version}" if version else ""))
 
 

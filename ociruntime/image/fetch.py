@@ -89,7 +89,7 @@ def _by_name(
     Raises ImageError where nobody else may be asked.
     """
     try:
-        image = store.find(reference.name)
+        image = store.find(reference.name, digest=reference.digest)
     except ImageError:
         if policy == "never":
             raise

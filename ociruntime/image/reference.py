@@ -20,6 +20,7 @@ from ociruntime.image.digest import is_digest
 from ociruntime.image.frozen import frozen
 from ociruntime.image.reference_parts import (
     DOCKER_HUB,
+    TAGS,
     is_host,
     is_host_alone,
     is_id_digits,
@@ -135,8 +136,7 @@ def _registry(text: str) -> Reference:
     if ":" in rest.rpartition("/")[2]:
         name, _, tag = rest.rpartition(":")
         if not is_tag(tag):
-            wanted = "letters, digits, _ . and -, 128 at most, not beginning with . or -"
-            raise ImageError(f'"{text}": "{tag}" is no tag', wanted)
+            raise ImageError(f'"{text}": "{tag}" is no tag', TAGS)
     host, repository = split_name(text, name)
     return Reference(
         "registry",

@@ -11,6 +11,7 @@ DIGITS = "0123456789"
 HEXADECIMAL = "0123456789abcdef"
 FEWEST_DIGITS, MOST_DIGITS = 7, 64  # of an image's id
 DOCKER_HUB = "docker.io"
+TAGS = "letters, digits, _ . and -, 128 at most, not beginning with . or -"
 # What else it answers to, or is called in files of credentials.
 _HUB_TOO = ("index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
 _USUAL_PORT = 443  # of HTTPS

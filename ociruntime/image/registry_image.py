@@ -27,7 +27,7 @@ def update(
     name = reference.name
     wanted = reference.digest or reference.tag
     try:
-        known = store.find(name)
+        known = store.find(name, digest=reference.digest)
     except ImageError:
         known = None
     if known and not judge.knows(known.id):

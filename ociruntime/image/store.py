@@ -72,16 +72,26 @@ class Store:
 
     # Looking up
 
-    def find(self, reference: str, *, use: bool = True) -> Image:
+    def find(self, reference: str, *, use: bool = True, digest: str = "") -> Image:
         """The image that a name, an id or the beginning of one means.
 
         With ``use`` it counts as used now: that protects it from ``image gc`` for a while.
-        Raises ImageError.
+        With ``digest`` an image that is not the one of that digest is none.  Raises ImageError.
         """
         image = self.load(self.record(reference))
+        if digest and not self._is_of(image, digest):
+            hint = "what has the name is another image"
+            raise ImageError(f'image "{reference}" is not in the store', hint)
         if use:
             self.mark_used(image.id)
         return image
+
+    def _is_of(self, image: Image, digest: str) -> bool:
+        """Whether the digest is that of its manifest, or of an index that it was chosen from."""
+        if digest in (image.id, image.index):
+            return True
+        parts = {image.config_digest, *(layer.digest for layer in image.layers)}
+        return digest not in parts and digest in self.digests(image.id)
 
     def record(self, reference: str) -> Record:
         """As ``find``, from the index alone.  Raises ImageError."""

@@ -236,6 +236,10 @@ def aci_manifest(name: str, **members: object) -> dict[str, object]:
     return head | members
 
 
+def version(text: str) -> list[dict[str, str]]:
+    return [{"name": "version", "value": text}]
+
+
 def write_aci(path: Path, manifest: object, files: dict[str, Any]) -> str:
     content: dict[str, Any] = {"manifest": json.dumps(manifest), "rootfs/": ""}
     plain = images.pack(content | {f"rootfs/{name}": data for name, data in files.items()})
@@ -323,6 +327,7 @@ def test_acis_that_are_refused(ocipod: Ocipod, refused: Refused, work: Path) -> 
         (aci_manifest(name, labels=[{"name": [], "value": "x"}]), {}, "a list of names and values"),
         (aci_manifest(name, labels=[{"name": "os", "value": "darwin"}]), {}, 'made for "darwin"'),
         (aci_manifest(name, labels=[{"name": "arch", "value": "pdp"}]), {}, "unknown architecture"),
+        (aci_manifest(name, labels=version("1/2")), {}, 'the version "1/2" is no tag'),
         (aci_manifest(name, app={"eventHandlers": [{}]}), {}, "pods know no such programs"),
         (aci_manifest(name, app=["x"]), {}, "app is no object"),
         (aci_manifest(name, app={"user": 0}), {}, "user, group and workingDirectory are texts"),
