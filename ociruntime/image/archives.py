@@ -120,13 +120,23 @@ def plain(file: BinaryIO, what: str) -> Reading:
 
 
 class _Member(tarfile.TarInfo):
-    """A member whose headers are no larger than a layer's may be; they are read into memory."""
+    """A member whose headers are no larger than a layer's may be; they are read into memory.
+
+    Nor is its size negative, by whichever header: what is read next would lie before it.
+    """
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type in _EXTENSIONS and not 0 <= self.size <= LARGEST_EXTENSION:
             raise tarfile.ReadError(f"it has an extended header of {self.size} bytes")
+        _check_size(self)
         found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        _check_size(found)
         return found
+
+
+def _check_size(member: tarfile.TarInfo) -> None:
+    if member.size < 0:
+        raise tarfile.ReadError(f"it has a member of {member.size} bytes")
 
 
 def members(stream: Reading) -> Iterator[tuple[tarfile.TarInfo, Callable[[], Reading]]]:

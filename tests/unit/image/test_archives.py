@@ -7,6 +7,9 @@ import io
 import json
 import lzma
 import os
+import resource
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -87,6 +90,62 @@ def test_headers_that_would_fill_the_memory(tmp_path: Path, type: bytes, size: i
     (tmp_path / "it").write_bytes(archive)
     with pytest.raises(ImageError, match=words):
         ArchiveFiles(str(tmp_path / "it"), str(tmp_path))
+
+
+def negative(by: str) -> bytes:
+    """Two members, of which the second would end before the first."""
+    first = images.member(tarfile.REGTYPE, name="a").tobuf(tarfile.GNU_FORMAT)
+    second = images.member(tarfile.REGTYPE, name="b")
+    if by == "header":
+        second.size = -1536
+        return first + second.tobuf(tarfile.GNU_FORMAT) + bytes(1024)
+    second.pax_headers = {by: "-1536"}
+    if by != "size":
+        second.pax_headers |= {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}
+        second.size = 512
+        return first + second.tobuf(tarfile.PAX_FORMAT) + b"0\n".ljust(512, b"\0") + bytes(1024)
+    return first + second.tobuf(tarfile.PAX_FORMAT) + bytes(1024)
+
+
+def confine() -> None:
+    """So that a reader that never ends takes neither the machine's time nor its memory."""
+    resource.setrlimit(resource.RLIMIT_CPU, (10, 10))
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+
+READER = """
+import sys
+from ociruntime.errors import ImageError
+from ociruntime.image.archives import ArchiveFiles
+from ociruntime.image.local_image import recognized
+from ociruntime.image.reference import parse
+
+for read in (lambda path: ArchiveFiles(path, "."), lambda path: recognized(parse(path))):
+    for path in sys.argv[1:]:
+        try:
+            read(path)
+        except ImageError as error:
+            print(error)
+"""
+
+
+@pytest.mark.parametrize("by", ["header", "size", "GNU.sparse.realsize"])
+def test_members_of_negative_size(tmp_path: Path, by: str) -> None:
+    """Behind them the standard library would read the same headers again, for ever."""
+    archive = negative(by)
+    (tmp_path / "a.tar").write_bytes(archive)
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(archive))
+    done = subprocess.run(
+        [sys.executable, "-c", READER, "./a.tar", "./a.tar.gz"],
+        cwd=tmp_path,
+        preexec_fn=confine,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("is damaged: it has a member of -1536 bytes") == 4, done.stdout
 
 
 def test_a_file_that_becomes_shorter(tmp_path: Path) -> None:
