@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import TYPE_CHECKING
 
 from ociruntime.errors import ImageError
+
+if TYPE_CHECKING:
+    from ociruntime.image.limits import Budget
 
 MOST_LINKS = 40
 LONGEST_NAME = 4095  # bytes: PATH_MAX, without the one at its end
@@ -23,11 +27,12 @@ class Inside:
     A place is the path of a directory from the root without links, empty for the root itself.
     The last directory stays open: the files of an archive come directory by directory.  What
     is removed meanwhile is in it, or one has asked for another directory to remove it there.
+    ``budget`` says how deep it may go, and pays for each directory that is made on the way.
     """
 
-    def __init__(self, root: int, depth: int) -> None:
+    def __init__(self, root: int, budget: Budget) -> None:
         self.root = root
-        self.depth = depth
+        self.budget = budget
         self._parts: list[bytes] | None = None
         self._fd = -1
         self._place = b""
@@ -41,12 +46,12 @@ class Inside:
         """Its descriptor, which stays ours, and its place.
 
         With ``made`` what is missing is made, mode 0755, and added there.  Raises
-        FileNotFoundError, or ImageError if there is no way through.
+        FileNotFoundError, or ImageError if there is no way through, or one beyond the limits.
         """
         if parts == self._parts:
             return self._fd, self._place
         self.close()
-        walk = _Walk(self.root, self.depth, made)
+        walk = _Walk(self.root, self.budget, made)
         try:
             walk.go(parts)
             self._fd = walk.fds.pop()
@@ -59,9 +64,9 @@ class Inside:
 class _Walk:
     """From the root downwards; ``fds`` has one more descriptor than ``names`` has parts."""
 
-    def __init__(self, root: int, depth: int, made: set[bytes] | None) -> None:
+    def __init__(self, root: int, budget: Budget, made: set[bytes] | None) -> None:
         self.root = root
-        self.depth = depth
+        self.budget = budget
         self.made = made
         self.fds = [os.dup(root)]
         self.names: list[bytes] = []
@@ -97,6 +102,7 @@ class _Walk:
         except FileNotFoundError:
             if self.made is None:
                 raise
+            self.budget.take_entry()
             os.mkdir(part, 0o755, dir_fd=here)
             fd = os.open(part, _DIRECTORY, dir_fd=here)
             os.fchmod(fd, 0o755)
@@ -107,8 +113,9 @@ class _Walk:
             return self._link(part)
         self.fds.append(fd)
         self.names.append(part)
-        if len(self.names) > self.depth:
-            raise ImageError(f"the layer has more than {self.depth} directories in one another")
+        most = self.budget.limits.depth
+        if len(self.names) > most:
+            raise ImageError(f"the layer has more than {most} directories in one another")
         return None
 
     def _link(self, part: bytes) -> bytes:

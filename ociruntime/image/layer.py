@@ -50,7 +50,7 @@ class LayerUnpacker:
         self.root = root
         self.budget = budget
         self.notes = notes
-        self.inside = Inside(root, budget.limits.depth)
+        self.inside = Inside(root, budget)
         self.made: set[bytes] = set()
         self.directory_times: dict[bytes, int] = {}
 
@@ -176,7 +176,7 @@ class LayerUnpacker:
     def _hard_link(self, header: Header, fd: int, name: bytes, path: bytes) -> None:
         """To a file that is there already, in this layer or one below; never to a directory."""
         *parents, target = split_name(header.link) or [b""]
-        inside = Inside(self.root, self.budget.limits.depth)
+        inside = Inside(self.root, self.budget)
         try:
             source, place = inside.directory(parents)
             if _join(place, target) == path:

@@ -12,6 +12,7 @@ GIB = 1 << 30
 class Limits:
     """Of one image: bytes of all its files, entries of all its layers, directories one in another.
 
+    Directories that are made because a name has them count as entries.
     A layer that is larger than ``suspicious`` bytes may be ``ratio`` times as large as it came.
     """
 

@@ -208,6 +208,7 @@ def test_hard_links_share(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
+        (Limits(entries=4), "more than 4 files"),  # three, and two directories on their way
         (Limits(bytes=5), "more than 5 bytes of files"),
         (Limits(entries=2), "more than 2 files"),
         (Limits(depth=1), "more than 1 directories"),
@@ -216,3 +217,13 @@ def test_hard_links_share(tmp_path: Path) -> None:
 def test_limits(tmp_path: Path, limits: Limits, message: str) -> None:
     with pytest.raises(ImageError, match=message):
         apply(tmp_path / "r", pack({"a": "xxx", "b/c/d": "xxx", "e": ""}), limits=limits)
+
+
+def test_directories_that_only_names_mention(tmp_path: Path) -> None:
+    """Each is one on the disk: a header of some hundred bytes would make as many of them."""
+    layer: dict[str, Content] = {f"{n}/{'a/' * 200}f": "" for n in range(20)}
+    with pytest.raises(ImageError, match="more than 100 files"):
+        apply(tmp_path / "r", pack(layer), limits=Limits(entries=100))
+    made = sum(len(below) for _, below, _ in os.walk(tmp_path / "r"))
+    assert made <= 100
+    apply(tmp_path / "s", pack({"a/b/c": "", "a/b/d": ""}), limits=Limits(entries=4))
