@@ -202,6 +202,15 @@ class Store:
         except OSError as error:
             raise HostError(f"mark the image {id} as used", error) from None
 
+    def last_use(self, id: str) -> float:
+        """When the image was used, or came, last; 0 if it is gone.  Raises ImageError."""
+        from ociruntime.image.database import explained
+
+        with explained():
+            query = "SELECT used FROM images WHERE id = ?"
+            row = self.database.execute(query, (id,)).fetchone()
+        return max(row[0], self._marked(id)) if row else 0
+
     def _marked(self, id: str) -> float:
         """When that was done last; 0 if its manifest is gone."""
         try:

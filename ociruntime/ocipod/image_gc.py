@@ -11,8 +11,12 @@ from ociruntime.ocipod.durations import period
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ociruntime.cli.args import Arguments
+    from ociruntime.image.index_copy import Record
     from ociruntime.image.store import Store
+    from ociruntime.image.tree_store import Tree, TreeStore
     from ociruntime.ocipod.context import Context
 
 _GRACE = 24 * 3600.0  # seconds
@@ -24,6 +28,7 @@ def run(context: Context, arguments: Arguments) -> int:
     Among these are downloads that were cut, and not gone on with during the grace period.
 
     Under the lock that pods are prepared with: what a pod is about to use is not named by it yet.
+    It has looked its images up before it takes the lock, maybe only now: that is looked at again.
     When the images of one pod cannot be told, nothing goes.
     """
     from ociruntime.fault import fault
@@ -36,6 +41,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
     text = arguments.text("grace-period")
     grace = period(text, "grace-period") if text else _GRACE
+    before = time.time() - grace
     trees = TreeStore(context.directory)
     with Store(context.directory) as store, prepare_lock(context.directory, exclusive=True):
         found = rubbish(
@@ -44,23 +50,38 @@ def run(context: Context, arguments: Arguments) -> int:
             _trees(store),
             used_images(context.directory),
             used_trees(context.directory),
-            time.time() - grace,
+            before,
         )
         fault("imagegc.before-sweep")
-        freed = 0
-        for tree in found.trees:
-            if trees.remove(tree.id, wait=False):
-                freed += tree.size
-                write(f"removed tree {tree.id}\n")
-        for record in found.images:
-            freed += store.remove([record.id])
-            write(f"removed {record.id}{' ' * bool(record.names)}{' '.join(record.names)}\n")
-        files, size = store.sweep()
+        of_trees = _remove_trees(trees, found.trees)
+        of_images = _remove_images(store, found.images, before)
+        swept = store.sweep()
         trees.sweep()
         cut = remove_stale(f"{store.path}/partial", grace)
-        files, size = files + cut[0], size + cut[1]
-    removed = f"{len(found.images)} images, {len(found.trees)} trees and {files} stray files"
-    return write(f"{removed} removed, {amount(freed + size)} freed\n")
+    removed = f"{of_images[0]} images, {of_trees[0]} trees and {swept[0] + cut[0]} stray files"
+    freed = of_images[1] + of_trees[1] + swept[1] + cut[1]
+    return write(f"{removed} removed, {amount(freed)} freed\n")
+
+
+def _remove_trees(trees: TreeStore, gone: Iterable[Tree]) -> tuple[int, int]:
+    """How many went, and the bytes that are free now."""
+    count = freed = 0
+    for tree in gone:
+        if trees.remove(tree.id, wait=False):
+            count, freed = count + 1, freed + tree.size
+            write(f"removed tree {tree.id}\n")
+    return count, freed
+
+
+def _remove_images(store: Store, gone: Iterable[Record], before: float) -> tuple[int, int]:
+    """The same for images, without those that were used after ``before``."""
+    count = freed = 0
+    for record in gone:
+        if store.last_use(record.id) > before:
+            continue
+        count, freed = count + 1, freed + store.remove([record.id])
+        write(f"removed {record.id}{' ' * bool(record.names)}{' '.join(record.names)}\n")
+    return count, freed
 
 
 def _trees(store: Store) -> dict[str, str]:

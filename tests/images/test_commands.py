@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import tarfile
 import time
 from pathlib import Path
@@ -141,6 +142,34 @@ def test_gc_holds_the_lock_of_preparing(shop: Shop) -> None:
         assert waiting.wait(30) == 0
     finally:
         os.close(lock)
+
+
+@pytest.mark.parametrize("by", ["id", "name"])
+def test_gc_leaves_what_was_used_meanwhile(shop: Shop, by: str) -> None:
+    """A pod's image is looked up, and marked as used, before its preparing takes the lock."""
+    used, other = shop.fetch("one", A), shop.fetch("two", B)
+    manifest = shop.blobs / used.id[7:]
+    before = manifest.stat().st_mtime_ns
+    gc = shop.ocipod.popen(
+        "image",
+        "gc",
+        "--grace-period=0s",
+        fault="imagegc.before-sweep:stop",
+        stdout=subprocess.PIPE,
+    )
+    os.waitid(os.P_PID, gc.pid, os.WSTOPPED | os.WNOWAIT)
+    prepare = shop.ocipod.popen("prepare", used.id if by == "id" else shop.name("one"), "--exec=/a")
+    deadline = time.monotonic() + 60
+    while manifest.stat().st_mtime_ns == before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    gc.send_signal(signal.SIGCONT)
+    out = gc.communicate(timeout=60)[0].decode()
+    assert (gc.returncode, prepare.wait(60)) == (0, 0)
+    assert shop.listed() == [shop.name("one")]
+    assert f"removed {other.id}" in out
+    assert f"removed {used.id}" not in out
+    assert "\n1 images, 2 trees and 0 stray files removed, " in out
+    assert (shop.tree(used) / "rendered").exists()
 
 
 @pytest.mark.parametrize("period", ["x", "-1s", "1", "1d"])
