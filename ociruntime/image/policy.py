@@ -95,9 +95,9 @@ def shown(rule: Rule) -> object:
 
 def check_prefix(prefix: str, where: str) -> str:
     """``prefix`` as full names of images begin with it.  Raises ImageError if none can."""
-    kind, colon, _ = prefix.partition(":")
+    kind, colon, path = prefix.partition(":")
     if colon and kind in LOCAL_KINDS:
-        return prefix
+        return f"{kind}:/{path.lstrip('/')}" if path.startswith("//") else prefix
     host = prefix.partition("/")[0]
     if (
         "://" in prefix

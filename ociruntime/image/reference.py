@@ -123,7 +123,8 @@ def _local(kind: str, text: str, rest: str) -> Reference:
 def _absolute(text: str, path: str) -> str:
     if not path:
         raise ImageError(f'"{text}" names no file', FORMS)
-    return os.path.abspath(path)
+    # POSIX gives two slashes at the beginning a meaning of their own, and abspath keeps them.
+    return "/" + os.path.abspath(path).lstrip("/")
 
 
 def _registry(text: str) -> Reference:

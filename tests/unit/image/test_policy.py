@@ -6,6 +6,7 @@ import pytest
 
 from ociruntime.errors import ImageError
 from ociruntime.image.policy import check_prefix, covers, read_policy, shown
+from ociruntime.image.reference import parse
 from ociruntime.image.trusted_keys import place_of, prefix_of
 
 
@@ -61,6 +62,15 @@ def test_the_longest_prefix_decides() -> None:
     rule = policy.rule("a.org/team/web:1")
     assert (rule.kind, rule.openpgp, rule.cosign) == ("signedBy", True, ("/etc/x/x.pub", "/y.pub"))
     assert shown(rule) == {"signedBy": {"openpgp": True, "cosign": ["/etc/x/x.pub", "/y.pub"]}}
+
+
+def test_slashes_lead_around_no_rule() -> None:
+    """A path that begins with two of them is the same file, and covered by the same rule."""
+    prefixes = {"oci:/srv": "reject", "dir://srv": "reject", "tar:": "reject"}
+    policy = read_policy({"prefixes": prefixes}, "/x/p.json")
+    for text in ("oci:/srv/web", "oci://srv/web:1", "oci:///srv//web", "dir:/srv", "dir://srv/web"):
+        assert policy.rule(parse(text).name).kind == "reject", text
+    assert policy.rule(parse("dir:/srv2").name).kind == "accept"
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,11 @@ def test_names_of_registries(text: str, name: str) -> None:
         ("aci:/x/app", "aci:/x/app", "app"),
         ("/x/../app.aci", "path:/app.aci", "app"),
         ("file:///app.aci", "path:/app.aci", "app"),
+        ("oci://srv/web", "oci:/srv/web", "web"),
+        ("oci-archive://srv/b.tar:x", "oci-archive:/srv/b.tar:x", "b"),
+        ("dir:///srv//root", "dir:/srv/root", "root"),
+        ("//srv/x.tar", "path:/srv/x.tar", "x"),
+        ("file:////srv/x.tar", "path:/srv/x.tar", "x"),
         ("dir:/srv/with:colon", "dir:/srv/with:colon", "with:colon"),
     ],
 )
