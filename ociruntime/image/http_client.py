@@ -26,6 +26,7 @@ _LONGEST_PAUSE = 60.0
 _MOST_REDIRECTS = 8
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_PROXIES = {"http": "", "https": "", "all": ""}
+_NOT_PLAIN = frozenset('\\"<>^`{|} ')
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
 
 
@@ -93,6 +94,8 @@ class HttpClient:
         raise RegistryError(f"{method} {_shown(url)}: more than {_MOST_REDIRECTS} redirects")
 
     def _check_redirect(self, url: str, following: str) -> None:
+        if not is_plain(following):
+            raise RegistryError(f"{_shown(url)} leads to {_shown(following)!r}, no plain address")
         old, new = urlsplit(url), urlsplit(following)
         plain = new.scheme == "http" and (
             "http" in self.insecure or (old.scheme == "http" and is_loopback(new.netloc))
@@ -202,6 +205,17 @@ def is_loopback(host: str) -> bool:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def is_plain(url: str) -> bool:
+    """Whether an address from elsewhere means the same to everybody who reads it.
+
+    We judge it by urlsplit, and requests goes where urllib3 reads that it leads: for that a
+    backslash ends the host, for urlsplit an ``@`` behind it still begins it.  Raises ValueError
+    if it is none.
+    """
+    odd = not url.isascii() or not url.isprintable() or not _NOT_PLAIN.isdisjoint(url)
+    return not odd and "@" not in urlsplit(url).netloc
 
 
 def retry_after(value: str, now: float) -> float | None:

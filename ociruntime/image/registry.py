@@ -13,7 +13,7 @@ from ociruntime.errors import ImageError, RegistryError
 from ociruntime.image import media_types
 from ociruntime.image.digest import check_content, digest_of, is_digest
 from ociruntime.image.document import Document
-from ociruntime.image.http_client import HttpClient, read_body, refusal
+from ociruntime.image.http_client import HttpClient, is_plain, read_body, refusal
 from ociruntime.image.manifest import LARGEST_DOCUMENT, load_document
 from ociruntime.image.reference_parts import DOCKER_HUB
 from ociruntime.image.registry_auth import Challenge, Credential, challenges
@@ -115,9 +115,12 @@ class Registry:
     def _token(self, parameters: dict[str, str], url: str) -> str:
         realm = parameters["realm"]
         try:
-            place = urlsplit(realm)
+            place, plain = urlsplit(realm), is_plain(realm)
         except ValueError:
             raise RegistryError(f"{self.host} wants its tokens asked for at {realm!r}") from None
+        if not plain:
+            words = f"{self.host} wants its tokens asked for at {realm!r}, no plain address"
+            raise RegistryError(words)
         if place.scheme != "https" and not (
             place.scheme == "http" and url.startswith("http:") and self._may_be_plain(place.netloc)
         ):

@@ -13,6 +13,7 @@ from requests.exceptions import RequestException
 from ociruntime.errors import RegistryError
 from ociruntime.image.http_client import HttpClient, is_loopback, read_body, retry_after
 from ociruntime.image.registry import Registry as Client
+from ociruntime.image.registry_auth import Credential
 from tests.support import images
 from tests.support.registry import Registry
 
@@ -83,6 +84,48 @@ def test_redirects_to_no_address(
     with pytest.raises(RegistryError) as raised:
         http.request("GET", f"http://{registry.host}/v2/", {})
     assert words in str(raised.value)
+
+
+# Readers of addresses do not agree where the host of these begins, or ends.
+AMBIGUOUS = [
+    "http://{other}\\@{host}/x",
+    "http://{other}\\x@{host}/x",
+    "http://{other}@{host}/x",
+    "http://me:secret@{other}/x",
+    "http://{other}/a b",
+    "http://{other}/^",
+    "http://{other}/\xe9",
+]
+
+
+@pytest.mark.parametrize("form", AMBIGUOUS)
+def test_redirects_to_ambiguous_addresses(registry: Registry, http: HttpClient, form: str) -> None:
+    with Registry() as first:
+        first.push("web", "v1", images.build([images.pack({"a": "b"})]))
+        target = form.format(other=registry.host, host=first.host)
+        first.failures.append((307, {"Location": target}))
+        client = Client(first.host, "web", http, Credential("me", "secret"))
+        with pytest.raises(RegistryError) as raised:
+            client.manifest("v1")
+        place = f"http://{first.host}/v2/web/manifests/v1"
+        assert f"{place} leads to {target!r}, no plain address" in str(raised.value)
+        assert len(first.log) == 1
+    assert registry.log == []
+
+
+@pytest.mark.parametrize("form", AMBIGUOUS)
+def test_tokens_from_ambiguous_addresses(registry: Registry, http: HttpClient, form: str) -> None:
+    with Registry() as guarded:
+        realm = form.format(other=registry.host, host=guarded.host)
+        quoted = realm.replace("\\", "\\\\")
+        guarded.failures.append((401, {"WWW-Authenticate": f'Bearer realm="{quoted}"'}))
+        client = Client(guarded.host, "web", http, Credential("me", "secret"))
+        with pytest.raises(RegistryError) as raised:
+            client.manifest("v1")
+        words = f"{guarded.host} wants its tokens asked for at {realm!r}, no plain address"
+        assert words in str(raised.value)
+        assert len(guarded.log) == 1
+    assert registry.log == []
 
 
 @pytest.mark.parametrize("length", [9, 10, 11])
