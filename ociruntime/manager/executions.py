@@ -6,6 +6,8 @@ Messages are those of ``attachments.py``.  The client's first one says what to r
      "size": [rows, columns], "detach": bool}
 
 and ``{"signal": N}`` sends one.  A client that goes closes the program's streams or terminal.
+From here ``{"room": BYTES}`` tells how much more input is taken: a client that sends more than all
+of them together may have to wait with everything else that it has to say.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from ociruntime.host.terminal import set_window_size
 from ociruntime.manager.api_errors import error_document
 from ociruntime.manager.attachments import MESSAGE, control, relay, window_size
 from ociruntime.manager.pod_calls import message_of
-from ociruntime.manager.pumps import is_writable, pump
+from ociruntime.manager.program_input import ProgramInput
+from ociruntime.manager.pumps import pump
 from ociruntime.pod.runtime_calls import OWN_FAILURE, failure, failure_code
 
 if TYPE_CHECKING:
@@ -148,7 +151,8 @@ class _Execution:
 
     def __init__(self, wanted: dict[str, Any]) -> None:
         self._wanted = wanted
-        self._input = -1  # we write what the program reads
+        self._terminal = -1  # ours, of the program's
+        self._input = ProgramInput(-1, owned=False)
         self._outputs: dict[int, bytes] = {}  # we read what it writes -> number of the stream
         self._process: asyncio.subprocess.Process | None = None
 
@@ -182,7 +186,8 @@ class _Execution:
     def _open_terminal(self) -> tuple[int, int, int]:
         master, slave = os.openpty()
         os.set_blocking(master, False)
-        self._input = master
+        self._terminal = master
+        self._input = ProgramInput(master, owned=False)
         self._outputs = {master: b"\1"}
         size = window_size({"resize": self._wanted.get("size")})
         if size:
@@ -191,8 +196,9 @@ class _Execution:
 
     def _open_pipes(self) -> tuple[int, int, int]:
         if self._wanted.get("stdin"):
-            stdin, self._input = os.pipe()
-            os.set_blocking(self._input, False)
+            stdin, ours = os.pipe()
+            os.set_blocking(ours, False)
+            self._input = ProgramInput(ours, owned=True)
         else:
             stdin = os.open("/dev/null", os.O_RDONLY)
         given = [stdin]
@@ -220,39 +226,34 @@ class _Execution:
             await asyncio.gather(pumping, return_exceptions=True)
 
     async def _from_client(self, client: web.WebSocketResponse) -> None:
-        async for message in client:
-            if message.type == WSMsgType.BINARY and message.data[:1] == b"\0":
-                await self._put(message.data[1:])
-            elif message.type == WSMsgType.TEXT:
-                self._control(control(message.data))
-
-    async def _put(self, data: bytes) -> None:
+        # Beside it: what the program does not read holds up no signal.
+        passing = asyncio.ensure_future(self._input.run(client))
         try:
-            while data and self._input >= 0:
-                try:
-                    data = data[os.write(self._input, data) :]
-                except BlockingIOError:
-                    await is_writable(self._input)
-        except OSError:
-            pass  # it does not read any more
+            async for message in client:
+                if message.type == WSMsgType.BINARY and message.data[:1] == b"\0":
+                    await self._input.put(message.data[1:])
+                elif message.type == WSMsgType.TEXT:
+                    self._control(control(message.data))
+        finally:
+            passing.cancel()
+            await asyncio.gather(passing, return_exceptions=True)
 
     def _control(self, words: dict[str, Any]) -> None:
         assert self._process is not None
         number = words.get("signal")
-        if words.get("close") == "stdin" and self._input not in (-1, *self._outputs):
-            os.close(self._input)
-            self._input = -1
+        if words.get("close") == "stdin":
+            self._input.end()
         elif self._process.returncode is not None:
             return
         elif (size := window_size(words)) and self._wanted.get("tty"):
-            set_window_size(self._input, *size)
+            set_window_size(self._terminal, *size)
             # The runtime has no controlling terminal from which it would come.
             self._process.send_signal(signal.SIGWINCH)
         elif isinstance(number, int) and 0 < number < signal.NSIG:
             self._process.send_signal(number)
 
     def _close(self) -> None:
-        for fd in {self._input, *self._outputs} - {-1}:
+        self._input.close()
+        for fd in self._outputs:
             os.close(fd)
-        self._input = -1
         self._outputs.clear()

@@ -27,7 +27,9 @@ def run(connection: Connection, arguments: Arguments) -> int:
     socket = open_websocket(connection, container(arguments.positional[0], "exec"))
     try:
         socket.send(TEXT, json.dumps(wanted).encode())
-        session = Session(socket, tty=wanted["tty"], with_input=wanted["stdin"], keys=keys)
+        session = Session(
+            socket, tty=wanted["tty"], with_input=wanted["stdin"], keys=keys, metered=True
+        )
         code = session.run()
     finally:
         socket.close()

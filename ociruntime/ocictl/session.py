@@ -1,6 +1,7 @@
 """Our streams or terminal, and those of a container or of a program in it, in between the daemon.
 
-The messages are those of ``manager/attachments.py``.
+The messages are those of ``manager/attachments.py`` and, with ``metered`` input, ``executions.py``.
+Nothing here waits for the daemon to take what we send: it may be waiting for us to read.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ else:
     import _signal
 
 CHUNK = 32768
+WAITING = 65536  # bytes that are not sent yet, with which we read no more input
 DETACHED = -1
 PASSED_ON = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT)
 
@@ -42,13 +44,19 @@ class Session:
         tty: bool,
         with_input: bool,
         keys: bytes,
+        metered: bool = False,
         early: Iterable[tuple[int, bytes]] = (),
     ) -> None:
-        """``early``: messages that have come already."""
+        """``early``: messages that have come already.
+
+        ``metered``: the daemon tells how much input it takes.
+        """
         self._socket = socket
         self._early = list(early)
         self._tty = tty
         self._with_input = with_input
+        self._metered = metered
+        self._room = 0
         self._watch = KeyWatch(keys if tty else b"")
         self._terminal: Terminal | None = None
         self.on_signal = self._send_signal
@@ -68,10 +76,12 @@ class Session:
             self._terminal.make_raw()
             _signal.signal(_signal.SIGWINCH, lambda *_: self._send_size())
             self._send_size()
+        awake, waker = posix.pipe2(posix.O_NONBLOCK | posix.O_CLOEXEC)
+        before = _signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         for number in PASSED_ON:
             _signal.signal(number, lambda number, _: self.on_signal(number))
         try:
-            return self._relay()
+            return self._relay(awake)
         except OSError as error:
             raise HostError("pass on a container's streams", error) from None
         finally:
@@ -79,32 +89,49 @@ class Session:
                 self._terminal.restore()
             for number in PASSED_ON:
                 _signal.signal(number, _signal.SIG_DFL)
+            _signal.set_wakeup_fd(before)
+            posix.close(awake)
+            posix.close(waker)
 
-    def _relay(self) -> int:
-        poll = select.poll()
-        poll.register(self._socket.fileno(), select.POLLIN)
-        if self._with_input:
-            poll.register(0, select.POLLIN)
+    def _relay(self, awake: int) -> int:
+        """``awake`` can be read when a signal has come, which may have left something to send."""
+        ours = self._socket.fileno()
         code = self._take(self._early)
         while code is None:
-            for fd, _ in poll.poll():
-                if fd != 0:
-                    code = self._take(self._socket.receive())
-                elif not self._send_input():
-                    poll.unregister(0)
-                if self._watch.found:
-                    return DETACHED
+            poll = select.poll()
+            poll.register(ours, select.POLLIN | (select.POLLOUT if self._socket.pending else 0))
+            poll.register(awake, select.POLLIN)
+            if self._takes_input:
+                poll.register(0, select.POLLIN)
+            events = dict(poll.poll())
+            if awake in events:
+                posix.read(awake, CHUNK)
+            if events.get(ours, 0) & select.POLLOUT:
+                self._socket.flush()
+            if events.get(ours, 0) & ~select.POLLOUT:
+                code = self._take(self._socket.receive())
+            elif 0 in events:
+                self._send_input()
+            if self._watch.found:
+                return DETACHED
         return code
 
-    def _send_input(self) -> bool:
-        data = posix.read(0, CHUNK)
+    @property
+    def _takes_input(self) -> bool:
+        if not self._with_input or self._socket.pending >= WAITING:
+            return False
+        return not self._metered or self._room > 0
+
+    def _send_input(self) -> None:
+        data = posix.read(0, min(CHUNK, self._room) if self._metered else CHUNK)
         if not data:
             self._send({"close": "stdin"})
-            return False
+            self._with_input = False
+            return
         data = self._watch.pass_on(data)
         if data:
+            self._room -= len(data)
             self._socket.send(BINARY, b"\0" + data)
-        return True
 
     def _send(self, words: dict[str, Any]) -> None:
         import json
@@ -130,6 +157,7 @@ class Session:
             words = parse(data)
             if "error" in words:
                 raise refusal(0, data)
+            self._room += int(words.get("room", 0))
             if "exit_code" in words:
                 return int(words["exit_code"])
         if self._socket.is_closed:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import _socket
 import posix
 
 from ociruntime.errors import RuntimeFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
-
     from ociruntime.ocictl.connection import Connection
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
@@ -37,9 +36,12 @@ def open_websocket(connection: Connection, path: str) -> WebSocket:
 
 
 class WebSocket:
-    """Messages over ``sock``, which belongs to this object from now on."""
+    """Messages over ``sock``, which belongs to this object from now on.
 
-    __slots__ = ("_buffer", "_kind", "_parts", "_socket", "is_closed")
+    To send never waits: what the other end does not take yet is ``pending``, until ``flush``.
+    """
+
+    __slots__ = ("_buffer", "_flushing", "_kind", "_out", "_parts", "_socket", "is_closed")
 
     def __init__(self, sock: _socket.socket, early: bytes) -> None:
         """``early``: what has come over it already."""
@@ -47,13 +49,23 @@ class WebSocket:
         self._parts: list[bytes] = []  # of a message that comes in several frames
         self._kind = BINARY  # told by the first of them
         self._buffer = early
+        self._out: list[bytes] = []  # whole frames; of the first one maybe the rest
+        self._flushing = False
         self.is_closed = False
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
+    @property
+    def pending(self) -> int:
+        """Bytes that are still to be sent."""
+        return sum(map(len, self._out))
+
     def send(self, kind: int, data: bytes) -> None:
-        """A message of TEXT or BINARY.  Nothing happens when the other end has gone."""
+        """A message of TEXT or BINARY, whole and in its turn also from a signal handler.
+
+        Nothing happens when the other end has gone.
+        """
         mask = posix.urandom(4)
         size = len(data)
         if size < 126:
@@ -64,10 +76,27 @@ class WebSocket:
             head = bytes([FINAL | kind, MASKED | 127]) + size.to_bytes(8, "big")
         pad = (mask * (size // 4 + 1))[:size]
         masked = (int.from_bytes(data, "big") ^ int.from_bytes(pad, "big")).to_bytes(size, "big")
+        self._out.append(head + mask + masked)
+        self.flush()
+
+    def flush(self) -> None:
+        """Send as much of what is pending as goes without waiting."""
+        if self._flushing:
+            return  # a signal has come in the middle of it
+        self._flushing = True
         try:
-            self._socket.sendall(head + mask + masked)
+            while self._out:
+                sent = self._socket.send(self._out[0], _socket.MSG_DONTWAIT)
+                if sent == len(self._out[0]):
+                    del self._out[0]
+                else:
+                    self._out[0] = self._out[0][sent:]
+        except BlockingIOError:
+            pass
         except (BrokenPipeError, ConnectionResetError):
-            pass  # its last messages are about to be read
+            self._out.clear()  # its last messages are about to be read
+        finally:
+            self._flushing = False
 
     def receive(self) -> list[tuple[int, bytes]]:
         """Wait for something and return the messages that are whole: (TEXT or BINARY, data).

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -164,6 +167,49 @@ def test_exec(daemon: Daemon, shell_root: str) -> None:
     with client(daemon, "exec", "-i", "c", "/bin/cat") as one:
         out, _ = one.communicate(b"x" * 500_000, timeout=60)
         assert (one.returncode, len(out)) == (0, 500_000)
+
+
+def test_exec_that_writes_more_than_it_reads(daemon: Daemon, shell_root: str) -> None:
+    """Who sends goes on reading meanwhile."""
+    (daemon.root.parent / "shell" / "bin" / "hexdump").symlink_to("busybox")
+    daemon.run("c", rootfs=shell_root, command=["/bin/sleep", "60"])
+    data = bytes(n * 7 % 251 for n in range(5_000_000))
+    with client(daemon, "exec", "-i", "c", "hexdump", "-C") as one:
+        out, err = one.communicate(data, timeout=120)
+    assert (one.returncode, err) == (0, b"")
+    lines = out.splitlines()
+    assert len(lines) == len(data) // 16 + 1
+    assert int(lines[-1], 16) == len(data)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_exec_with_input_that_nobody_reads(
+    daemon: Daemon, shell_root: str, number: signal.Signals
+) -> None:
+    daemon.run("c", rootfs=shell_root, command=["/bin/sleep", "60"])
+    script = "echo ready; exec sleep 1000"
+    pipe = subprocess.PIPE
+    words = command(daemon, "exec", "-i", "c", *shell(script))
+    with open("/dev/zero", "rb") as zeros, subprocess.Popen(words, stdin=zeros, stdout=pipe) as one:
+        try:
+            assert one.stdout is not None
+            assert one.stdout.readline() == b"ready\n"
+            assert processes.until(lambda: is_asleep(one.pid))
+            one.send_signal(number)
+            assert one.wait(30) == 128 + number
+        finally:
+            one.kill()
+
+
+def is_asleep(pid: int) -> bool:
+    """Whether it waits for something, and has done so for a moment."""
+    before = processor_time(pid)
+    time.sleep(0.2)
+    return processor_time(pid) == before
+
+
+def processor_time(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
 
 
 def test_exec_that_is_refused(daemon: Daemon, shell_root: str) -> None:

@@ -8,17 +8,20 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from aiohttp import web
+from aiohttp import WSMessage, WSMsgType, web
 
 from ociruntime.manager import executions
+from ociruntime.manager.program_input import ROOM
 
 GUARD = 30.0  # seconds after which a test is given up
 
 
 class Client:
-    """Takes what is sent when ``gate`` is open, and says nothing itself."""
+    """Takes what is sent when ``gate`` is open, and ``says`` something itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, *says: WSMessage) -> None:
+        self._says = list(says)
+        self.told: list[dict[str, Any]] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.got = b""
@@ -27,11 +30,15 @@ class Client:
         await self.gate.wait()
         self.got += data[1:]
 
+    async def send_json(self, words: dict[str, Any]) -> None:
+        self.told.append(words)
+
     def __aiter__(self) -> Client:
         return self
 
     async def __anext__(self) -> Any:  # noqa: ANN401 - a message
-        await asyncio.Event().wait()
+        await (asyncio.sleep(0) if self._says else asyncio.Event().wait())
+        return self._says.pop(0)
 
 
 def run(command: list[str], act: Callable[[executions._Execution, Client], Any]) -> tuple[int, int]:
@@ -78,3 +85,46 @@ def test_what_stays_behind_keeps_nobody(script: str, monkeypatch: pytest.MonkeyP
 
     script = f"exec 2>/dev/null; {script}"
     assert run(["sh", "-c", script], nothing)[0] == 4
+
+
+def binary(data: bytes) -> WSMessage:
+    return WSMessage(WSMsgType.BINARY, b"\0" + data, None)
+
+
+def words(text: str) -> WSMessage:
+    return WSMessage(WSMsgType.TEXT, text, None)
+
+
+def given(command: list[str], *says: WSMessage) -> tuple[int, bytes, list[dict[str, Any]]]:
+    """A program with input: its exit code, its output, and what its client was told."""
+
+    async def whole() -> tuple[int, bytes, list[dict[str, Any]]]:
+        client = Client(*says)
+        execution = executions._Execution({"stdin": True})
+        code = await execution.run(cast("web.WebSocketResponse", client), command)
+        return code, client.got, client.told
+
+    return asyncio.run(asyncio.wait_for(whole(), GUARD))
+
+
+def test_a_signal_does_not_wait_behind_input() -> None:
+    """Of a client that sends no more than it was told to."""
+    parts = [binary(b"x" * (ROOM // 8)) for _ in range(8)]
+    code, _, told = given(["sleep", "60"], *parts, words('{"signal": 15}'))
+    assert code == 128 + 15
+    assert told == [{"room": ROOM}]
+
+
+def test_input_and_its_end() -> None:
+    parts = [binary(b"%07d\n" % n * 8192) for n in range(16)]
+    code, out, told = given(["cat"], *parts, words('{"close": "stdin"}'))
+    assert (code, out) == (0, b"".join(part.data[1:] for part in parts))
+    assert sum(one["room"] for one in told) >= ROOM + len(out) // 2
+
+
+def test_input_that_is_not_read_any_more() -> None:
+    parts = [binary(b"x" * ROOM) for _ in range(4)]
+    code, out, _ = given(
+        ["sh", "-c", "exec <&-; echo no; exec sleep 60"], *parts, words('{"signal": 15}')
+    )
+    assert (code, out) == (143, b"no\n")

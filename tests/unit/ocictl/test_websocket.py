@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
@@ -60,6 +61,44 @@ def test_sizes(pair: Pair, size: int) -> None:
     while not got:
         got = ours.receive()
     assert got == [(BINARY, data)]
+
+
+def test_to_send_never_waits(pair: Pair) -> None:
+    ours, theirs = pair
+    data = bytes(n % 251 for n in range(5_000_000))
+    ours.send(BINARY, data)
+    ours.send(TEXT, b"behind it")
+    assert ours.pending
+    size = 14 + len(data)
+    sent = b""
+    while len(sent) < size + 15:
+        sent += theirs.recv(1 << 20)
+        ours.flush()
+    assert ours.pending == 0
+    # Many of them take long one by one.
+    assert (sent[0], unmasked(sent[size:])) == (0x82, (0x81, b"behind it"))
+
+
+def test_to_send_in_the_middle_of_sending() -> None:
+    """As a handler of signals does."""
+    sent: list[bytes] = []
+
+    class Peer:
+        def send(self, data: bytes, flags: int) -> int:
+            assert flags == socket.MSG_DONTWAIT
+            if not sent:
+                sent.append(data[:3])
+                ours.send(TEXT, b"signal")
+                return 3
+            sent.append(data)
+            return len(data)
+
+    ours = WebSocket(cast("socket.socket", Peer()), b"")
+    ours.send(BINARY, b"input")
+    whole = b"".join(sent)
+    assert unmasked(whole[:11]) == (0x82, b"input")
+    assert unmasked(whole[11:]) == (0x81, b"signal")
+    assert ours.pending == 0
 
 
 def test_messages_in_pieces(pair: Pair) -> None:
