@@ -20,7 +20,7 @@ FILTERS = {"event": "kind", "kind": "kind", "container": "container"}
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Until ``--until``, or without end.  Raises RuntimeFailure."""
+    """Until ``--until``, or without end; 1 if nobody reads any more.  Raises RuntimeFailure."""
     form = arguments.text("format")
     if form.startswith("table "):
         raise UsageError("--format: events come one by one, not as a table", "json or {{.Field}}")
@@ -34,7 +34,8 @@ def run(connection: Connection, arguments: Arguments) -> int:
     ]
     path = resource("events") + (f"?{'&'.join(query)}" if query else "")
     for event in connection.lines("GET", path):
-        write(one(event, form) if form else line(event))
+        if write(one(event, form) if form else line(event)):
+            return 1
     return 0
 
 

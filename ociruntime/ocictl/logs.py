@@ -19,7 +19,10 @@ HEAD = 5  # bytes of a frame in front of its line: stream and length
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """With ``--follow`` until the container's end.  Raises RuntimeFailure."""
+    """With ``--follow`` until the container's end; 1 if nobody reads any more.
+
+    Raises RuntimeFailure.
+    """
     tail = arguments.number("tail", -1)
     if tail < 0 and "tail" in arguments.numbers:
         raise UsageError("--tail takes a number of lines, 0 or more")
@@ -32,16 +35,17 @@ def run(connection: Connection, arguments: Arguments) -> int:
         since=moment(arguments.text("since"), "since"),
         until=moment(arguments.text("until"), "until"),
     )
-    print_logs(connection, path)
-    return 0
+    return 0 if print_logs(connection, path) else 1
 
 
-def print_logs(connection: Connection, path: str) -> None:
-    """Each line to the stream that it was written to.  Raises RuntimeFailure."""
+def print_logs(connection: Connection, path: str) -> bool:
+    """Each line to the stream that it was written to; False if that is not read any more.
+
+    Raises RuntimeFailure.
+    """
     answer = connection.open("GET", path, None, {"Accept": FRAMES, "Connection": "close"})
     try:
-        for stream, line in frames(answer.pieces()):
-            write(stream, line)
+        return all(write(stream, line) for stream, line in frames(answer.pieces()))
     finally:
         answer.close()
 

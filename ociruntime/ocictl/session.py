@@ -178,11 +178,12 @@ def parse(data: bytes) -> dict[str, Any]:
     return words
 
 
-def write(fd: int, data: bytes) -> None:
-    """All of it; who does not read any more gets no more."""
+def write(fd: int, data: bytes) -> bool:
+    """All of it; False if nobody reads any more."""
     rest = memoryview(data)
     try:
         while rest:
             rest = rest[posix.write(fd, rest) :]
     except BrokenPipeError:
-        pass
+        return False
+    return True

@@ -294,6 +294,24 @@ def test_who_does_not_read_logs_holds_up_nobody(daemon: Daemon, shell_root: str)
         assert daemon.wait_for("c", "stopped")["exit_code"] == 0
 
 
+def test_logs_that_nobody_reads_any_more(daemon: Daemon, shell_root: str) -> None:
+    script = "while read -r line; do echo got $line; done"
+    daemon.run("c", rootfs=shell_root, command=shell(script), stdin=True)
+    with client(daemon, "logs", "-f", "c") as one, client(daemon, "attach", "c") as two:
+        assert one.stdout is not None
+        assert two.stdin is not None
+        assert two.stdout is not None
+        for line in (b"1\n", b"2\n", b"3\n"):
+            two.stdin.write(line)
+            two.stdin.flush()
+            assert two.stdout.readline() == b"got " + line
+            if not one.stdout.closed:
+                assert one.stdout.readline() == b"got 1\n"
+                one.stdout.close()
+        assert one.wait(30) == 1
+    daemon.remove("c")
+
+
 # --- events ---
 
 
@@ -315,6 +333,17 @@ def test_events(daemon: Daemon, shell_root: str) -> None:
     assert f" die {identifier} (" in line
     assert "name=c" in line
     daemon("GET", "/v1/events?kind=party").failed(400, "party")
+
+
+def test_events_that_nobody_reads_any_more(daemon: Daemon, shell_root: str) -> None:
+    daemon.create("c", rootfs=shell_root, command=["/bin/true"])
+    with client(daemon, "events", "--since=1h") as one:
+        assert one.stdout is not None
+        assert b" create " in one.stdout.readline()
+        one.stdout.close()
+        daemon.verb("c", "rename", {"name": "d"}).ok()
+        daemon.verb("d", "rename", {"name": "e"}).ok()
+        assert one.wait(30) == 1
 
 
 @pytest.mark.parametrize("words", [("--filter=x",), ("--format=table Id",), ("--since=never",)])
