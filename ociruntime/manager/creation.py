@@ -83,15 +83,16 @@ async def roll_back(engine: Engine, container_id: str, name: str = "") -> None:
 
     Raises RuntimeFailure; a further attempt finds what is left.
     """
-    await _remove_new_pod(engine, container_id)
+    await _remove_new_pod(engine, container_id, "")
     if engine.events.has("create", container_id, container_id):
         engine.events.publish("destroy", container_id, name, {"at": container_id})
     await asyncio.to_thread(engine.store.remove, container_id)
 
 
-async def _remove_new_pod(engine: Engine, container_id: str) -> None:
+async def _remove_new_pod(engine: Engine, container_id: str, kept: str) -> None:
+    """The one that was being made, unless it has become the container's (``kept``)."""
     uuid = engine.store.new_pod(container_id)
-    if uuid:
+    if uuid and uuid != kept:
         await remove_pod(engine, uuid)
 
 
@@ -119,54 +120,88 @@ async def replace_pod(engine: Engine, container: Container) -> None:
     """
     record = container.record
     store = engine.store
+    await settle_replacing(engine, container)
+    if container.look().pod_state == "running":
+        return
     # Those of before may not have gone yet.
-    old = [*store.noted(record.id, record_store.REPLACING).get("old", ()), record.pod]
+    older = store.noted(record.id, record_store.REPLACING).get("old", ())
+    old = [*(uuid for uuid in older if uuid != record.pod), record.pod]
     store.note(record.id, record_store.REPLACING, {"old": old, "pod": "", "moving": False})
     try:
         try:
             pod = await _make_pod(engine, record.spec, record.id, record.image_id)
         except ManagerError:
             # The image may have been collected; by its name it can be had again.
-            await _remove_new_pod(engine, record.id)
+            await _remove_new_pod(engine, record.id, record.pod)
             record.image_id = await _fetch(engine, record.spec)
             pod = await _make_pod(engine, record.spec, record.id, record.image_id)
     except RuntimeFailure:
-        await undo_replacing(engine, record.id)
+        await _undo_replacing(engine, record)
         raise
     try:
         note = {"old": old, "pod": pod.uuid, "moving": True}
         store.note(record.id, record_store.REPLACING, note)
         fault("replace.before-move")
-        await finish_replacing(engine, container, pod.uuid)
+        await _finish_replacing(engine, container, pod.uuid)
     finally:
         pod.close()
 
 
-async def end_replacing(engine: Engine, container_id: str) -> None:
+async def settle_replacing(engine: Engine, container: Container) -> None:
+    """Finish or undo what was begun, by this daemon or one before.  Raises RuntimeFailure."""
+    record = container.record
+    store = engine.store
+    if not any(store.has(record.id, name) for name in (record_store.REPLACING, record_store.POD)):
+        return
+    noted = store.noted(record.id, record_store.REPLACING)
+    uuid = str(noted.get("pod") or "")
+    if noted.get("moving") and uuid != record.pod and _is_there(engine, uuid):
+        await _finish_replacing(engine, container, uuid)
+    elif uuid != record.pod:
+        await _undo_replacing(engine, record)
+    else:
+        await _end_replacing(engine, record)
+
+
+def _is_there(engine: Engine, uuid: str) -> bool:
+    place = engine.place(uuid)
+    try:
+        return place.pod() is not None
+    finally:
+        place.close()
+
+
+async def _end_replacing(engine: Engine, record: Record) -> None:
     """The old pods go; one that does not is in nobody's way, and tried again by the next daemon."""
-    for uuid in engine.store.noted(container_id, record_store.REPLACING).get("old", ()):
+    store = engine.store
+    for uuid in store.noted(record.id, record_store.REPLACING).get("old", ()):
+        if uuid == record.pod:
+            continue
         try:
             await remove_pod(engine, str(uuid))
         except RuntimeFailure as failure:
-            log.warning("remove the old pod of container %s: %s", container_id[:12], failure)
+            log.warning("remove the old pod of container %s: %s", record.id[:12], failure)
+            # It names the container's own by now.
+            store.forget(record.id, record_store.POD)
             return
-    engine.store.forget(container_id, record_store.REPLACING, record_store.POD)
+    store.forget(record.id, record_store.REPLACING, record_store.POD)
 
 
-async def undo_replacing(engine: Engine, container_id: str) -> None:
+async def _undo_replacing(engine: Engine, record: Record) -> None:
     """Nothing was moved yet.  Raises RuntimeFailure."""
     store = engine.store
-    await _remove_new_pod(engine, container_id)
-    *older, current = store.noted(container_id, record_store.REPLACING).get("old") or [""]
+    await _remove_new_pod(engine, record.id, record.pod)
+    noted = store.noted(record.id, record_store.REPLACING).get("old", ())
+    older = [uuid for uuid in noted if uuid != record.pod]
     if older:  # still to be removed, as before
-        note = {"old": older, "pod": current, "moving": False}
-        store.note(container_id, record_store.REPLACING, note)
-        store.forget(container_id, record_store.POD)
+        note = {"old": older, "pod": record.pod, "moving": False}
+        store.note(record.id, record_store.REPLACING, note)
+        store.forget(record.id, record_store.POD)
     else:
-        store.forget(container_id, record_store.REPLACING, record_store.POD)
+        store.forget(record.id, record_store.REPLACING, record_store.POD)
 
 
-async def finish_replacing(engine: Engine, container: Container, uuid: str) -> None:
+async def _finish_replacing(engine: Engine, container: Container, uuid: str) -> None:
     """Move what is to be kept, and note the new pod; can be done again.  Raises RuntimeFailure."""
     record = container.record
     old, new = container.place, engine.place(uuid)
@@ -179,13 +214,17 @@ async def finish_replacing(engine: Engine, container: Container, uuid: str) -> N
             raise HostError(f"move the files of container {record.name}", error) from None
     finally:
         new.close()
+    before, record.pod = record.pod, uuid
+    try:
+        await engine.save(record)
+    except BaseException:
+        record.pod = before
+        raise
     engine.unwatch(container)
     old.close()
-    record.pod = uuid
-    await engine.save(record)
     container.place = engine.place(uuid)
     engine.watch(container)
-    await end_replacing(engine, record.id)
+    await _end_replacing(engine, record)
 
 
 def _move_files(old: Pod | None, new: Pod | None) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ociruntime.errors import ManagerError, RuntimeFailure
 from ociruntime.manager import record_store, restart_policy, states
-from ociruntime.manager.creation import end_replacing, finish_replacing, roll_back, undo_replacing
+from ociruntime.manager.creation import roll_back, settle_replacing
 from ociruntime.manager.engine import log
 from ociruntime.manager.lifecycle import note, release_ports, remove_later, restart_later
 from ociruntime.manager.removal import remove_held
@@ -53,22 +53,9 @@ async def _take_up(engine: Engine, container_id: str) -> Container | None:
         await remove_held(engine, container)
         return None
     if not container.is_corrupt:
-        await _finish_replacing(engine, container)
+        await settle_replacing(engine, container)
         engine.watch(container)
     return container
-
-
-async def _finish_replacing(engine: Engine, container: Container) -> None:
-    if not engine.store.has(container.id, record_store.REPLACING):
-        return
-    noted = engine.store.noted(container.id, record_store.REPLACING)
-    uuid = str(noted.get("pod") or "")
-    if noted.get("moving") and uuid and uuid != container.record.pod:
-        await finish_replacing(engine, container, uuid)
-    elif uuid != container.record.pod:
-        await undo_replacing(engine, container.id)
-    else:
-        await end_replacing(engine, container.id)
 
 
 async def _go_on(engine: Engine, container: Container) -> None:

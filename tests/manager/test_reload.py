@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -268,3 +269,56 @@ def test_a_removal_that_was_killed_within_the_pod(daemon: Daemon, shell_root: st
     daemon.kill()
     daemon.start()
     assert (daemon.list(), ids_on_disk(daemon), daemon.pods.pods()) == ([], [], [])
+
+
+def test_notes_of_an_earlier_replacement_do_not_cost_the_pod(
+    daemon: Daemon, shell_root: str
+) -> None:
+    """They may name the container's own pod, which is not to go when there is no other."""
+    script = ["/bin/sh", "-c", "echo x > /kept; trap 'exit 0' TERM; while :; do sleep 0.1; done"]
+    identifier = daemon.run("c1", rootfs=shell_root, command=script)
+    uuid = daemon.get("c1")["pod"]
+    kept = "apps/app/upper/kept"
+    assert processes.until((daemon.pods.path(uuid) / kept).exists)
+    daemon.verb("c1", "stop").ok()
+    daemon.pods("stop", "--wait", uuid).ok()
+    notes = daemon.root / "containers" / identifier
+    embryo = daemon.pods.directory / "pods" / "embryo"
+    noted = {"old": [uuid], "pod": "", "moving": False}
+    for name, text in (("pod", uuid), ("replacing", json.dumps(noted))):
+        (notes / name).write_text(text)
+        embryo.rmdir()
+        embryo.touch()
+        try:
+            daemon.verb("c1", "start").failed(500, "embryo")
+        finally:
+            embryo.unlink()
+            embryo.mkdir(0o750)
+        assert daemon.pods.pods() == [uuid]
+        assert sorted(path.name for path in notes.iterdir()) == ["container.state"]
+    daemon.verb("c1", "start").ok()
+    new = daemon.get("c1")["pod"]
+    assert new != uuid
+    assert (daemon.pods.path(new) / kept).exists()
+    assert daemon.pods.pods() == [new]
+
+
+def test_files_that_could_not_be_moved_at_first(daemon: Daemon, shell_root: str) -> None:
+    """The next start goes on with the pod that has some of them already."""
+    identifier = daemon.run("c1", rootfs=shell_root, command=STAYS)
+    old = daemon.get("c1")["pod"]
+    daemon.verb("c1", "stop").ok()
+    daemon.pods("stop", "--wait", old).ok()
+    (daemon.pods.path(old) / "apps/app/upper/kept").touch()
+    notes = daemon.root / "containers" / identifier
+    # The record cannot take the place of a directory.
+    (notes / "container.state").rename(daemon.root / "saved")
+    (notes / "container.state").mkdir()
+    daemon.verb("c1", "start").failed(500, "container.state")
+    assert daemon.get("c1")["pod"] == old
+    (notes / "container.state").rmdir()
+    (daemon.root / "saved").rename(notes / "container.state")
+    daemon.verb("c1", "start").ok()
+    new = daemon.get("c1")["pod"]
+    assert (daemon.pods.path(new) / "apps/app/upper/kept").exists()
+    assert daemon.pods.pods() == [new]
