@@ -5,7 +5,7 @@ ROOT/events.jsonl, events.jsonl.1    events.py
 ROOT/volumes/NAME                    volumes with names
 ROOT/containers/ID/container.state   record.py
 ROOT/containers/ID/creating          there until all of the container is
-ROOT/containers/ID/replacing         while it gets another pod: {"pod": UUID or "", "moving"}
+ROOT/containers/ID/replacing         while it gets another pod: {"old": [UUIDs], "pod", "moving"}
 ROOT/containers/ID/removing          it is being removed
 ROOT/containers/ID/pod               the UUID of the pod that is being made
 """
@@ -138,6 +138,12 @@ class RecordStore:
                 return file.read().strip()
         except OSError:
             return ""
+
+    def pods_noted(self, container_id: str) -> list[str]:
+        """UUIDs of pods that it has had, or was about to have."""
+        noted = self.noted(container_id, REPLACING)
+        found = [*noted.get("old", ()), noted.get("pod"), self.new_pod(container_id)]
+        return list(dict.fromkeys(str(uuid) for uuid in found if uuid))
 
     def forget(self, container_id: str, *names: str) -> None:
         """Remove these files, for good, if they are there."""

@@ -49,10 +49,10 @@ async def remove_held(engine: Engine, container: Container) -> None:
     if container.is_corrupt:
         pods = await asyncio.to_thread(pods_of, engine.settings.directory, container.id)
     else:
-        pods = [container.record.pod]
+        pods = [container.record.pod, *engine.store.pods_noted(container.id)]
     engine.unwatch(container)
     container.place.close()
-    for uuid in pods:
+    for uuid in dict.fromkeys(pods):
         await remove_pod(engine, uuid)
     fault("remove.after-pod")
     facts = facts_of(container)

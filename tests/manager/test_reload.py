@@ -322,3 +322,14 @@ def test_files_that_could_not_be_moved_at_first(daemon: Daemon, shell_root: str)
     new = daemon.get("c1")["pod"]
     assert (daemon.pods.path(new) / "apps/app/upper/kept").exists()
     assert daemon.pods.pods() == [new]
+
+
+def test_pods_that_only_notes_know_of_go_with_it(daemon: Daemon, shell_root: str) -> None:
+    identifier = daemon.create("c1", rootfs=shell_root, command=STAYS)
+    words = ("app", "sandbox", "--detach", "--keep", "--net=none")
+    made, old, new = (daemon.pods(*words).ok().out.strip() for _ in range(3))
+    notes = daemon.root / "containers" / identifier
+    (notes / "pod").write_text(made)
+    (notes / "replacing").write_text(json.dumps({"old": [old], "pod": new, "moving": True}))
+    daemon.remove("c1")
+    assert daemon.pods.pods() == []
