@@ -11,7 +11,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ociruntime.errors import Conflict, ManagerError, PodError, RuntimeFailure, StartFailed
+from ociruntime.errors import (
+    Conflict,
+    HostError,
+    ManagerError,
+    PodError,
+    RuntimeFailure,
+    StartFailed,
+)
 from ociruntime.manager import restart_policy, states
 from ociruntime.manager.creation import replace_pod
 from ociruntime.manager.engine import log, still_there
@@ -52,10 +59,7 @@ async def _look(engine: Engine, container: Container) -> None:
 
 
 async def note(engine: Engine, container: Container) -> Look:
-    """Act on what its pod shows and was not acted on yet; ``container.lock`` is ours.
-
-    Raises HostError.
-    """
+    """Act on what its pod shows and was not acted on yet; ``container.lock`` is ours."""
     look = container.look()
     record = container.record
     if look.problem:
@@ -73,7 +77,11 @@ async def note(engine: Engine, container: Container) -> Look:
     if ended:
         _note_end(engine, container, look, end)
     if (record.seen_start, record.seen_end) != before:
-        await engine.save(record)
+        try:
+            await engine.save(record)
+        except HostError as error:
+            # What follows does so all the same; a new daemon sees the pod again.
+            log.warning("container %s: note what has happened: %s", record.name, error)
     if ended:
         container.tell(("not-running", "next-exit"), facts_of(container))
         _follow_up(engine, container)
