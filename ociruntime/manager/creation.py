@@ -257,7 +257,10 @@ def _replace(source: str, target: str) -> None:
 
 async def _fetch(engine: Engine, spec: dict[str, Any]) -> str:
     options = pod_words.global_words(spec, engine.settings.insecure)
-    return (await engine.programs.ocipod(*options, *pod_words.fetch_words(spec))).strip()
+    words = [*options, *pod_words.fetch_words(spec)]
+    # A directory is here: making an image of it waits for nobody's network.
+    run = engine.programs.ocipod if "rootfs" in spec else engine.programs.fetch
+    return (await run(*words)).strip()
 
 
 async def _make_pod(engine: Engine, spec: dict[str, Any], container_id: str, image_id: str) -> Pod:

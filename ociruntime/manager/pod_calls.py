@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ociruntime.pod.pod import Pod
 
 AT_ONCE = 8  # programs that run at a time
+FETCHES_AT_ONCE = 8  # besides these: nobody knows how long a registry takes
 _PR_SET_PDEATHSIG = 1
 _SIGKILL = 9
 
@@ -37,6 +38,7 @@ class Programs:
     def __init__(self, settings: Settings) -> None:
         self._command = [*_interpreter(), f"{_package()}/ocipod/__main__.py", *_options(settings)]
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._room_to_fetch = asyncio.Semaphore(FETCHES_AT_ONCE)
         # The daemon may raise its own: containers are to have what it was started with.
         self._descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
 
@@ -46,11 +48,18 @@ class Programs:
 
     async def ocipod(self, *words: str) -> str:
         """Its standard output.  Raises ManagerError with its error."""
-        return await self._run(self.command(*words), "ocipod")
+        async with self._room:
+            return await self._run(self.command(*words), "ocipod")
+
+    async def fetch(self, *words: str) -> str:
+        """As ``ocipod``, in nobody's way but that of others who fetch."""
+        async with self._room_to_fetch:
+            return await self._run(self.command(*words), "ocipod")
 
     async def runtime(self, pod: Pod, *words: str) -> str:
         """Of the runtime that has made the pod's container, whose id goes behind the first word.
 
+        At once: what is to be killed or paused does not wait for others.
         Raises ManagerError with its error, PodError.
         """
         program = str(read_runtime_config(pod).get("runtime") or "ociruntime")
@@ -59,9 +68,8 @@ class Programs:
         return await self._run(calls.command("", (verb, calls.container(APP), *rest)), "")
 
     async def _run(self, command: list[str], name: str) -> str:
-        async with self._room:
-            process = await self.started(command)
-            out, err = await process.communicate()
+        process = await self.started(command)
+        out, err = await process.communicate()
         if process.returncode:
             raise ManagerError(message_of(err, name) or f"{command[0]} ended without a word")
         return out.decode(errors="replace")

@@ -1,0 +1,37 @@
+"""Images that do not come."""
+
+from __future__ import annotations
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.support.daemon import Daemon
+
+STAYS = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
+
+
+def test_slow_registries_are_in_nobodys_way(daemon: Daemon, shell_root: str) -> None:
+    """However many images are waited for, containers are made, started, killed and removed."""
+    daemon.run("c1", rootfs=shell_root, command=STAYS)
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(8) as pool:
+        silent.settimeout(30)
+        image = f"docker://127.0.0.1:{silent.getsockname()[1]}/image"
+        specs = [{"image": f"{image}-{number}", "network": "none"} for number in range(8)]
+        slow = [pool.submit(daemon, "POST", "/v1/containers", spec) for spec in specs]
+        asking = []
+        try:
+            asking = [silent.accept()[0] for _ in slow]
+            daemon.verb("c1", "kill").ok()
+            daemon.wait_for("c1", "stopped")
+            daemon.verb("c1", "start").ok()
+            daemon.verb("c1", "pause").ok()
+            daemon.verb("c1", "unpause").ok()
+            daemon.run("c2", rootfs=shell_root, command=STAYS)
+            daemon.remove("c1")
+            assert not any(one.done() for one in slow)
+        finally:
+            silent.close()
+            for connection in asking:
+                connection.close()
+        for one in slow:
+            one.result(60).failed(500, "127.0.0.1")
