@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CHUNK = 32768
 INPUT_HELD = 65536  # bytes; who puts in more is paused
+PIPE_HOLDS = 1 << 20  # bytes at most, as long as nobody with CAP_SYS_RESOURCE has enlarged it
 HUNG_UP_PAUSE = 0.1  # seconds until a terminal that nobody has open is looked at again
 
 
@@ -188,18 +189,18 @@ class AppStreams:
         if events & ~WRITABLE and self._terminal in self._readers:
             self._read(self._terminal)
 
-    def _read(self, fd: int) -> bool:
-        """Take a piece and hand it on; whether there was one."""
+    def _read(self, fd: int) -> int:
+        """Take a piece and hand it on; its bytes, 0 if there was none."""
         try:
             data = posix.read(fd, CHUNK)
         except BlockingIOError:
-            return False
+            return 0
         except OSError:
             data = b""
         if data:
             for sink in list(self.sinks):
                 sink(self._readers[fd], data)
-            return True
+            return len(data)
         self._loop.forget(fd)
         if fd == self._terminal:
             # Nobody has it open at the moment, which is not yet its end.
@@ -207,16 +208,21 @@ class AppStreams:
         else:
             del self._readers[fd]
             posix.close(fd)
-        return False
+        return 0
 
     def _take(self, fd: int) -> None:
         self._read(fd)
 
     def drain(self) -> None:
-        """Take what is left; nobody writes any more."""
+        """Take what has been written so far.
+
+        Perhaps somebody goes on writing, faster than we read: no more is taken than can have been
+        there before the call.
+        """
         for fd in list(self._readers):
-            while self._read(fd):
-                pass
+            left = PIPE_HOLDS
+            while left > 0 and (taken := self._read(fd)):
+                left -= taken
 
     def close(self) -> None:
         """Let go of everything."""
