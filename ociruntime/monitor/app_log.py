@@ -27,31 +27,52 @@ class AppLog:
         self._path = path
         self._limit = limit
         self.lost = 0
-        if fd < 0:
-            self._open()
-        else:
-            self._fd = fd
-            self._size = posix.fstat(fd).st_size
+        self._fd, self._size = self._open() if fd < 0 else (fd, posix.fstat(fd).st_size)
 
-    def _open(self) -> None:
+    def _open(self) -> tuple[int, int]:
+        """Descriptor and size of the file at the path, made if need be.  Raises HostError."""
         flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
+        fd = -1
         try:
-            self._fd = posix.open(self._path, flags, 0o640)
-            self._size = posix.fstat(self._fd).st_size
+            fd = posix.open(self._path, flags, 0o640)
+            return fd, posix.fstat(fd).st_size
         except OSError as error:
+            if fd >= 0:
+                posix.close(fd)
             raise HostError(f"open the log {self._path}", error) from None
 
     def write(self, stream: str, data: bytes) -> None:
         """Append what came in one piece from ``stream``.  Never raises: an app must go on."""
         lines = format_lines(records.now(), stream, data)
+        if self._size and self._size + len(lines) > self._limit:
+            self._try_to_rotate()
         try:
-            if self._size and self._size + len(lines) > self._limit:
-                self._rotate()
             self._size += posix.write(self._fd, lines)
-        except (OSError, HostError):
+        except OSError:
             self.lost += len(data)
 
+    def _try_to_rotate(self) -> None:
+        # Without success the file grows past its limit, and the next write tries again.
+        try:
+            self._rotate()
+        except (OSError, HostError):
+            pass
+
     def _rotate(self) -> None:
+        if self._is_there():  # else an earlier attempt has come so far, and ours is NAME.1
+            self._set_aside()
+        fd, size = self._open()
+        posix.close(self._fd)
+        self._fd, self._size = fd, size
+
+    def _is_there(self) -> bool:
+        try:
+            posix.lstat(self._path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _set_aside(self) -> None:
         for number in range(FILES - 1, 0, -1):
             older = f"{self._path}.{number}"
             newer = f"{self._path}.{number - 1}" if number > 1 else self._path
@@ -59,8 +80,6 @@ class AppLog:
                 posix.rename(newer, older)
             except FileNotFoundError:
                 continue
-        posix.close(self._fd)
-        self._open()
 
     @property
     def descriptor(self) -> int:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import posix
 from pathlib import Path
+
+import pytest
 
 from ociruntime.monitor.app_log import LONGEST, AppLog, format_lines
 from ociruntime.pod.logs import Assembler, LogReader, form, in_order
@@ -62,3 +66,30 @@ def test_what_cannot_be_written_is_counted(tmp_path: Path) -> None:
     log.write("stdout", b"12345")
     assert log.lost == 5
     log.close()
+
+
+def test_no_new_file_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old one is written on, under whatever name, until a new one can be had."""
+    path = tmp_path / "a.log"
+    log = AppLog(str(path), limit=100)
+    for number in range(3):
+        log.write("stdout", b"%d" % number * 60 + b"\n")
+
+    def no_space(*args: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(args[0]))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(posix, "open", no_space)
+        log.write("stdout", b"without a file\n")
+        older = (tmp_path / "a.log.2").read_bytes()
+        for _ in range(2):
+            log.write("stdout", b"without a file\n")
+        os.fstat(log.descriptor)
+        assert (tmp_path / "a.log.2").read_bytes() == older
+    assert log.lost == 0
+    log.write("stdout", b"with one\n")
+    log.close()
+    assert path.read_text().endswith(" stdout F with one\n")
+    assert len(path.read_text().splitlines()) == 1
+    kept = (tmp_path / "a.log.1").read_text()
+    assert kept.count("without a file") == 3
