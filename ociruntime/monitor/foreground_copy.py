@@ -1,4 +1,4 @@
-"""The apps' output on the terminal or pipe of who has started the pod, with a name in front."""
+"""The apps' output on the stdout and stderr of who has started the pod, with a name in front."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from ociruntime.monitor.loop import WRITABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket as _socket
+    from collections.abc import Callable
+
     from ociruntime.monitor.loop import Loop
+else:
+    import _socket
 
 HELD = 1 << 20  # bytes kept for a reader that does not keep up; then output is dropped
 
@@ -17,11 +22,15 @@ HELD = 1 << 20  # bytes kept for a reader that does not keep up; then output is 
 class ForegroundCopy:
     """Writes to ``fd``, in lines; a line without an end is completed by the next one's start."""
 
-    __slots__ = ("_dropped", "_fd", "_loop", "_open_line", "_owned", "_pending", "_unwanted")
+    __slots__ = (
+        *("_dropped", "_fd", "_loop", "_open_line", "_owned", "_pending", "_put"),
+        "_unwanted",
+    )
 
     def __init__(self, loop: Loop, fd: int) -> None:
         self._loop = loop
         self._fd, self._owned = _without_blocking(fd)
+        self._put: Callable[[int, bytes], int] = _send if _is_socket(fd) else posix.write
         self._pending = b""
         self._open_line = ""  # whose line has not ended yet
         self._dropped = 0
@@ -63,7 +72,7 @@ class ForegroundCopy:
     def _flush(self) -> None:
         try:
             while self._pending:
-                self._pending = self._pending[posix.write(self._fd, self._pending) :]
+                self._pending = self._pending[self._put(self._fd, self._pending) :]
         except BlockingIOError:
             self._loop.watch(self._fd, WRITABLE, lambda _: self._flush())
             return
@@ -101,3 +110,19 @@ def _without_blocking(fd: int) -> tuple[int, bool]:
     except OSError:
         pass  # closed, or another user's: used as it is
     return fd, False
+
+
+def _is_socket(fd: int) -> bool:
+    try:
+        return stat.S_ISSOCK(posix.fstat(fd).st_mode)
+    except OSError:
+        return False  # closed, which writing tells
+
+
+def _send(fd: int, data: bytes) -> int:
+    """As write(2) without blocking: of a socket there is no other open description to be had."""
+    sock = _socket.socket(fileno=fd)
+    try:
+        return sock.send(data, _socket.MSG_DONTWAIT | _socket.MSG_NOSIGNAL)
+    finally:
+        sock.detach()  # it is not ours to close

@@ -1,14 +1,18 @@
-"""Output with names in front, on a pipe that may be full."""
+"""Output with names in front, on a pipe or socket that may be full."""
 
 from __future__ import annotations
 
 import os
+import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 from ociruntime.monitor.foreground_copy import HELD, ForegroundCopy
-from ociruntime.monitor.loop import Loop
+from ociruntime.monitor.loop import READABLE, Loop
+
+HANGS = 60  # seconds
 
 
 @pytest.fixture
@@ -16,6 +20,11 @@ def loop() -> Iterator[Loop]:
     one = Loop()
     yield one
     one.close()
+
+
+def is_empty(copy: ForegroundCopy) -> bool:
+    """Looked at anew each time, which a type checker does not expect of an attribute."""
+    return copy.is_empty
 
 
 def test_prefixes(loop: Loop) -> None:
@@ -54,3 +63,54 @@ def test_nobody_listens(loop: Loop) -> None:
     assert copy.is_empty
     copy.close()
     os.close(writer)
+
+
+def test_a_socket_blocks_nobody(loop: Loop) -> None:
+    """As ssh and systemd give one; O_NONBLOCK would be its other users' as well."""
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    copy = ForegroundCopy(loop, ours.fileno())
+    text = b"x" * HELD + b"\n"
+    # A write that blocks ends when the other end is shut down, which then is told by the copy.
+    guard = threading.Timer(HANGS, lambda: theirs.shutdown(socket.SHUT_RDWR))
+    guard.start()
+    copy.write("", text)
+    guard.cancel()
+    assert not is_empty(copy)
+    assert os.get_blocking(ours.fileno())
+    came = bytearray()
+
+    def read(events: int) -> None:
+        del events
+        came.extend(theirs.recv(65536))
+        loop.stopped = len(came) >= len(text)
+
+    loop.watch(theirs.fileno(), READABLE, read)
+    loop.run()
+    assert bytes(came) == text
+    assert is_empty(copy)
+    copy.close()
+    ours.send(b"!")  # it is still its owner's
+    assert theirs.recv(1) == b"!"
+    ours.close()
+    theirs.close()
+
+
+def test_nobody_listens_at_a_socket(loop: Loop) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    copy = ForegroundCopy(loop, ours.fileno())
+    copy.write("a: ", b"text\n")
+    assert copy.is_empty
+    copy.close()
+    ours.close()
+
+
+def test_no_descriptor_at_all(loop: Loop) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    os.close(writer)
+    copy = ForegroundCopy(loop, writer)
+    copy.write("a: ", b"text\n")
+    assert copy.is_empty
+    copy.close()
