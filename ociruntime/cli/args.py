@@ -20,11 +20,16 @@ _FALSE = ("0", "f", "F", "false", "False", "FALSE")
 
 
 class Arguments:
-    """What was given: option name -> value, one table a kind; and the arguments in order."""
+    """What was given: option name -> value, one table a kind; and the arguments in order.
 
-    __slots__ = ("flags", "lists", "numbers", "positional", "texts")
+    Of an option that is not known it is said as runc says it, or, where no caller waits for
+    runc's very words (not ``as_runc``), as a person would.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("as_runc", "flags", "lists", "numbers", "positional", "texts")
+
+    def __init__(self, *, as_runc: bool = True) -> None:
+        self.as_runc = as_runc
         self.flags: dict[str, bool] = {}
         self.numbers: dict[str, int] = {}
         self.texts: dict[str, str] = {}
@@ -93,7 +98,7 @@ def _read(
     if option is None and dashes == 1:
         return _read_shorts(word, following, tables, arguments)
     if option is None:
-        raise _unknown(name, tables)
+        raise _unknown(name, dashes, tables, arguments)
     if equals:
         _store(option, value, arguments)
         return 0
@@ -119,7 +124,7 @@ def _read_shorts(
     for index in range(1, len(word)):
         option = _find_short(word[index], tables)
         if option is None:
-            raise _unknown(word[1:].partition("=")[0], tables)
+            raise _unknown(word[1:].partition("=")[0], 1, tables, arguments)
         if option[2] == "flag":
             arguments.flags[option[0]] = True
             continue
@@ -127,7 +132,7 @@ def _read_shorts(
         if rest:
             # Only what cannot be a misspelled long name is a glued value: "-b/dir", "-itb=dir".
             if rest[0] not in "=/.":
-                raise _unknown(word[1:].partition("=")[0], tables)
+                raise _unknown(word[1:].partition("=")[0], 1, tables, arguments)
             _store(option, rest.removeprefix("="), arguments)
             return 0
         if not following:
@@ -185,10 +190,15 @@ def _needs_value(name: str) -> UsageError:
     return UsageError(f"flag needs an argument: -{name}")
 
 
-def _unknown(name: str, tables: tuple[tuple[Option, ...], ...]) -> UsageError:
+def _unknown(
+    name: str, dashes: int, tables: tuple[tuple[Option, ...], ...], arguments: Arguments
+) -> UsageError:
     from ociruntime.cli.suggest import closest
 
     names = [option[0] for table in tables for option in table if option[4]]
     close = closest(name, names)
     hint = f"did you mean --{close}?" if close else ""
+    if not arguments.as_runc:
+        shown = "-" * dashes + name
+        return UsageError(f"unknown option {shown}", hint or "--help lists the options")
     return UsageError(f"flag provided but not defined: -{name}", hint)

@@ -28,7 +28,7 @@ _LIKE_A_CONTAINER = ("run", "exec", "wait")
 
 def main(argv: list[str]) -> int:
     """Runs the command ``argv`` (without the program's name).  Raises nothing."""
-    arguments = Arguments()
+    arguments = Arguments(as_runc=False)
     command: list[str] = []
     try:
         return _run(argv, arguments, command)

@@ -22,7 +22,7 @@ FAILED = 1
 
 def main(argv: list[str]) -> int:
     """Raises nothing."""
-    arguments = Arguments()
+    arguments = Arguments(as_runc=False)
     try:
         parse(argv, (OPTIONS,), arguments)
         return _run(arguments)

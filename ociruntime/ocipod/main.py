@@ -26,7 +26,7 @@ INTERRUPTED = 130
 
 def main(argv: list[str]) -> int:
     """Runs the command ``argv`` (without the program's name).  Raises nothing."""
-    arguments = Arguments()
+    arguments = Arguments(as_runc=False)
     try:
         return _run(argv, arguments)
     except RuntimeFailure as failure:

@@ -57,7 +57,9 @@ def test_unknown_words(capfd: Capture) -> None:
     assert 'unknown command "sotp" (did you mean stop?)' in failing(["sotp"], capfd)
     assert '"pod" needs a command (ls rm stop)' in failing(["pod"], capfd)
     line = failing(["run", "--nmae=x", "y"], capfd, 125)
-    assert "flag provided but not defined: -nmae (did you mean --name?)" in line
+    assert "unknown option --nmae (did you mean --name?)" in line
+    assert "unknown option --version (--help lists the options)" in failing(["--version"], capfd)
+    assert "unknown option -Q (--help lists the options)" in failing(["ps", "-Q"], capfd)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def test_help_of_a_group_names_its_commands(capfd: Capture) -> None:
 
 def test_unknown_command(capfd: Capture) -> None:
     assert 'unknown command "bogus"' in failing(["bogus"], capfd)
+    assert "unknown option --version (--help lists the options)" in failing(["--version"], capfd)
     assert "did you mean list?" in failing(["lsit"], capfd)
     assert 'unknown command "bogus"' in failing(["app", "bogus"], capfd)
 
