@@ -12,6 +12,7 @@ All but the image may be left out.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from ociruntime.errors import BadRequest, UsageError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 PULL_POLICIES = ("missing", "always", "never")
 INSECURE = ("image", "tls", "http", "pubkey", "capabilities", "paths", "seccomp")
 ALL = "ALL"
+_WITHOUT_PORTS = ("none", "host")
 _MOST_MEMORY = 1 << 62
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
@@ -48,6 +50,14 @@ def checked(spec: object) -> dict[str, Any]:
         raise BadRequest("command", "it is needed with rootfs")
     if given.get("auto_remove") and (given.get("restart_policy") or {}).get("name", "no") != "no":
         raise BadRequest("auto_remove", "it excludes a restart policy")
+    if given.get("ports") and given.get("network") in _WITHOUT_PORTS:
+        hint = "leave out the ports, or take another network"
+        raise BadRequest("ports", f"network {given['network']} forwards none", hint)
+    for index, volume in enumerate(given.get("volumes") or ()):
+        source = volume.get("source")
+        if source is not None and not os.path.exists(source):
+            hint = "make it first, or take a volume with a name"
+            raise BadRequest(f"volumes[{index}].source", f"there is no {source} on this host", hint)
     return given
 
 

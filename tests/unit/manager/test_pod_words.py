@@ -43,9 +43,9 @@ def test_of_the_pod() -> None:
         {"host_port": 8080, "port": 80},
         {"host_ip": "::1", "host_port": 53, "port": 53, "protocol": "udp"},
     ]
-    found = sandbox(network="none", hostname="web", dns=["9.9.9.9", "1.1.1.1"], ports=ports)
+    found = sandbox(network="lan", hostname="web", dns=["9.9.9.9", "1.1.1.1"], ports=ports)
     assert found[-6:] == [
-        *("--net=none", "--hostname=web", "--dns=9.9.9.9", "--dns=1.1.1.1"),
+        *("--net=lan", "--hostname=web", "--dns=9.9.9.9", "--dns=1.1.1.1"),
         *("--port=port-0:tcp:80::8080", "--port=port-1:udp:53:[::1]:53"),
     ]
 
