@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import WSMsgType, web
 
-from ociruntime.errors import BadRequest, PodError
+from ociruntime.errors import BadRequest, Conflict, PodError
 from ociruntime.manager.api_errors import error_document
 from ociruntime.manager.pod_calls import ask_over
+from ociruntime.manager.states import ACTIVE
 from ociruntime.monitor.control_socket import LARGEST
 from ociruntime.pod.control import connect
 from ociruntime.pod.phases import open_pod
@@ -36,7 +37,7 @@ async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
     """Until the container ends or the client goes.
 
     Query: ``streams`` (names with commas between; all there are), ``wait=1`` to be there from its
-    next start on.  Raises NotFound, PodError, BadRequest.
+    next start on.  Raises NotFound, Conflict, PodError, BadRequest.
     """
     ref = request.match_info["ref"]
     wanted = [name for name in request.query.get("streams", "").split(",") if name]
@@ -46,6 +47,9 @@ async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
     wait = request.query.get("wait") == "1"
     if wait:
         await manager.prepare(ref)
+    elif (status := manager.get(ref)["status"]) not in ACTIVE:
+        hint = "start it first, or use start --attach, which misses nothing"
+        raise Conflict(f'container "{ref}": it is {status}', hint)
     directory, uuid, app = manager.pod(ref)
     sock = await asyncio.to_thread(_connect, directory, uuid)
     try:

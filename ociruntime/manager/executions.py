@@ -30,7 +30,7 @@ from ociruntime.manager.pumps import pump
 from ociruntime.pod.runtime_calls import OWN_FAILURE, failure, failure_code
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from ociruntime.manager.manager import Manager
 
@@ -61,7 +61,7 @@ async def execute(manager: Manager, request: web.Request) -> web.StreamResponse:
         wanted = check(await _first(client))
         with RuntimeLog() as log:
             command = manager.ocipod_command(*words_of(wanted, log.path, *manager.pod(ref)[1:]))
-            run = _in_background if wanted.get("detach") else _Execution(wanted).run
+            run = _in_background if wanted.get("detach") else _Execution(wanted, log.has).run
             code = await run(client, command)
             log.check(code)
         await client.send_json({"exit_code": code})
@@ -88,6 +88,13 @@ class RuntimeLog:
 
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
+
+    def has(self, data: bytes) -> bool:
+        """Whether that is the error which the runtime has noted here, and prints as well."""
+        if not os.fstat(self._fd).st_size:
+            return False
+        text = failure(self.path, "")
+        return bool(text) and text in data.decode(errors="replace")
 
     def check(self, code: int) -> None:
         """Raises StartFailed if the runtime itself has ended with ``code``."""
@@ -147,10 +154,16 @@ def words_of(wanted: dict[str, Any], log: str, uuid: str, app: str) -> list[str]
 
 
 class _Execution:
-    """One program; ``run`` is its whole life."""
+    """One program; ``run`` is its whole life.
 
-    def __init__(self, wanted: dict[str, Any]) -> None:
+    What ``is_known`` of its output is told to the client in another way.
+    """
+
+    def __init__(
+        self, wanted: dict[str, Any], is_known: Callable[[bytes], bool] = lambda _: False
+    ) -> None:
         self._wanted = wanted
+        self._is_known = is_known
         self._terminal = -1  # ours, of the program's
         self._input = ProgramInput(-1, owned=False)
         self._outputs: dict[int, bytes] = {}  # we read what it writes -> number of the stream
@@ -214,7 +227,8 @@ class _Execution:
         loop = asyncio.get_running_loop()
         deadline: asyncio.Future[float] = loop.create_future()
         pumps: list[Coroutine[Any, Any, None]] = [
-            pump(fd, number, client, deadline) for fd, number in self._outputs.items()
+            pump(fd, number, client, deadline, self._is_known)
+            for fd, number in self._outputs.items()
         ]
         pumping = asyncio.gather(*pumps)
         try:

@@ -19,13 +19,17 @@ KEPT = 65536  # bytes that a terminal may hold besides those that it tells of
 
 
 async def pump(
-    fd: int, number: bytes, client: web.WebSocketResponse, deadline: asyncio.Future[float]
+    fd: int,
+    number: bytes,
+    client: web.WebSocketResponse,
+    deadline: asyncio.Future[float],
+    is_known: Callable[[bytes], bool],
 ) -> None:
     """Until everybody has closed the other end, which of a terminal is an error.
 
     ``deadline`` gets a time when the program has ended.  All that it has left in ``fd`` is sent,
     however slow the client is; for what another process writes, that is still there, nobody waits
-    any longer than that.
+    any longer than that.  What ``is_known`` is told to the client in another way.
     """
     owed = -1  # bytes that may be the program's: known when it has ended
     while True:
@@ -42,7 +46,8 @@ async def pump(
         if not data or (owed == 0 and _is_over(deadline)):
             return
         owed = max(owed - len(data), 0) if owed >= 0 else owed
-        await client.send_bytes(number + data)
+        if not is_known(data):
+            await client.send_bytes(number + data)
 
 
 def _held(fd: int) -> int:

@@ -148,9 +148,19 @@ def test_attach(daemon: Daemon, shell_root: str) -> None:
         stdin.flush()
         assert (one.wait(30), two.wait(30)) == (4, 4)
     assert heard.read_bytes().endswith(b"got end\n")
-    refused = daemon.ctl("attach", "c")
-    assert refused.status == 1
-    assert "stopped" in refused.err or "exited" in refused.err
+
+
+def test_attach_to_what_does_not_run(daemon: Daemon, shell_root: str) -> None:
+    daemon.create("new", rootfs=shell_root, command=["/bin/true"])
+    daemon.run("old", rootfs=shell_root, command=["/bin/true"])
+    daemon.wait_for("old", "stopped")
+    for name, status in (("new", "created"), ("old", "stopped")):
+        told = f'container "{name}": it is {status} (start it first, or use start --attach'
+        error = daemon("GET", f"/v1/containers/{name}/attach").failed(409, told)
+        assert error["code"] == "conflict"
+        refused = daemon.ctl("attach", name)
+        assert (refused.status, refused.out) == (1, "")
+        assert refused.err.startswith(f"ocictl: {told}")
 
 
 # --- exec ---
@@ -214,6 +224,11 @@ def processor_time(pid: int) -> list[str]:
 
 def test_exec_that_is_refused(daemon: Daemon, shell_root: str) -> None:
     daemon.run("c", rootfs=shell_root, command=["/bin/sleep", "60"])
+    for options in ((), ("-i",), ("-d",)):
+        missing = daemon.ctl("exec", *options, "c", "/no/program")
+        assert missing.out == ""
+        assert missing.err.count("/no/program") == 1, "it is said once"
+        assert missing.err.startswith("ocictl: ")
     assert daemon.ctl("exec", "c", "/no/program").status == 127
     assert daemon.ctl("exec", "c", "/tmp").status == 126
     assert daemon.ctl("exec", "nobody", "true").status == 125
