@@ -42,7 +42,7 @@ SHORT: dict[str, str] = {
     "wait": "until they have ended",
     "rename": "give another name",
     "rm": "remove containers",
-    "prune": "remove all that ended",
+    "prune": "remove what does not run",
     "ps": "list containers",
     "inspect": "all about them",
     "logs": "what one has written",

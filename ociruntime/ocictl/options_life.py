@@ -77,9 +77,9 @@ LIFE_COMMANDS: tuple[Command, ...] = (
         "",
         0,
         0,
-        "remove all containers that have ended",
+        "remove all containers that do not run",
         (("force", "f", "flag", "", ""),),
-        "",
+        "Also those that were never started. What runs or is paused stays.",
     ),
 )
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
 
 from ociruntime.errors import BadRequest
+from ociruntime.manager.api_images import _PULL
 from ociruntime.manager.attachments import control, window_size
-from ociruntime.manager.executions import check, words_of
+from ociruntime.manager.executions import MEMBERS, check, words_of
 from ociruntime.manager.log_stream import Wanted, wanted_of
 from ociruntime.pod.logs import Line
+from tests.support import project
+
+PAGE = (project.ROOT / "docs" / "manager.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -46,6 +52,18 @@ def test_the_words_of_a_program() -> None:
         *("app", "exec", "--app=app", "--log=LOG", "--tty", "--env=A=--", "--env=B=", "--user=1:2"),
         *("--cwd=/tmp", "UUID", "--", "--tty", "a b"),
     ]
+
+
+def test_the_page_has_all_that_can_be_said_of_a_program() -> None:
+    block = re.search(r"first message to `exec` says .*?```json\n(.*?)```", PAGE, re.DOTALL)
+    assert block
+    assert check(json.loads(block[1])).keys() == MEMBERS.keys()
+
+
+def test_the_page_has_all_that_can_be_said_of_a_pull() -> None:
+    body = re.search(r"/v1/images/pull`.*body `\{(.*?)\}`", PAGE)
+    assert body
+    assert set(re.findall(r'"(\w+)"', body[1])) == _PULL.keys()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "x", "1", '"resize"'])
