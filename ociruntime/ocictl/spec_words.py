@@ -113,11 +113,14 @@ def restart_policy(text: str) -> dict[str, Any]:
 
 
 def absolute_image(image: str, directory: str) -> str:
-    """The image in words that mean the same in another working directory."""
+    """The image in words that mean the same in another working directory.  Raises UsageError."""
     form, colon, path = image.partition(":")
     if not colon:
         is_path = image in (".", "..") or image.startswith(("./", "../")) or _is_archive(image)
         return os.path.join(directory, image) if is_path else image
+    if form in _TAGGED and ":" in directory and not path.startswith("/"):
+        hint = "what follows a colon is a tag: name the image from another directory"
+        raise UsageError(f"{image}: the colon in the current directory cannot be told", hint)
     if (form in _TAGGED and path.partition(":")[0]) or (form in _PLAIN and path):
         return f"{form}:{os.path.join(directory, path)}"
     if form == "file":

@@ -124,6 +124,13 @@ def test_an_image_without_its_path_is_not_the_directory_we_are_in(image: str) ->
     assert absolute_image(image, "/srv") == image
 
 
+def test_a_directory_with_a_colon_would_be_taken_for_one_with_a_tag() -> None:
+    with pytest.raises(UsageError, match="the colon in the current directory"):
+        absolute_image("oci:layout", "/srv/a:b")
+    assert absolute_image("oci:/srv/layout:tag", "/srv/a:b") == "oci:/srv/layout:tag"
+    assert absolute_image("dir:tree", "/srv/a:b") == "dir:/srv/a:b/tree"
+
+
 def test_ports() -> None:
     (port,) = asked("-p", "[::1]:53:54/udp", "x")["ports"]
     assert port == {"host_ip": "::1", "host_port": 53, "port": 54, "protocol": "udp"}
