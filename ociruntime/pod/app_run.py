@@ -5,13 +5,13 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import PodError, RuntimeFailure
-from ociruntime.host.files import read_file, remove_file
+from ociruntime.host.files import read_file
 from ociruntime.monitor import pod_cgroup, records, worker
 from ociruntime.monitor.app_log import AppLog
 from ociruntime.monitor.app_streams import AppStreams
 from ociruntime.monitor.console_listener import ConsoleListener
 from ociruntime.monitor.own_mounts import unmount
-from ociruntime.pod.app_record import new_record, note_end, note_start
+from ociruntime.pod.app_record import RecordFile, new_record, note_end, note_start
 from ociruntime.pod.runtime_calls import failure, failure_code
 from ociruntime.pod.stop_signal import stop_signal
 
@@ -37,8 +37,9 @@ class AppRun:
     """
 
     __slots__ = (
-        *("_cancelled", "_failure", "_kill_timer", "_log", "_queue", "_start_done", "_starting"),
-        *("_status", "_stop_done", "_stop_signal", "around", "busy", "kinds", "label", "name"),
+        *("_cancelled", "_failure", "_file", "_kill_timer", "_log", "_queue", "_start_done"),
+        *("_starting", "_status", "_stop_done", "_stop_signal", "around", "busy", "kinds"),
+        *("label", "name"),
         *("on_end", "on_output", "on_streams", "on_terminal", "pid", "record", "streams"),
         *("terminal", "watchers"),
     )
@@ -72,8 +73,9 @@ class AppRun:
         self.on_terminal: Callable[[AppStreams], None] | None = None
         self.on_end: Callable[[AppRun], None] = _no_end
         self.record: dict[str, Any] = frozen["record"] if frozen else new_record()
+        self._file = RecordFile(around.loop, self.directory, self.record)
         if frozen is None:
-            self._save()
+            self._file.save()
         elif "pid" in frozen:
             self._take_up(frozen)
 
@@ -85,11 +87,6 @@ class AppRun:
     def is_active(self) -> bool:
         """Whether anything of it is left to be cleared away."""
         return self.busy
-
-    def _save(self) -> None:
-        # How an app has ended is to be read for as long as there is its pod.
-        ended = self.record["state"] == "exited"
-        records.replace(f"{self.directory}/state.json", self.record, lasting=ended)
 
     def start(self, done: Done) -> None:
         """Make its container and start it; ``done(None)`` at once if it runs already."""
@@ -105,6 +102,10 @@ class AppRun:
     def remove(self, seconds: float, done: Done) -> None:
         """Stop it and unmount its files; then nothing of it is left but files."""
         self._in_turn(lambda: self._remove(seconds, done))
+
+    def save_late(self) -> None:
+        """Write down for the last time what could not be before.  Raises HostError."""
+        self._file.save_late()
 
     def abandon(self) -> None:
         """Forget what was asked for and has not begun: the pod ends."""
@@ -141,8 +142,7 @@ class AppRun:
         self._status = self._failure = None
         self.label = self.name
         note_start(self.record)
-        remove_file(f"{self.directory}/status")
-        self._save()
+        self._file.save_start()
         around = self.around
         self.streams = streams = self._connect()
         streams.make(self.kinds, self.terminal)
@@ -219,7 +219,7 @@ class AppRun:
             self.record["state"] = "stopping"
             if self.pid:
                 self._send(self._stop_signal)
-        self._save()
+        self._file.note()
         done, self._start_done = self._start_done, _nothing
         done(None)
         if self._status is not None:
@@ -255,9 +255,7 @@ class AppRun:
             note_end(self.record, self._status, killed_for_memory)
             if self.streams is not None:
                 self.streams.drain()
-        code = self.record["exit_code"]
-        records.replace_text(f"{self.directory}/status", f"{code}\n".encode())
-        self._save()
+        self._file.note_end()
         around = self.around
         words = ("delete", "--force", around.runtime.container(self.name))
         worker.start(
@@ -301,22 +299,22 @@ class AppRun:
         self._cancelled = True
         if first:
             self.record["stopped_by"] = by
-        if self.record["state"] == "running":
-            self.record["state"] = "stopping"
-            self._save()
         if self.pid and first and not self._starting and seconds > 0:
             self._send(self._stop_signal)
-        if seconds <= 0:
+        if seconds > 0:
+            if self._kill_timer is not None:
+                self._kill_timer.cancel()
+            self._kill_timer = self.around.loop.after(seconds, self.kill)
+        else:
             self.kill()
-            return
-        if self._kill_timer is not None:
-            self._kill_timer.cancel()
-        self._kill_timer = self.around.loop.after(seconds, self.kill)
+        if self.record["state"] == "running":
+            self.record["state"] = "stopping"
+            self._file.note()
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it is on no way from one state to another, and has taken all its input."""
-        if self._queue or self._cancelled or not self._is_settled():
+        """Whether it is on no way to another state, is written down, and has taken its input."""
+        if self._queue or self._cancelled or self._file.is_late or not self._is_settled():
             return False
         return not self.busy or (self.streams is not None and self.streams.is_quiet)
 
@@ -347,7 +345,7 @@ class AppRun:
             return
         self.busy = True
         self.record["state"] = "deleting"
-        self._save()
+        self._file.note()
         path = f"{self.around.path}/{self.directory}/bundle/rootfs"
         worker.start(
             self.around.loop,
@@ -359,6 +357,8 @@ class AppRun:
     def _removed(self, outcome: Outcome, done: Done) -> None:
         self.busy = False
         self.record["state"] = "exited" if outcome.status else "deleting"
+        if not outcome.status:
+            self._file.give_up()  # its directory goes
         done(PodError(outcome.error) if outcome.status else None)
         self._go_on()
 

@@ -107,7 +107,8 @@ class Requests:
     def _halt(self, connection: Connection, request: Request) -> None:
         seconds = 0 if request.get("force") else _seconds(request)
         connection.answer({})
-        self._pod.halt("pod stop", seconds)
+        # What fails now is no answer any more: the pod is to end, in this way or that.
+        self._pod.attempt(lambda: self._pod.halt("pod stop", seconds))
 
     def _endpoints(self, connection: Connection, request: Request) -> None:
         connection.answer({"endpoints": endpoints(self._app(request))})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.errors import InternalError, PodError, RuntimeFailure
+from ociruntime.errors import HostError, InternalError, PodError, RuntimeFailure
 from ociruntime.host.files import remove_file
 from ociruntime.host.process import become_subreaper, start_time
 from ociruntime.monitor import pod_cgroup, records, worker
@@ -63,7 +63,7 @@ class Supervisor:
         self.path = path
         self.uuid = uuid
         self.lock = lock
-        self.warn = warn
+        self._warn = warn
         self.config: dict[str, Any] = records.read("runtime-config")
         self.loop = Loop()
         self.loop.on_signal = self._signal
@@ -100,9 +100,9 @@ class Supervisor:
     def run(self) -> int:
         """The pod's exit code.  Raises what kept it from starting, after clearing away."""
         become_subreaper()
-        self._try(self._enter)
+        self.attempt(self._enter)
         while not self.loop.stopped:
-            self._try(self.loop.run)
+            self.attempt(self.loop.run)
         if self.terminal is not None:
             self.terminal.close()
         self.loop.close()
@@ -111,13 +111,21 @@ class Supervisor:
             raise self.failure
         return self.code
 
-    def _try(self, step: Callable[[], None]) -> None:
+    def attempt(self, step: Callable[[], None]) -> None:
+        """Take a step without which the pod cannot be: if it fails, everything is taken down."""
         try:
             step()
         except RuntimeFailure as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the pod is taken down
             self._fail(InternalError(f"internal error: {type(error).__name__}: {error}"))
+
+    def warn(self, text: str) -> None:
+        """Say what the user should know, if it can be said: the log may be on a full disk."""
+        try:
+            self._warn(text)
+        except OSError:
+            pass
 
     def _begin(self) -> None:
         kinds = _kinds(self.config)
@@ -327,6 +335,11 @@ class Supervisor:
     def _processes_ended(self) -> None:
         for left in pod_cgroup.remove(self.around.cgroups):
             self.warn(f"the cgroup {left} could not be removed")
+        for app in self.apps.values():
+            try:
+                app.save_late()
+            except HostError as error:
+                self.warn(str(error))
         records.replace("exit", {"code": self.code, "reason": self.reason})
         self.loop.after(FLUSH_LIMIT, self._stop)
         self._stop_when_flushed()

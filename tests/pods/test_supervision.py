@@ -121,14 +121,15 @@ def test_the_end_of_the_first_process(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_a_monitor_that_cannot_write(ocipod: Ocipod, work: Path) -> None:
-    """It ends the pod, whatever it was about to do with the app."""
+    """What it could not write down has happened all the same."""
     uuid = start(ocipod, work, "exec sleep 60")
     in_the_way = ocipod.path(uuid) / "apps" / "a" / "state.json.new"
     in_the_way.mkdir()
     ocipod("enter", uuid, "sh", "-c", "kill -9 $(pidof sleep)")
     ocipod.wait_for(uuid, "exited", seconds=40)
-    assert ending(ocipod, uuid)["code"] == 254
-    assert "state.json" in ending(ocipod, uuid)["reason"]
+    assert ending(ocipod, uuid) == {"code": 137, "reason": "app a ended with 137"}
+    assert "write apps/a/state.json: " in (ocipod.path(uuid) / "monitor.log").read_text()
+    in_the_way.rmdir()
 
 
 def test_the_end_of_the_monitor(ocipod: Ocipod, work: Path) -> None:

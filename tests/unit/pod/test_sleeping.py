@@ -84,3 +84,24 @@ def test_one_on_its_way(around: Surroundings) -> None:
     app.on_end = lambda one: setattr(around.loop, "stopped", True)
     around.loop.run()
     assert "pid" not in through_memory(app)
+
+
+def test_one_that_is_not_written_down(around: Surroundings) -> None:
+    app = AppRun(around, ENTRY)
+    in_the_way = Path("apps/a/status.new")
+    in_the_way.mkdir()
+    app.on_end = lambda one: setattr(around.loop, "stopped", True)
+    around.loop.after(60, lambda: setattr(around.loop, "stopped", True))
+    app.start(lambda error: None)  # /bin/true makes no container
+    around.loop.run()
+    assert not app.is_active
+    assert not app.is_quiet
+    in_the_way.rmdir()
+    app.save_late()
+    assert is_quiet(app)
+    assert json.loads(STATE.read_text())["state"] == "exited"
+
+
+def is_quiet(app: AppRun) -> bool:
+    """Looked at anew each time, which a type checker does not expect of an attribute."""
+    return app.is_quiet
