@@ -44,6 +44,15 @@ async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
     for name in wanted:
         if name not in STREAMS:
             raise BadRequest("streams", f'"{name}" is none', ", ".join(STREAMS))
+    with manager.attached(ref):
+        client = await _attach(manager, request, ref, wanted)
+    await client.close()
+    return client
+
+
+async def _attach(
+    manager: Manager, request: web.Request, ref: str, wanted: list[str]
+) -> web.WebSocketResponse:
     wait = request.query.get("wait") == "1"
     if wait:
         await manager.prepare(ref)
@@ -59,7 +68,6 @@ async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
         await client.prepare(request)
         await client.send_json({"tty": answer["tty"], "streams": answer["streams"]})
         await relay(_from_monitor(sock, client), _from_client(sock, client))
-        await client.close()
     finally:
         sock.close()
     return client

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ociruntime.errors import Conflict, ManagerError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ociruntime.manager.pod_look import Look, Place
     from ociruntime.manager.record import Answer, Record
 
@@ -26,6 +29,9 @@ class Container:
         self.watches: list[int] = []
         self.look_wanted = False
         self.waiters: list[tuple[str, asyncio.Future[Answer]]] = []
+        self._attached = 0
+        self.unattached = asyncio.Event()  # set while nobody reads what it writes
+        self.unattached.set()
         self.restart: asyncio.Task[None] | None = None  # one that is waited for
         self.under_way = False  # that one has begun, and has the lock
         self.delay = 0.0  # seconds, of the restart before
@@ -47,6 +53,18 @@ class Container:
 
     def look(self) -> Look:
         return self.place.look()
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """While somebody is: what is left to read goes with the pod."""
+        self._attached += 1
+        self.unattached.clear()
+        try:
+            yield
+        finally:
+            self._attached -= 1
+            if not self._attached:
+                self.unattached.set()
 
     def cancel_restart(self) -> None:
         """The restart that is waited for, if any, does not come.

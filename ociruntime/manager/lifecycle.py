@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _FAILED = 125
 _OF_THE_PROGRAM = (126, 127)
+UNREAD = 30.0  # seconds that who is attached may take to read what an ended one has left
 
 
 # --- what has happened ---
@@ -131,7 +132,15 @@ def release_ports(engine: Engine, container: Container) -> None:
         engine.begin(_end_pod(engine, container), f"end the pod of container {container.name}")
 
 
+async def _all_is_read(container: Container) -> None:
+    try:
+        await asyncio.wait_for(container.unattached.wait(), UNREAD)
+    except TimeoutError:
+        return
+
+
 async def _end_pod(engine: Engine, container: Container) -> None:
+    await _all_is_read(container)
     async with container.lock:
         look = container.look()
         pod = container.place.pod()
@@ -146,6 +155,7 @@ def remove_later(engine: Engine, container: Container) -> None:
 
 
 async def _remove_ended(engine: Engine, container: Container) -> None:
+    await _all_is_read(container)
     async with container.lock:
         if container.removing:
             return

@@ -13,6 +13,7 @@ from ociruntime.manager.reload import reload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
 
     from ociruntime.manager.container import Container
     from ociruntime.manager.events import EventBus
@@ -202,6 +203,10 @@ class Manager:
     def pod(self, ref: str) -> tuple[str, str, str]:
         """``(directory, UUID, name of the app)``: what ``open_pod`` takes reaches the rest."""
         return self.settings.directory, self._engine.find(ref).record.pod, APP
+
+    def attached(self, ref: str) -> AbstractContextManager[None]:
+        """While it lasts, the container's pod is not ended of itself, for some time."""
+        return self._engine.find(ref).attached()
 
     @property
     def programs(self) -> Programs:

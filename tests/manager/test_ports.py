@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 
 from tests.support import processes
-from tests.support.daemon import Daemon
+from tests.support.daemon import OCICTL, Daemon
 from tests.support.network_host import NetworkHost, namespaces, own_host
 
 __all__ = ("namespaces", "own_host")
@@ -44,4 +45,22 @@ def test_a_port_is_free_once_its_container_has_ended(
     assert processes.until(lambda: page(8080) == "of c1")
     daemon.remove("c1")
     daemon.remove("c2")
+    host.assert_clean()
+
+
+def test_what_is_read_late_is_there(host: NetworkHost, daemon: Daemon, shell_root: str) -> None:
+    """Of a container whose ports are given up at its end."""
+    words = [str(OCICTL), f"--socket={daemon.socket}", "run", "--name=c", f"--rootfs={shell_root}"]
+    script = "busybox head -c 900000 /dev/zero; exit 3"
+    words += ["-p", "8080:80", "--", "/bin/sh", "-c", script]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as one:
+        try:
+            uuid = daemon.wait_for("c", "stopped")["pod"]
+            processes.until(lambda: daemon.pods.state(uuid) == "exited", 1)
+            out, _ = one.communicate(timeout=60)
+        finally:
+            one.kill()
+    assert (one.returncode, len(out)) == (3, 900_000)
+    daemon.pods.wait_for(uuid, "exited")
+    daemon.remove("c")
     host.assert_clean()

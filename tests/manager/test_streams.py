@@ -116,6 +116,46 @@ def test_what_ends_us_ends_the_container(daemon: Daemon, shell_root: str) -> Non
         assert one.stdout.read() == b"bye\n"
 
 
+@contextmanager
+def ended_unread(
+    daemon: Daemon, root: str, *options: str, size: int, code: int
+) -> Iterator[subprocess.Popen[bytes]]:
+    """``run`` of what has written ``size`` bytes and ended, of which nothing was read yet."""
+    script = f"head -c {size} /dev/zero; exit {code}"
+    words = ("run", f"--rootfs={root}", "--name=c", *options, "--", *shell(script))
+    with client(daemon, *words) as one:
+        assert processes.until(lambda: "/start 200" in daemon.log.read_text())
+        # What was not to happen would have by then.
+        daemon.wait_for("c", "stopped", "gone")
+        processes.until(lambda: daemon.status("c") == "gone", 1)
+        yield one
+
+
+def test_what_is_read_late_is_there(daemon: Daemon, shell_root: str) -> None:
+    """Of a container that removes itself."""
+    (daemon.root.parent / "shell" / "bin" / "head").symlink_to("busybox")
+    options = ("--rm", "--network=none")
+    with ended_unread(daemon, shell_root, *options, size=1_150_000, code=3) as one:
+        out, err = one.communicate(timeout=60)
+    assert (one.returncode, len(out), err) == (3, 1_150_000, b"")
+    assert daemon.list() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("options", [(), ("--rm",)])
+def test_a_signal_after_the_end(
+    daemon: Daemon, shell_root: str, number: signal.Signals, options: tuple[str, ...]
+) -> None:
+    """Nobody is there to get it; what is still to be read is not lost by it."""
+    (daemon.root.parent / "shell" / "bin" / "head").symlink_to("busybox")
+    options = ("--network=none", *options)
+    with ended_unread(daemon, shell_root, *options, size=1_150_000, code=3) as one:
+        one.send_signal(number)
+        assert processes.until(lambda: "/kill 4" in daemon.log.read_text())
+        out, err = one.communicate(timeout=60)
+    assert (one.returncode, len(out), err) == (3, 1_150_000, b"")
+
+
 def test_run_of_what_cannot_be_run(daemon: Daemon, shell_root: str) -> None:
     missing = daemon.ctl(*run_words(shell_root, "--rm", "--", "/no/program"))
     assert missing.status == 127
