@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ociruntime.errors import RuntimeFailure
 from ociruntime.ocictl.connection import container
 from ociruntime.ocictl.session import DETACHED, Session, parse
 from ociruntime.ocictl.websocket import open_websocket
@@ -52,7 +53,10 @@ class Attachment:
         return self._session.run()
 
     def _signal(self, number: int) -> None:
-        self._connection.post(container(self._ref, "kill"), {"signal": str(number)})
+        try:
+            self._connection.post(container(self._ref, "kill"), {"signal": str(number)})
+        except RuntimeFailure:
+            return  # it may have ended: what it has left to read, and its exit code, are to come
 
     def close(self) -> None:
         """The container goes on without us."""

@@ -7,6 +7,7 @@ from ociruntime.ocictl.connection import Connection, container
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.args import Arguments
+    from ociruntime.ocictl.attachment import Attachment
 
 
 def in_foreground(
@@ -16,8 +17,13 @@ def in_foreground(
 
     ``stdin``: it reads what we are given.  Raises UsageError, RuntimeFailure.
     """
+    return stay(started(connection, ref, arguments, stdin=stdin))
+
+
+def started(connection: Connection, ref: str, arguments: Arguments, *, stdin: bool) -> Attachment:
+    """Started, its streams with us from the beginning.  Raises as ``in_foreground``."""
     from ociruntime.host.detach_keys import DETACH_KEYS, parse_keys
-    from ociruntime.ocictl.attachment import DETACHED, Attachment
+    from ociruntime.ocictl.attachment import Attachment
 
     keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
     streams = ("stdin", "stdout", "stderr") if stdin else ("stdout", "stderr")
@@ -25,6 +31,17 @@ def in_foreground(
     attachment = Attachment(connection, ref, streams=streams, wait=True, keys=keys)
     try:
         connection.post(container(ref, "start"))
+    except BaseException:
+        attachment.close()
+        raise
+    return attachment
+
+
+def stay(attachment: Attachment) -> int | None:
+    """Until the container has ended.  Raises as ``in_foreground``."""
+    from ociruntime.ocictl.attachment import DETACHED
+
+    try:
         status = attachment.run()
     finally:
         attachment.close()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ociruntime.cli.args import Arguments
+    from ociruntime.ocictl.attachment import Attachment
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
@@ -21,28 +22,33 @@ def run(connection: Connection, arguments: Arguments) -> int:
         raise UsageError("a terminal takes input as well", "-it")
     container_id = created(connection, arguments)["id"]
     try:
-        if detach:
-            connection.post(container(container_id, "start"))
-            return write(f"{container_id}\n")
-        return _in_foreground(connection, container_id, arguments)
+        attachment = _started(connection, container_id, arguments)
     except DaemonError:
         # One that could not be started is nobody's, if it was to be removed anyway.
         if arguments.flag("rm"):
             _try(connection.delete, container(container_id, force=True))
         raise
+    if attachment is None:
+        return write(f"{container_id}\n")
+    from ociruntime.ocictl.foreground import stay
 
-
-def _in_foreground(connection: Connection, container_id: str, arguments: Arguments) -> int:
-    from ociruntime.ocictl.foreground import in_foreground
-
-    stdin = arguments.flag("interactive")
-    status = in_foreground(connection, container_id, arguments, stdin=stdin)
+    status = stay(attachment)
     if status is None:
         return 0
     if arguments.flag("rm"):
         # It removes itself: whoever comes next is not to find it any more.
         _try(connection.post, container(container_id, "wait"), {"condition": "removed"})
     return status
+
+
+def _started(connection: Connection, container_id: str, arguments: Arguments) -> Attachment | None:
+    """None if it is in the background."""
+    if arguments.flag("detach"):
+        connection.post(container(container_id, "start"))
+        return None
+    from ociruntime.ocictl.foreground import started
+
+    return started(connection, container_id, arguments, stdin=arguments.flag("interactive"))
 
 
 def _try(act: Callable[..., object], *words: object) -> None:
