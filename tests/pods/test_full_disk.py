@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.pods.endings import state
 from tests.support import isolation
 from tests.support.ocipod import Ocipod
-from tests.support.pod_images import busybox
+from tests.support.pod_images import busybox, shell
 
 MS_REMOUNT = 32
 
@@ -19,18 +21,24 @@ class Disk:
     """A small file system at ``path``."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         path.mkdir(exist_ok=True)
         isolation.mount("none", str(path), "tmpfs", data="size=64m,mode=755")
 
     def used(self) -> int:
         """Files and directories on it."""
-        numbers = os.statvfs(self._path)
+        numbers = os.statvfs(self.path)
         return numbers.f_files - numbers.f_ffree
 
     def leave_room_for(self, files: int) -> None:
         data = f"nr_inodes={self.used() + files}"
-        isolation.mount("none", str(self._path), "tmpfs", MS_REMOUNT, data)
+        isolation.mount("none", str(self.path), "tmpfs", MS_REMOUNT, data)
+
+    def fill(self) -> None:
+        """There are files to be had, but nothing to be written to them."""
+        with (self.path / "large").open("wb", buffering=0) as file, suppress(OSError):
+            while file.write(bytes(1 << 16)):
+                pass
 
 
 @pytest.fixture
@@ -63,3 +71,15 @@ def test_a_pod_without_room_for_all_its_files(
         assert disk.used() == before
     for text in texts:
         assert f"ocipod: {text}" in said
+
+
+def test_the_end_of_a_pod_without_room(ocipod: Ocipod, work: Path, disk: Disk) -> None:
+    """Nothing can be written of it, and it ends as it was told to."""
+    words = ("run", "--detach", "--net=none", busybox(work), "--name=a", *shell("exec sleep 60"))
+    uuid = ocipod(*words).ok().out.strip()
+    disk.fill()
+    ocipod("stop", "--wait", uuid).ok()
+    assert ocipod.state(uuid) == "exited"
+    assert state(ocipod, uuid, "a")["state"] == "running", "nobody could write more"
+    assert not (ocipod.path(uuid) / "exit").exists()
+    (disk.path / "large").unlink()
