@@ -11,42 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.pod import phases
-from ociruntime.pod.control import ask
+from tests.pods.sandbox import Sandbox
 from tests.support import processes
 from tests.support.ocipod import Ocipod
 from tests.support.pod_images import MAKE_DEEP, busybox, shell
-
-
-class Sandbox:
-    """A mutable pod without networks, and an image for its apps."""
-
-    def __init__(self, ocipod: Ocipod, work: Path, *options: str) -> None:
-        self.ocipod = ocipod
-        self.image = busybox(work)
-        ocipod("fetch", self.image).ok()
-        self.uuid = ocipod("app", "sandbox", "--detach", "--net=none", *options).ok().out.strip()
-
-    def add(self, name: str, *lines: str) -> None:
-        self.ocipod("app", "add", self.uuid, self.image, f"--name={name}", *shell(*lines)).ok()
-
-    def do(self, action: str, name: str) -> None:
-        self.ocipod("app", action, self.uuid, f"--app={name}").ok()
-
-    def start(self, name: str, *lines: str) -> None:
-        self.add(name, *lines)
-        self.do("start", name)
-
-    def states(self) -> dict[str, str]:
-        lines = self.ocipod("app", "list", "--no-legend", self.uuid).ok().out.splitlines()
-        return dict(line.split() for line in lines)
-
-    def status(self, name: str) -> dict[str, str]:
-        lines = self.ocipod("app", "status", self.uuid, f"--app={name}").ok().out.splitlines()
-        return {key: value for key, _, value in (line.partition("=") for line in lines)}
-
-    def wait(self, name: str, state: str) -> None:
-        assert processes.until(lambda: self.states().get(name) == state), self.states()
 
 
 @pytest.fixture
@@ -352,58 +320,3 @@ def test_requests_while_the_pod_ends(ocipod: Ocipod, sandbox: Sandbox) -> None:
     ocipod("stop", sandbox.uuid).ok()
     ocipod("app", "start", sandbox.uuid).failed("the pod is being stopped")
     ocipod("stop", "--force", "--wait", sandbox.uuid).ok()
-
-
-def in_the_way(ocipod: Ocipod, sandbox: Sandbox, name: str) -> list[Path]:
-    """What to make directories of: then nothing can be written of the app, as on a full disk."""
-    place = ocipod.path(sandbox.uuid) / "apps" / name
-    return [place / "status.new", place / "state.json.new"]
-
-
-def test_a_start_that_cannot_be_written_down(ocipod: Ocipod, sandbox: Sandbox) -> None:
-    sandbox.add("one", "exec sleep 60")
-    files = in_the_way(ocipod, sandbox, "one")
-    for file in files:
-        file.mkdir()
-    for _ in range(2):
-        started = ocipod("app", "start", sandbox.uuid, "--app=one")
-        started.failed("write apps/one/state.json: is a directory")
-    for file in files:
-        file.rmdir()
-    sandbox.do("start", "one")
-    assert sandbox.status("one")["state"] == "running"
-
-
-def test_an_end_that_cannot_be_written_down(ocipod: Ocipod, sandbox: Sandbox) -> None:
-    """It is as soon as it can be; the pod and its other apps go on."""
-    sandbox.start("one", "until [ -e /end ]; do sleep 0.05; done", "exit 7")
-    sandbox.start("two", "exec sleep 60")
-    files = in_the_way(ocipod, sandbox, "one")
-    for file in files:
-        file.mkdir()
-    ocipod("app", "exec", "--app=one", sandbox.uuid, "touch", "/end").ok()
-    with phases.open_pod(str(ocipod.directory), sandbox.uuid) as pod:
-        assert processes.until(
-            lambda: ask(pod, {"op": "status"}, 20)["apps"]["one"]["state"] == "exited"
-        )
-    sandbox.do("stop", "one")  # it waits for what is still to be done
-    assert sandbox.states() == {"one": "running", "two": "running"}
-    for file in files:
-        file.rmdir()
-    sandbox.wait("one", "exited")
-    assert sandbox.status("one")["exit_code"] == "7"
-    assert files[0].with_suffix("").read_text() == "7\n"
-    for file in files:
-        file.mkdir()
-    sandbox.do("rm", "one")
-    assert sandbox.states() == {"two": "running"}
-
-
-def test_a_stop_that_cannot_be_written_down(ocipod: Ocipod, sandbox: Sandbox) -> None:
-    sandbox.start("one", "exec sleep 60")
-    for file in in_the_way(ocipod, sandbox, "one"):
-        file.mkdir()
-    ocipod("stop", "--wait", sandbox.uuid).ok()
-    path = ocipod.path(sandbox.uuid)
-    assert json.loads((path / "exit").read_text()) == {"code": 0, "reason": ""}
-    assert "write apps/one/status: is a directory" in (path / "monitor.log").read_text()
