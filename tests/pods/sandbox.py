@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.support import processes
 from tests.support.ocipod import Ocipod
 from tests.support.pod_images import busybox, shell
