@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ociruntime.errors import BadRequest, Conflict, ManagerError, NotFound, UsageError
-from ociruntime.manager import creation, lifecycle, names, record, removal, states
+from ociruntime.manager import creation, lifecycle, names, record, removal, running, states
 from ociruntime.manager.engine import Engine, still_there
 from ociruntime.manager.pod_look import APP, NOWHERE
 from ociruntime.manager.reload import reload
@@ -86,7 +86,7 @@ class Manager:
     async def kill(self, ref: str, signal: str = "SIGKILL") -> None:
         """Send a signal (name or number) to its first process, which must run."""
         try:
-            await lifecycle.kill(self._engine, self._engine.find(ref), signal)
+            await running.kill(self._engine, self._engine.find(ref), signal)
         except UsageError as error:
             raise BadRequest("signal", error.message, error.hint) from None
 
@@ -96,11 +96,11 @@ class Manager:
 
     async def pause(self, ref: str) -> None:
         """Conflict if it is already."""
-        await lifecycle.pause(self._engine, self._engine.find(ref), paused=True)
+        await running.pause(self._engine, self._engine.find(ref), paused=True)
 
     async def unpause(self, ref: str) -> None:
         """Conflict if it is not paused."""
-        await lifecycle.pause(self._engine, self._engine.find(ref), paused=False)
+        await running.pause(self._engine, self._engine.find(ref), paused=False)
 
     async def wait(self, ref: str, condition: str = "not-running") -> Answer:
         """``{"exit_code", "signal", "oom_killed", "error", "finished_at"}``.
