@@ -108,9 +108,12 @@ async def _in_background(client: web.WebSocketResponse, command: list[str]) -> i
     """Start what goes on without us."""
     del client
     null = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=null, stdout=null, stderr=asyncio.subprocess.PIPE
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=null, stdout=null, stderr=asyncio.subprocess.PIPE
+        )
+    except OSError as error:
+        raise HostError(f"execute {command[0]}", error) from None
     _, told = await process.communicate()
     if process.returncode:
         text = message_of(told, "ocipod")
@@ -130,8 +133,11 @@ def check(wanted: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a client se
             raise BadRequest(name, f"is no {kind.__name__}")
     for name in ("command", "env"):
         for word in wanted.get(name, ()):
-            if not isinstance(word, str) or "\0" in word:
-                raise BadRequest(name, "each element is a string without NUL")
+            if not isinstance(word, str) or not _is_word(word):
+                raise BadRequest(name, "each element is a string without NUL, of real characters")
+    for name in ("user", "working_dir"):
+        if not _is_word(wanted.get(name, "")):
+            raise BadRequest(name, "it is a string without NUL, of real characters")
     if wanted.get("tty") and wanted.get("detach"):
         raise BadRequest("tty", "a program in the background has no terminal")
     if not wanted.get("command"):
@@ -140,6 +146,14 @@ def check(wanted: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a client se
         if not word.partition("=")[0] or "=" not in word:
             raise BadRequest("env", f'"{word}" is not NAME=VALUE')
     return wanted
+
+
+def _is_word(text: str) -> bool:
+    """Whether a command line can have it; bytes that are no UTF-8 come as Python shows them."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def words_of(wanted: dict[str, Any], log: str, uuid: str, app: str) -> list[str]:
@@ -168,11 +182,30 @@ class _Execution:
         self._input = ProgramInput(-1, owned=False)
         self._outputs: dict[int, bytes] = {}  # we read what it writes -> number of the stream
         self._process: asyncio.subprocess.Process | None = None
+        self._refused: BadRequest | None = None
 
     async def run(self, client: web.WebSocketResponse, command: list[str]) -> int:
         """Start it and pass on what it reads and writes; its exit code.  Raises HostError."""
-        given = self._open_terminal() if self._wanted.get("tty") else self._open_pipes()
         try:
+            await self._start(command)
+            await relay(self._to_client(client), self._from_client(client))
+        finally:
+            self._close()
+            if self._process is not None and self._process.returncode is None:
+                with suppress(ProcessLookupError):
+                    self._process.send_signal(signal.SIGHUP)
+        if self._refused is not None:
+            raise self._refused
+        code = self._process.returncode if self._process is not None else None
+        return 0 if code is None else code if code >= 0 else 128 - code
+
+    async def _start(self, command: list[str]) -> None:
+        given: list[int] = []
+        try:
+            if self._wanted.get("tty"):
+                self._open_terminal(given)
+            else:
+                self._open_pipes(given)
             self._process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=given[0],
@@ -181,46 +214,36 @@ class _Execution:
                 start_new_session=True,
             )
         except OSError as error:
-            self._close()
             raise HostError(f"execute {command[0]}", error) from None
         finally:
             for fd in set(given):
                 os.close(fd)
-        try:
-            await relay(self._to_client(client), self._from_client(client))
-        finally:
-            self._close()
-            if self._process.returncode is None:
-                with suppress(ProcessLookupError):
-                    self._process.send_signal(signal.SIGHUP)
-        code = self._process.returncode
-        return 0 if code is None else code if code >= 0 else 128 - code
 
-    def _open_terminal(self) -> tuple[int, int, int]:
+    def _open_terminal(self, given: list[int]) -> None:
+        """``given`` gets what is the program's."""
         master, slave = os.openpty()
+        given += [slave] * 3
+        self._outputs = {master: b"\1"}
         os.set_blocking(master, False)
         self._terminal = master
         self._input = ProgramInput(master, owned=False)
-        self._outputs = {master: b"\1"}
         size = window_size({"resize": self._wanted.get("size")})
         if size:
             set_window_size(master, *size)
-        return slave, slave, slave
 
-    def _open_pipes(self) -> tuple[int, int, int]:
+    def _open_pipes(self, given: list[int]) -> None:
         if self._wanted.get("stdin"):
             stdin, ours = os.pipe()
-            os.set_blocking(ours, False)
             self._input = ProgramInput(ours, owned=True)
+            os.set_blocking(ours, False)
         else:
             stdin = os.open("/dev/null", os.O_RDONLY)
-        given = [stdin]
+        given.append(stdin)
         for number in (b"\1", b"\2"):
             reader, writer = os.pipe()
-            os.set_blocking(reader, False)
-            self._outputs[reader] = number
             given.append(writer)
-        return given[0], given[1], given[2]
+            self._outputs[reader] = number
+            os.set_blocking(reader, False)
 
     async def _to_client(self, client: web.WebSocketResponse) -> None:
         assert self._process is not None
@@ -248,13 +271,14 @@ class _Execution:
                     await self._input.put(message.data[1:])
                 elif message.type == WSMsgType.TEXT:
                     self._control(control(message.data))
+        except BadRequest as refused:
+            self._refused = refused
         finally:
             passing.cancel()
             await asyncio.gather(passing, return_exceptions=True)
 
     def _control(self, words: dict[str, Any]) -> None:
         assert self._process is not None
-        number = words.get("signal")
         if words.get("close") == "stdin":
             self._input.end()
         elif self._process.returncode is not None:
@@ -263,11 +287,21 @@ class _Execution:
             set_window_size(self._terminal, *size)
             # The runtime has no controlling terminal from which it would come.
             self._process.send_signal(signal.SIGWINCH)
-        elif isinstance(number, int) and 0 < number < signal.NSIG:
-            self._process.send_signal(number)
+        elif "signal" in words:
+            self._process.send_signal(_signal_of(words["signal"]))
 
     def _close(self) -> None:
         self._input.close()
         for fd in self._outputs:
             os.close(fd)
         self._outputs.clear()
+
+
+def _signal_of(number: Any) -> int:  # noqa: ANN401 - whatever a client sends
+    """Raises BadRequest."""
+    if type(number) is not int or not 0 < number < signal.NSIG:
+        raise BadRequest("signal", "it is no number of a signal", f"1 to {signal.NSIG - 1}")
+    if number in (signal.SIGKILL, signal.SIGSTOP):
+        # The runtime, which hands on all others, would get these itself.
+        raise BadRequest("signal", "KILL and STOP do not reach the program", "TERM, or INT")
+    return number

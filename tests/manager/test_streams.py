@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -13,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from ociruntime.ocictl.connection import Connection
+from ociruntime.ocictl.websocket import TEXT, open_websocket
 from tests.support import processes
 from tests.support.daemon import OCICTL, Daemon
 from tests.support.terminal import PtyCommand
@@ -276,6 +279,39 @@ def test_exec_that_is_refused(daemon: Daemon, shell_root: str) -> None:
     stopped = daemon.ctl("exec", "c", "/bin/true")
     assert stopped.status == 125
     assert "stopped" in stopped.err
+
+
+def asked(daemon: Daemon, *messages: object) -> dict[str, Any]:
+    """The last answer to ``exec`` in container c."""
+    socket = open_websocket(Connection(str(daemon.socket)), "/v1/containers/c/exec")
+    told: dict[str, Any] = {}
+    try:
+        for message in messages:
+            socket.send(TEXT, json.dumps(message).encode())
+        while not socket.is_closed:
+            told = (
+                [json.loads(data) for kind, data in socket.receive() if kind == TEXT] or [told]
+            )[-1]
+    finally:
+        socket.close()
+    return told
+
+
+def test_exec_of_what_no_command_line_can_have(daemon: Daemon, shell_root: str) -> None:
+    daemon.run("c", rootfs=shell_root, command=["/bin/sleep", "60"])
+    before = len(os.listdir(f"/proc/{daemon.pid}/fd"))
+    for wanted in (
+        {"command": ["a\0b"]},
+        {"command": ["a\ud800b"]},
+        {"command": ["true"], "user": "0\0"},
+        {"command": ["true"], "working_dir": "/\0"},
+        {"command": ["true"], "env": ["A=\ud800"]},
+        {"command": ["true", "x" * 200_000]},
+    ):
+        assert asked(daemon, wanted)["error"]["code"] in ("bad_request", "failed")
+    killed = asked(daemon, {"command": ["sleep", "50"]}, {"signal": 9})["error"]
+    assert (killed["code"], "KILL" in killed["message"]) == ("bad_request", True)
+    assert processes.until(lambda: len(os.listdir(f"/proc/{daemon.pid}/fd")) <= before)
 
 
 def test_exec_at_a_terminal(daemon: Daemon, shell_root: str) -> None:

@@ -10,8 +10,10 @@ from typing import Any, cast
 import pytest
 from aiohttp import WSMessage, WSMsgType, web
 
+from ociruntime.errors import BadRequest, HostError
 from ociruntime.manager import executions
 from ociruntime.manager.program_input import ROOM
+from tests.support.descriptors import open_descriptors
 
 GUARD = 30.0  # seconds after which a test is given up
 
@@ -101,7 +103,11 @@ def given(command: list[str], *says: WSMessage) -> tuple[int, bytes, list[dict[s
     async def whole() -> tuple[int, bytes, list[dict[str, Any]]]:
         client = Client(*says)
         execution = executions._Execution({"stdin": True})
-        code = await execution.run(cast("web.WebSocketResponse", client), command)
+        try:
+            code = await execution.run(cast("web.WebSocketResponse", client), command)
+        finally:
+            assert execution._process is not None
+            await execution._process.wait()
         return code, client.got, client.told
 
     return asyncio.run(asyncio.wait_for(whole(), GUARD))
@@ -128,3 +134,33 @@ def test_input_that_is_not_read_any_more() -> None:
         ["sh", "-c", "echo no; exec <&- sleep 60"], *parts, words('{"signal": 15}')
     )
     assert (code, out) == (143, b"no\n")
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        ("9", "KILL and STOP do not reach the program"),
+        ("19", "KILL and STOP do not reach the program"),
+        ("0", "it is no number of a signal"),
+        ("65", "it is no number of a signal"),
+        ("true", "it is no number of a signal"),
+        ('"TERM"', "it is no number of a signal"),
+    ],
+)
+def test_signals_that_are_refused(number: str, text: str) -> None:
+    with pytest.raises(BadRequest, match=text):
+        given(["sleep", "60"], words(f'{{"signal": {number}}}'))
+
+
+@pytest.mark.parametrize("wanted", [{}, {"stdin": True}, {"tty": True}])
+@pytest.mark.parametrize("program", ["/no/program", "a\0b"])
+def test_what_cannot_be_started_leaves_nothing_open(wanted: dict[str, Any], program: str) -> None:
+    async def whole() -> tuple[list[str], list[str]]:
+        before = open_descriptors()
+        client = cast("web.WebSocketResponse", Client())
+        with pytest.raises((HostError, ValueError)):
+            await executions._Execution(wanted).run(client, [program])
+        return before, open_descriptors()
+
+    before, after = asyncio.run(whole())
+    assert after == before

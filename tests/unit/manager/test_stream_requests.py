@@ -28,6 +28,11 @@ PAGE = (project.ROOT / "docs" / "manager.md").read_text(encoding="utf-8")
         ({"command": "sh"}, "command"),
         ({"command": ["sh", 1]}, "command"),
         ({"command": ["s\0h"]}, "command"),
+        ({"command": ["s\ud800h"]}, "each element is a string without NUL, of real characters"),
+        ({"command": ["sh"], "env": ["A=\0"]}, "env"),
+        ({"command": ["sh"], "env": ["A=\ud800"]}, "env"),
+        ({"command": ["sh"], "user": "0\0"}, "user: it is a string without NUL"),
+        ({"command": ["sh"], "working_dir": "/\udbff"}, "working_dir"),
         ({"command": ["sh"], "env": ["A"]}, "env"),
         ({"command": ["sh"], "env": ["=b"]}, "env"),
         ({"command": ["sh"], "tty": "yes"}, "tty"),
@@ -64,6 +69,11 @@ def test_the_page_has_all_that_can_be_said_of_a_pull() -> None:
     body = re.search(r"/v1/images/pull`.*body `\{(.*?)\}`", PAGE)
     assert body
     assert set(re.findall(r'"(\w+)"', body[1])) == _PULL.keys()
+
+
+def test_bytes_that_are_no_text() -> None:
+    """As the client has them on its own command line."""
+    assert check({"command": ["\udcff"]})["command"] == ["\udcff"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "x", "1", '"resize"'])
