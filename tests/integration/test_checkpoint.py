@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import processes
+from tests.support import cgroupfs, processes
 from tests.support.bundle import Bundle
 from tests.support.container import Container
 from tests.support.criu import working_criu
@@ -51,15 +51,6 @@ class Checkpoint:
 
     def restore(self, *flags: str) -> Result:
         """``restore``; without ``--detach`` it lasts until the program has ended."""
-        done = self._restore(flags)
-        deadline = time.monotonic() + 10
-        # CRIU mounts hierarchies of its own; the kernel may still be at the end of the last ones.
-        while "Can't mount controller dir" in done.err and time.monotonic() < deadline:
-            time.sleep(0.2)
-            done = self._restore(flags)
-        return done
-
-    def _restore(self, flags: tuple[str, ...]) -> Result:
         one = self.one
         one.bundle.save()
         words = ["--image-path", str(self.images), "--bundle", str(one.bundle.path)]
@@ -84,6 +75,9 @@ MakeCheckpoint = Callable[[Container], Checkpoint]
 def checkpoint(work: Path, nothing_left: None) -> MakeCheckpoint:
     """A checkpoint of a container."""
     working_criu()
+    # CRIU notes every hierarchy that there is, and has to find them all again; one that nobody
+    # has mounted any more is gone by then, because it mounts and unmounts it itself.
+    assert processes.until(cgroupfs.let_go_of_unmounted, 30)
     return lambda one: Checkpoint(one, work)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from functools import cache
 from pathlib import Path
+
+from tests.support import isolation
 
 
 @cache
@@ -76,3 +79,20 @@ def remove(directories: set[Path]) -> None:
             place.rmdir()
         except OSError:
             pass
+
+
+def let_go_of_unmounted() -> bool:
+    """Whether the kernel has ended the v1 hierarchies that nobody has mounted any more.
+
+    One that still had dying cgroups when it was unmounted stays for ever, until it is mounted and
+    unmounted once more; even then it goes only some time later.
+    """
+    hierarchies.cache_clear()
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    names = [line.split(":")[1] for line in lines]
+    unmounted = [each for each in names if each.split(",")[0] not in hierarchies()]
+    for each in unmounted:
+        with tempfile.TemporaryDirectory() as place:
+            isolation.mount("cgroup", place, "cgroup", data=each)
+            isolation.unmount(place)
+    return not unmounted
