@@ -37,21 +37,38 @@ async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
     """Until the container ends or the client goes.
 
     Query: ``streams`` (names with commas between; all there are), ``wait=1`` to be there from its
-    next start on.  Raises NotFound, Conflict, PodError, BadRequest.
+    next start on, ``size=ROWS,COLUMNS`` of the client's terminal.  Raises NotFound, Conflict,
+    PodError, BadRequest.
     """
     ref = request.match_info["ref"]
     wanted = [name for name in request.query.get("streams", "").split(",") if name]
     for name in wanted:
         if name not in STREAMS:
             raise BadRequest("streams", f'"{name}" is none', ", ".join(STREAMS))
+    size = _size(request.query.get("size", ""))
     with manager.attached(ref):
-        client = await _attach(manager, request, ref, wanted)
+        client = await _attach(manager, request, ref, wanted, size)
     await client.close()
     return client
 
 
+def _size(text: str) -> tuple[int, int] | None:
+    """Raises BadRequest."""
+    if not text:
+        return None
+    words = [word for word in text.split(",") if word.isascii() and word.isdigit()]
+    size = window_size({"resize": [int(word[:6]) for word in words]})
+    if size is None:
+        raise BadRequest("size", f'"{text}" is none', "rows and columns, as in 24,80")
+    return size
+
+
 async def _attach(
-    manager: Manager, request: web.Request, ref: str, wanted: list[str]
+    manager: Manager,
+    request: web.Request,
+    ref: str,
+    wanted: list[str],
+    size: tuple[int, int] | None,
 ) -> web.WebSocketResponse:
     wait = request.query.get("wait") == "1"
     if wait:
@@ -62,7 +79,7 @@ async def _attach(
     directory, uuid, app = manager.pod(ref)
     sock = await asyncio.to_thread(_connect, directory, uuid)
     try:
-        words = {"op": "attach", "app": app, "streams": wanted, "wait": wait}
+        words = {"op": "attach", "app": app, "streams": wanted, "wait": wait, "size": size}
         answer = await ask_over(sock, words)
         client = web.WebSocketResponse(max_msg_size=MESSAGE)
         await client.prepare(request)

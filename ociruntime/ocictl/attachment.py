@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.errors import RuntimeFailure
+from ociruntime.host.terminal import window_size
 from ociruntime.ocictl.connection import container
 from ociruntime.ocictl.session import DETACHED, Session, parse
 from ociruntime.ocictl.websocket import open_websocket
@@ -33,7 +34,9 @@ class Attachment:
         self._connection = connection
         self._ref = ref
         wanted = ",".join(streams) or None
-        path = container(ref, "attach", streams=wanted, wait=wait)
+        size = window_size(0)  # told at once: what is started next may ask for it
+        words = f"{size[0]},{size[1]}" if size else None
+        path = container(ref, "attach", streams=wanted, wait=wait, size=words)
         self._socket: WebSocket = open_websocket(connection, path)
         messages: list[tuple[int, bytes]] = []
         while not messages:

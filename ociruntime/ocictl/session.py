@@ -60,8 +60,6 @@ class Session:
         self._watch = KeyWatch(keys if tty else b"")
         self._terminal: Terminal | None = None
         self.on_signal = self._send_signal
-        if self._shares_terminal:
-            self._send_size()  # before anything runs there that asks for it
 
     @property
     def _shares_terminal(self) -> bool:

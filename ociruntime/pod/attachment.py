@@ -35,14 +35,20 @@ def _to_come(app: AppRun) -> list[str]:
     return [name for name in ALL if given.get(name, app.kinds.get(name) != "null")]
 
 
+def _numbers(size: Any) -> list[int]:  # noqa: ANN401 - whatever a client sends
+    given = size if isinstance(size, list) else []
+    return [number for number in given if isinstance(number, int) and 0 < number < 10000]
+
+
 class Attachment:
     """From its making until the client goes or the app ends.
 
     With ``wait`` in the request an app that does not run is attached as soon as it is started,
-    so that nothing of what it writes is missed.
+    so that nothing of what it writes is missed; with ``size`` (rows, columns) its terminal has that
+    before the program runs.
     """
 
-    __slots__ = ("_app", "_connection", "_streams", "_wanted")
+    __slots__ = ("_app", "_connection", "_size", "_streams", "_wanted")
 
     def __init__(self, connection: Connection, app: AppRun, request: dict[str, Any]) -> None:
         """Answers the request, in which ``streams`` lists what is wanted.  Raises PodError."""
@@ -50,6 +56,7 @@ class Attachment:
         self._app = app
         self._connection = connection
         self._streams: AppStreams | None = None
+        self._size = _numbers(request.get("size"))
         if app.streams is not None and state in ("running", "stopping"):
             offered = list(ALL) if app.terminal else endpoints(app)
         elif request.get("wait") and not app.is_active:
@@ -75,6 +82,8 @@ class Attachment:
         self._streams = streams
         streams.sinks.append(self._output)
         streams.on_room.append(self._has_room)
+        if len(self._size) == 2 and "stdin" in self._wanted:
+            streams.resize(*self._size)
         self._connection.pause(False)
 
     def _output(self, stream: str, data: bytes) -> None:

@@ -157,6 +157,13 @@ def test_attach(daemon: Daemon, shell_root: str) -> None:
     assert heard.read_bytes().endswith(b"got end\n")
 
 
+@pytest.mark.parametrize("size", ["24", "24,x", "0,80", "24,80,1", "24,99999999"])
+def test_attach_with_a_size_that_is_none(daemon: Daemon, shell_root: str, size: str) -> None:
+    daemon.create("c", rootfs=shell_root, command=["/bin/true"], tty=True)
+    refused = daemon("GET", f"/v1/containers/c/attach?wait=1&size={size}")
+    refused.failed(400, f'size: "{size}" is none (rows and columns, as in 24,80)')
+
+
 def test_attach_to_what_does_not_run(daemon: Daemon, shell_root: str) -> None:
     daemon.create("new", rootfs=shell_root, command=["/bin/true"])
     daemon.run("old", rootfs=shell_root, command=["/bin/true"])
