@@ -256,8 +256,8 @@ def test_hooks(podman: Podman, work: Path) -> None:
     (work / "hooks/one.json").write_text(json.dumps(document))
     place = f"--hooks-dir={work}/hooks"
     # It runs until the second hook has seen it running.
-    script = "until [ $(wc -l </work/states) -ge 2 ]; do sleep 0.05; done"
-    words = ("--annotation=ship=yard", "--name=one", f"--volume={work}:/work", NAME)
+    script = "until [ $(wc -l </here/states) -ge 2 ]; do sleep 0.05; done"
+    words = ("--annotation=ship=yard", "--name=one", f"--volume={work}:/here", NAME)
     podman(place, *podman.new("run", *words, "sh", "-c", script)).ok()
     podman(place, "rm", "one").ok()
     decoder, text, states = json.JSONDecoder(), (work / "states").read_text(), []
