@@ -65,6 +65,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=10,
         help="how many clients these are (default: 10)",
     )
+    parser.addoption(
+        "--full-attacks",
+        action="store_true",
+        help="try each race of tests/attacks as often as `./dev attack` does",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from ociruntime.cli.args import parse
 from ociruntime.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ociruntime.cli.options import Command
+    from ociruntime.cli.args import Arguments
+    from ociruntime.cli.options import Command, Option
 
 
 def first_words(commands: Sequence[Command]) -> set[str]:
@@ -29,6 +31,19 @@ def find(words: list[str], commands: Sequence[Command], program: str) -> tuple[C
             raise UsageError(f'"{first}" needs a command', " ".join(sorted(members)))
         name, used = f"{first} {_complete(words[1], members, hidden, program)}", 2
     return next(command for command in commands if command[0] == name), used
+
+
+def read_inside(
+    words: list[str], tables: tuple[tuple[Option, ...], ...], arguments: Arguments
+) -> None:
+    """The words of a command that runs a program in what its first argument names.
+
+    Behind that, the first word that is no option begins the program's own.  Raises UsageError.
+    """
+    end = parse(words, tables, arguments, mixed=False)
+    arguments.positional += words[end : end + 1]
+    words = words[end + 1 :]
+    arguments.positional += words[parse(words, tables, arguments, mixed=False) :]
 
 
 def _complete(word: str, names: list[str], hidden: list[str], program: str) -> str:

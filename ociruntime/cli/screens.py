@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ociruntime.cli.commands import find, first_words
 from ociruntime.cli.help import option_lines, usage_words
 
 TYPE_CHECKING = False
@@ -21,6 +22,14 @@ def shown_groups(groups: Groups) -> list[tuple[str, list[Command]]]:
     """Titles and commands, without those that have no summary: they are not for people."""
     shown = [(title, [one for one in commands if one[4]]) for title, commands in groups]
     return [(title, commands) for title, commands in shown if commands]
+
+
+def help_of(words: Sequence[str], program: str, groups: Groups) -> str:
+    """Of the command that ``words`` name, or of a group of commands.  Raises UsageError."""
+    commands = [command for _, members in groups for command in members]
+    if len(words) == 1 and words[0] in first_words(commands):
+        return group_help(program, words[0], groups)
+    return command_help(program, find(list(words), commands, program)[0])
 
 
 def group_help(program: str, first: str, groups: Groups) -> str:

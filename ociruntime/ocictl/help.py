@@ -39,9 +39,9 @@ def _entries(commands: Sequence[Command]) -> list[tuple[str, str]]:
     return list(entries.items())
 
 
-def group_help(first: str) -> str:
-    """The answer to ``pod --help``: the commands that begin so."""
-    return screens.group_help("ocictl", first, GROUPS)
+def help_of(words: Sequence[str]) -> str:
+    """Of the command that ``words`` name, of a group of commands, or of all."""
+    return screens.help_of(words, "ocictl", GROUPS) if words else general_help()
 
 
 def command_help(command: Command) -> str:

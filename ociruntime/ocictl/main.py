@@ -8,7 +8,7 @@ there makes whatever was to start it end with 127, one that cannot be executed w
 from __future__ import annotations
 
 from ociruntime.cli.args import Arguments, parse
-from ociruntime.cli.commands import find, first_words
+from ociruntime.cli.commands import find, read_inside
 from ociruntime.cli.output import bug_of, report, write
 from ociruntime.errors import RuntimeFailure, UsageError
 from ociruntime.ocictl.connection import Connection, DaemonError
@@ -77,24 +77,17 @@ def _run(argv: list[str], arguments: Arguments, found: list[str]) -> int:
 
 
 def _help_of(words: list[str]) -> str:
-    """Of the command that ``words`` name, of a group of commands, or of all."""
-    from ociruntime.ocictl.help import command_help, general_help, group_help
+    from ociruntime.ocictl.help import help_of
 
-    if not words:
-        return general_help()
-    if len(words) == 1 and words[0] in first_words(COMMANDS):
-        return group_help(words[0])
-    return command_help(find(words, COMMANDS, PROGRAM)[0])
+    return help_of(words)
 
 
 def _read_options(words: list[str], command: Command, arguments: Arguments) -> None:
     """Options and arguments; a container's command has its own, which are not looked at."""
     tables = (command[5], GLOBAL_OPTIONS)
     if command[0] in INSIDE:
-        end = parse(words, tables, arguments, mixed=False)
-        arguments.positional += words[end : end + 1]
-        words = words[end + 1 :]
-    elif command[0] not in OUTSIDE:
+        read_inside(words, tables, arguments)
+    elif command[0] in OUTSIDE:
+        arguments.positional += words[parse(words, tables, arguments, mixed=False) :]
+    else:
         parse(words, tables, arguments)
-        return
-    arguments.positional += words[parse(words, tables, arguments, mixed=False) :]

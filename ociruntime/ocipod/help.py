@@ -8,6 +8,8 @@ from ociruntime.ocipod.options import GLOBAL_OPTIONS, GROUPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ociruntime.cli.options import Command
 
 
@@ -22,9 +24,9 @@ def general_help() -> str:
     return "\n".join([*lines, "options (man ocipod explains them):", *heads, ""])
 
 
-def group_help(first: str) -> str:
-    """The answer to ``app --help``: the commands that begin so."""
-    return screens.group_help("ocipod", first, GROUPS)
+def help_of(words: Sequence[str]) -> str:
+    """Of the command that ``words`` name, of a group of commands, or of all."""
+    return screens.help_of(words, "ocipod", GROUPS) if words else general_help()
 
 
 def command_help(command: Command) -> str:

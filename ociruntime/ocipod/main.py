@@ -8,7 +8,7 @@ and ``app exec``.
 from __future__ import annotations
 
 from ociruntime.cli.args import Arguments, parse
-from ociruntime.cli.commands import find, first_words
+from ociruntime.cli.commands import find, read_inside
 from ociruntime.cli.output import bug_of, report, write
 from ociruntime.errors import RuntimeFailure, UsageError
 from ociruntime.ocipod.context import Context
@@ -71,23 +71,15 @@ def _run(argv: list[str], arguments: Arguments) -> int:
 
 
 def _help_of(words: list[str]) -> str:
-    """Of the command that ``words`` name, of a group of commands, or of all."""
-    from ociruntime.ocipod.help import command_help, general_help, group_help
+    from ociruntime.ocipod.help import help_of
 
-    if not words:
-        return general_help()
-    if len(words) == 1 and words[0] in first_words(COMMANDS):
-        return group_help(words[0])
-    return command_help(find(words, COMMANDS, PROGRAM)[0])
+    return help_of(words)
 
 
 def _read_options(words: list[str], command: Command, arguments: Arguments) -> None:
     """Options and arguments; behind a UUID, the first that is no option begins a program's."""
     tables = (command[5], GLOBAL_OPTIONS)
-    if command[0] not in INSIDE:
+    if command[0] in INSIDE:
+        read_inside(words, tables, arguments)
+    else:
         parse(words, tables, arguments)
-        return
-    end = parse(words, tables, arguments, mixed=False)
-    arguments.positional += words[end : end + 1]
-    words = words[end + 1 :]
-    arguments.positional += words[parse(words, tables, arguments, mixed=False) :]

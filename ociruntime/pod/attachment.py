@@ -35,9 +35,12 @@ def _to_come(app: AppRun) -> list[str]:
     return [name for name in ALL if given.get(name, app.kinds.get(name) != "null")]
 
 
-def _numbers(size: Any) -> list[int]:  # noqa: ANN401 - whatever a client sends
-    given = size if isinstance(size, list) else []
-    return [number for number in given if isinstance(number, int) and 0 < number < 10000]
+def _size_of(request: dict[str, Any]) -> tuple[int, int] | None:
+    """Rows and columns, as far as a client sends what can be some."""
+    match request.get("size"):
+        case [int(rows), int(columns)] if 0 < rows < 10000 and 0 < columns < 10000:
+            return rows, columns
+    return None
 
 
 class Attachment:
@@ -56,7 +59,7 @@ class Attachment:
         self._app = app
         self._connection = connection
         self._streams: AppStreams | None = None
-        self._size = _numbers(request.get("size"))
+        self._size = _size_of(request)
         if app.streams is not None and state in ("running", "stopping"):
             offered = list(ALL) if app.terminal else endpoints(app)
         elif request.get("wait") and not app.is_active:
@@ -82,7 +85,7 @@ class Attachment:
         self._streams = streams
         streams.sinks.append(self._output)
         streams.on_room.append(self._has_room)
-        if len(self._size) == 2 and "stdin" in self._wanted:
+        if self._size is not None and "stdin" in self._wanted:
             streams.resize(*self._size)
         self._connection.pause(False)
 

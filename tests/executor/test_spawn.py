@@ -19,6 +19,7 @@ from ociruntime.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUTS
 from ociruntime.plan import operations as o
 from ociruntime.plan import ops
 from ociruntime.plan.plan import Plan
+from tests.support.descriptors import targets
 from tests.support.executor import plan_of
 
 NOWHERE = -1
@@ -36,22 +37,12 @@ def gate() -> Iterator[socket.socket]:
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Iterator[None]:
     """No descriptor stays open and no child unreaped."""
-    before = _descriptors()
+    before = targets()
     yield
     gc.collect()
-    assert _descriptors().items() <= before.items()
+    assert targets().items() <= before.items()
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
-
-
-def _descriptors() -> dict[str, str]:
-    found = {}
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            found[name] = os.readlink(f"/proc/self/fd/{name}")
-        except OSError:
-            pass  # that of the listing
-    return found
 
 
 def waiting(flags: int = 0) -> Plan:

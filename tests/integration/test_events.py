@@ -11,6 +11,7 @@ import pytest
 
 from tests.support import cgroupfs, processes
 from tests.support.container import Container
+from tests.support.descriptors import targets
 from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
 from tests.support.runtime import Runtime
@@ -120,13 +121,7 @@ def test_out_of_memory(container: MakeContainer, bundle: MakeBundle, init: bool)
 
 def notices(pid: int) -> bytes:
     """What the process has open, ``eventfd`` also for the file that says it on cgroup v2."""
-    links = []
-    for link in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            links.append(str(link.readlink()))
-        except OSError:
-            continue
-    text = " ".join(links)
+    text = " ".join(targets(pid).values())
     return text.replace("memory.events", "eventfd").encode()
 
 

@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 from tests.support import processes
-from tests.support.daemon import Daemon
+from tests.support.daemon import STAYS, Daemon
 
-STAYS = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
 ENDS = ["/bin/sh", "-c", "echo out; echo err >&2; exit 3"]
 
 

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import processes
-from tests.support.daemon import Daemon
+from tests.support.daemon import STAYS, Daemon
 
-STAYS = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
 COUNTS = ["/bin/sh", "-c", "i=0; while :; do i=$((i + 1)); echo $i; sleep 0.1; done"]
 
 

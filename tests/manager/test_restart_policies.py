@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support import processes
-from tests.support.daemon import Daemon
-
-STAYS = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
+from tests.support.daemon import STAYS, Daemon
 
 
 @pytest.fixture

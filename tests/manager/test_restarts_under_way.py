@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from tests.support import processes
-from tests.support.daemon import RUNTIME, Daemon
+from tests.support.daemon import RUNTIME, STAYS, Daemon
 
-STAYS = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
 # It fails the first time, and stays from then on.
 FAILS_ONCE = ["/bin/sh", "-c", "busybox test -e /again || { echo > /again; exit 1; }; sleep 600"]
 # The second container that it is to create is made when there is a file "go".

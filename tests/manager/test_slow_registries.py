@@ -5,9 +5,7 @@ from __future__ import annotations
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.support.daemon import Daemon
-
-STAYS = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
+from tests.support.daemon import STAYS, Daemon
 
 
 def test_slow_registries_are_in_nobodys_way(daemon: Daemon, shell_root: str) -> None:

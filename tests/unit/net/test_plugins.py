@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
@@ -13,6 +12,7 @@ import pytest
 
 from ociruntime.errors import NetworkError
 from ociruntime.net import cni, networks
+from tests.support.descriptors import targets
 from tests.support.network_host import NetworkHost
 
 # Notes environment, input and open descriptors in LOG, answers with ANSWER, then does MORE.
@@ -151,15 +151,6 @@ def test_a_failure_undoes_what_was_made(host: NetworkHost, fakes: Fakes) -> None
     host.assert_clean()
 
 
-def held_by(pid: str) -> list[str]:
-    """What a process has open; not what a loader of libraries has for a moment."""
-    targets = []
-    for path in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):
-            targets.append(os.readlink(path))
-    return targets
-
-
 def test_what_lingers_is_not_waited_for(host: NetworkHost, fakes: Fakes, tmp_path: Path) -> None:
     """It keeps the pipes, but nothing else of ours."""
     pids = tmp_path / "pids"
@@ -174,7 +165,7 @@ def test_what_lingers_is_not_waited_for(host: NetworkHost, fakes: Fakes, tmp_pat
         assert host.leave(pod) == []
         assert time.monotonic() - begun < 50
         for pid in pids.read_text().split():
-            assert str(tmp_path) not in held_by(pid)
+            assert str(tmp_path) not in targets(pid).values()
     finally:
         os.close(lock)
         for pid in pids.read_text().split():

@@ -14,10 +14,10 @@ from ociruntime.ocictl import manual
 from ociruntime.ocictl.help import command_help, general_help
 from ociruntime.ocictl.main import _read_options
 from ociruntime.ocictl.options import COMMANDS, GLOBAL_OPTIONS, GROUPS
+from tests.support.option_tables import assert_distinct, assert_of_these, assert_well_formed
 
 NAMES = [command[0] for command in COMMANDS]
 SHOWN = [command[0] for command in COMMANDS if command[4]]
-KINDS = {"flag", "text", "number", "choice", "list", "optional"}
 COLUMNS = 80
 
 
@@ -27,17 +27,11 @@ def test_options_of_a_command_are_distinct_and_well_formed(command: tuple[object
     assert isinstance(options, tuple)
     names = [name for option in (*options, *GLOBAL_OPTIONS) for name in option[:2] if name]
     assert len(names) == len(set(names))
-    for _, short, kind, value, _ in (*options, *GLOBAL_OPTIONS):
-        assert kind in KINDS
-        assert len(short) <= 1
-        assert (value == "") == (kind == "flag")
-        assert "|" in value or kind != "choice"
+    assert_well_formed((*options, *GLOBAL_OPTIONS))
 
 
 def test_names_are_distinct() -> None:
-    assert len(NAMES) == len(set(NAMES))
-    firsts = {name.partition(" ")[0] for name in NAMES if " " in name}
-    assert not firsts & set(NAMES), "a group has no command of its own"
+    assert_distinct(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -47,11 +41,7 @@ def test_every_command_has_its_module(name: str) -> None:
 
 
 def test_what_the_manual_adds_belongs_to_something() -> None:
-    known = {("", option[0]) for option in GLOBAL_OPTIONS}
-    known |= {(command[0], option[0]) for command in COMMANDS for option in command[5]}
-    assert set(manual.MORE) <= known
-    assert set(manual.NOT_COMPLETED) <= known
-    assert {*manual.EXAMPLES, *manual.OWN_EXIT_STATUS} <= {"", *SHOWN}
+    assert_of_these(manual, COMMANDS, GLOBAL_OPTIONS)
     assert set(manual.SHORT) == {name for name in SHOWN if " " not in name}
 
 

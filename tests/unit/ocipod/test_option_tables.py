@@ -14,10 +14,10 @@ from ociruntime.ocipod import manual
 from ociruntime.ocipod.options import COMMANDS, GLOBAL_OPTIONS, GROUPS, INSIDE, RAW
 from ociruntime.pod.app_options import APP_OPTIONS
 from tests.support import project
+from tests.support.option_tables import assert_distinct, assert_of_these, assert_well_formed
 
 NAMES = [command[0] for command in COMMANDS]
 SHOWN = [command[0] for command in COMMANDS if command[4]]
-KINDS = {"flag", "text", "number", "choice", "list", "optional"}
 # Names that an option of the pod and one of its apps have.
 SHARED = {option[0] for option in APP_OPTIONS}
 
@@ -29,17 +29,11 @@ def test_options_of_a_command_are_distinct_and_well_formed(command: tuple[object
     names = [name for option in options for name in option[:2] if name]
     twice = {name for name in names if names.count(name) > 1}
     assert twice <= (SHARED if command[0] in RAW else set())
-    for _, short, kind, value, _ in (*options, *GLOBAL_OPTIONS):
-        assert kind in KINDS
-        assert len(short) <= 1
-        assert (value == "") == (kind == "flag")
-        assert "|" in value or kind != "choice"
+    assert_well_formed((*options, *GLOBAL_OPTIONS))
 
 
 def test_names_are_distinct() -> None:
-    assert len(NAMES) == len(set(NAMES))
-    firsts = {name.partition(" ")[0] for name in NAMES if " " in name}
-    assert not firsts & set(NAMES), "a group has no command of its own"
+    assert_distinct(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -53,11 +47,7 @@ def test_every_command_for_people_is_in_one_group() -> None:
 
 
 def test_what_the_manual_adds_belongs_to_something() -> None:
-    known = {("", option[0]) for option in GLOBAL_OPTIONS}
-    known |= {(command[0], option[0]) for command in COMMANDS for option in command[5]}
-    assert set(manual.MORE) <= known
-    assert set(manual.NOT_COMPLETED) <= known
-    assert {*manual.EXAMPLES, *manual.OWN_EXIT_STATUS} <= {"", *SHOWN}
+    assert_of_these(manual, COMMANDS, GLOBAL_OPTIONS)
 
 
 @pytest.mark.parametrize("name", manual.EXAMPLES)
