@@ -13,7 +13,7 @@ from ociruntime.image.reference import LOCAL_KINDS, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Callable, Set
 
     from ociruntime.image.document import Judge
     from ociruntime.image.image import Image
@@ -33,6 +33,8 @@ def fetch(
     *,
     settings: Settings,
     signature: bytes | None = None,
+    replace: bool = False,
+    warn: Callable[[str], None] | None = None,
 ) -> Image:
     """The image that ``text`` names (reference.py), put into the store if need be.
 
@@ -42,6 +44,8 @@ def fetch(
     "http" (encryption).
     ``signature``: a detached or a signed OpenPGP message about the image; looked at when the image
     is not in the store under this name.
+    ``replace``: give an image the name that its file claims although another image has it.
+    ``warn`` gets a line for each name that was claimed in vain.
     Raises HostError, ImageError, RegistryError; then the store is as before.
     """
     reference = parse(text)
@@ -59,10 +63,11 @@ def fetch(
         if image:
             return image
     if reference.is_local:
-        from ociruntime.image.local_image import take_in
+        from ociruntime.image.local_image import Claims, take_in
 
         judge = _judge(reference, permission, signature, None)
-        return take_in(store, reference, progress or silent, permission, judge)
+        claims = Claims(permission, replace, warn or _ignore)
+        return take_in(store, reference, progress or silent, claims, judge)
     return _from_registry(store, reference, insecure, progress or silent, permission, signature)
 
 
@@ -165,3 +170,7 @@ def _from_registry(
         return update(store, reference, sources, judge, progress)
     finally:
         http.close()
+
+
+def _ignore(warning: str) -> None:
+    del warning

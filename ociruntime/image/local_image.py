@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Set
+from collections.abc import Callable, Set
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ociruntime.errors import HostError, ImageError
@@ -61,32 +62,56 @@ def kind_of_archive(names: Set[str]) -> str:
     return "tar"
 
 
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What becomes of a name that a file claims for itself.
+
+    It is given if the policy asks nothing of images of that name, and no other image has it; with
+    ``replace`` also if another one has it.  ``warn`` gets a line for each that is not given.
+    """
+
+    permission: Permission
+    replace: bool
+    warn: Callable[[str], None]
+
+    def settle(self, store: Store, image: Image, name: str, path: str) -> None:
+        """Give ``name`` to the image, which came from the file at ``path``, or say why not."""
+        rule = self.permission.policy.rule(name)
+        hint = rule.where
+        if rule.kind == REJECT:
+            why = "images of that name are rejected"
+        elif rule.kind != ACCEPT and not self.permission.unsigned:
+            why = "images of that name have to be signed"
+        else:
+            other = store.claim_name(image.id, name, replace=self.replace)
+            if not other:
+                return
+            why = f"it is the name of another image, {other[:19]}"
+            hint = "ocipod fetch --replace gives it to this one"
+        self.warn(f'"{path}" calls itself "{name}": the name is not taken over: {why} ({hint})')
+
+
 def take_in(
-    store: Store,
-    reference: Reference,
-    progress: Progress,
-    permission: Permission,
-    judge: Judge,
+    store: Store, reference: Reference, progress: Progress, claims: Claims, judge: Judge
 ) -> Image:
     """The image in the store, under the name of ``reference``.  Raises HostError, ImageError."""
     if not os.path.lexists(reference.path):
         raise HostError(f"open {reference.path}", FileNotFoundError(2, os.strerror(2)))
     if reference.kind in ("oci", "oci-archive"):
         return _from_layout(store, reference, judge, progress)
-    names = [reference.name]
+    claimed = ""
     with Incoming(store) as incoming:
         if reference.kind == "aci":
             from ociruntime.image.aci import add_aci
 
-            manifest, before = add_aci(incoming, store, reference.path, progress, permission)
-            if _may_call_itself(before.reference.name, permission):
-                names.append(before.reference.name)
+            manifest, aci = add_aci(incoming, store, reference.path, progress, claims.permission)
+            claimed = aci.reference.name
         else:
             manifest = _made(incoming, reference, store.tmp, progress)
         signer = _signer(store, reference, [manifest], judge)
-        image = incoming.commit(manifest.digest, names[0], signer=signer)
-    for name in names[1:]:
-        store.set_name(image.id, name)
+        image = incoming.commit(manifest.digest, reference.name, signer=signer)
+    if claimed:
+        claims.settle(store, image, claimed, reference.path)
     return image
 
 
@@ -102,15 +127,6 @@ def _made(incoming: Incoming, reference: Reference, tmp: str, progress: Progress
 
     add = add_directory if reference.kind == "dir" else add_tarball
     return add(incoming, path, progress)
-
-
-def _may_call_itself(name: str, permission: Permission) -> bool:
-    """Whether an App Container Image may have the name that is in it, by which others know it.
-
-    Only if an image of that name needs no signature: a file says of itself what it likes.
-    """
-    kind = permission.policy.rule(name).kind
-    return kind == ACCEPT or (permission.unsigned and kind != REJECT)
 
 
 def _from_layout(store: Store, reference: Reference, judge: Judge, progress: Progress) -> Image:

@@ -49,19 +49,41 @@ class Permission:
         return rule
 
     def has(self, id: str, name: str) -> bool:
-        """Whether the image need not be looked at again to be used by that name."""
-        rule = self.rule(name)
-        if rule.kind == ACCEPT or self.unsigned:
-            return True
-        signer = self.store.origins(id).get(name, "")
-        return signer != "" and signer in self._signers(rule, name)
+        """Return whether the image need not be looked at again to be used by that name.
+
+        A name that it did not come under, because a file claims it or an administrator gave it,
+        has to be allowed as well as one that it did come under.
+        """
+        self.rule(name)
+        return self.policy.accepts_all or not self._culprit(id, name)
 
     def require(self, id: str, name: str) -> None:
         """Raises ImageError unless ``has``."""
         if not self.has(id, name):
-            where = self.policy.rule(name).where
-            hint = f"{where}; ocipod fetch {name} looks for one"
-            raise ImageError(f'image "{name}" came into the store without a good signature', hint)
+            culprit = self._culprit(id, name)
+            hint = f"{self.rule(culprit).where}; ocipod fetch {culprit} looks for one"
+            message = f'image "{culprit}" came into the store without a good signature'
+            raise ImageError(message, hint)
+
+    def _culprit(self, id: str, name: str) -> str:
+        """Return the name that the image may not be used by, "" if there is none."""
+        origins = self.store.origins(id)
+        if (
+            origins
+            and name not in origins
+            and not any(self._allows(*origin) for origin in origins.items())
+        ):
+            return min(origins)
+        return "" if self._allows(name, origins.get(name, "")) else name
+
+    def _allows(self, name: str, signer: str) -> bool:
+        """Return whether the policy lets an image come under ``name`` that ``signer`` signed."""
+        rule = self.policy.rule(name)
+        if rule.kind == REJECT:
+            return False
+        if rule.kind == ACCEPT or self.unsigned:
+            return True
+        return signer != "" and signer in self._signers(rule, name)
 
     def require_any(self, id: str) -> None:
         """For an image that is named by its id: by one of the names that it has or came under.

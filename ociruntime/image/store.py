@@ -188,12 +188,20 @@ class Store:
             return incoming.commit(id, name)
 
     def set_name(self, id: str, name: str) -> None:
-        """Gives the name to the image, away from any other.  Raises ImageError."""
+        """Make the name mean this image and no other.  Raises ImageError."""
+        self.claim_name(id, name, replace=True)
+
+    def claim_name(self, id: str, name: str, *, replace: bool) -> str:
+        """Make the name mean this image if it is free, or with ``replace``.
+
+        Return the id of the other image that keeps the name, "" if there is none.  The policy goes
+        on to judge the image by the names that it came under.  Raises ImageError.
+        """
         from ociruntime.image.database import writing
-        from ociruntime.image.names import put_name
+        from ociruntime.image.names import claim_name
 
         with writing(self.database):
-            put_name(self.database, id, name)
+            return claim_name(self.database, id, name, replace=replace)
 
     def mark_used(self, id: str) -> None:
         """The image counts as used now: its manifest's file has the time.  Raises HostError."""

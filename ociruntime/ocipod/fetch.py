@@ -42,14 +42,24 @@ def _fetch(
     from ociruntime.image.fetch import fetch
     from ociruntime.image.settings import Settings
     from ociruntime.image.tree_store import TreeStore
+    from ociruntime.ocipod.preparation import warn
     from ociruntime.pod.lock import prepare_lock
 
     settings = Settings(context.system_config, context.local_config, context.user_config)
     before = {name: one.id for one in store.records() for name in (*one.names, one.id)}
+    warnings: list[str] = []
     by_program = context.arguments.text("progress") == "json"
     with Lines() if by_program else Bar() as bar:
         image = fetch(
-            store, text, policy, context.insecure, bar, settings=settings, signature=signature
+            store,
+            text,
+            policy,
+            context.insecure,
+            bar,
+            settings=settings,
+            signature=signature,
+            replace=context.arguments.flag("replace"),
+            warn=warnings.append,
         )
         trees = TreeStore(context.directory)
         try:
@@ -57,10 +67,14 @@ def _fetch(
                 trees.render(image, bar)
         except ImageError:
             if image.id not in before:
+                names = store.record(image.id).names
                 store.remove([image.id])
-                if image.name in before:
-                    store.set_name(before[image.name], image.name)
+                for name in names:
+                    if name in before:
+                        store.set_name(before[name], name)
             raise
+    for warning in warnings:
+        warn(warning)
     for note in trees.notes:
         context.log.warning(note)
     return image

@@ -27,12 +27,14 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
             PULL_POLICY,
             ("full", "", "flag", "", "print whole ids"),
             ("signature", "", "text", "FILE", "an OpenPGP signature, which must be valid"),
+            ("replace", "", "flag", "", "let an ACI take a name that another image has"),
             ("progress", "", "choice", "bar|json", ""),
         ),
         (
             "IMAGE is a registry's name (busybox:1.36, localhost:5000/web, docker://NAME), an\n"
             "id, or a file: oci:DIR[:TAG], oci-archive:FILE[:TAG], dir:DIR, tar:FILE,\n"
-            "docker-archive:FILE[:NAME], aci:FILE, or a path such as ./image.tar."
+            "docker-archive:FILE[:NAME], aci:FILE, or a path such as ./image.tar. The name in\n"
+            "an ACI's manifest becomes a second name of the image if it is free."
         ),
     ),
     (

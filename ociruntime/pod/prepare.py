@@ -160,6 +160,7 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
         request.progress,
         settings=settings,
         signature=data,
+        warn=request.warn,
     )
     return image
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import hashlib
 import json
 import lzma
 import os
@@ -22,7 +21,7 @@ from ociruntime.image.image import Image
 from ociruntime.image.store import Store
 from ociruntime.image.tree_store import TreeStore
 from tests.images.conftest import Refused
-from tests.support import images
+from tests.support import aci, images
 from tests.support.ocipod import Ocipod
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -230,23 +229,6 @@ def test_links_in_a_layout_lead_nowhere_else(
 # --- App Container Images ---
 
 
-def aci_manifest(name: str, **members: object) -> dict[str, object]:
-    labels = [{"name": "version", "value": "1.0"}, {"name": "os", "value": "linux"}]
-    head = {"acKind": "ImageManifest", "acVersion": "0.8.11", "name": name, "labels": labels}
-    return head | members
-
-
-def version(text: str) -> list[dict[str, str]]:
-    return [{"name": "version", "value": text}]
-
-
-def write_aci(path: Path, manifest: object, files: dict[str, Any]) -> str:
-    content: dict[str, Any] = {"manifest": json.dumps(manifest), "rootfs/": ""}
-    plain = images.pack(content | {f"rootfs/{name}": data for name, data in files.items()})
-    path.write_bytes(lzma.compress(plain))
-    return f"sha512-{hashlib.sha512(plain).hexdigest()}"
-
-
 APP = {
     "exec": ["/bin/sh", "-c", "cat /hello"],
     "user": "1",
@@ -261,7 +243,7 @@ APP = {
 def test_an_aci(ocipod: Ocipod, work: Path) -> None:
     hard = images.member(tarfile.LNKTYPE, linkname="rootfs/hello")
     files = {"hello": "world", "link": hard, "soft": images.member(tarfile.SYMTYPE, linkname="/x")}
-    write_aci(work / "app.aci", aci_manifest("example.com/app", app=APP), files)
+    aci.write(work / "app.aci", aci.manifest("example.com/app", app=APP), files)
     ocipod("fetch", f"{work}/app.aci").ok()
     image = found(ocipod, "example.com/app:1.0")
     assert image.id == found(ocipod, f"aci:{work}/app.aci").id
@@ -280,18 +262,18 @@ def test_an_aci(ocipod: Ocipod, work: Path) -> None:
 def test_dependencies_of_an_aci(ocipod: Ocipod, work: Path) -> None:
     label = [{"name": "version", "value": "1.0"}]
     base = {"imageName": "example.com/base", "labels": label}
-    write_aci(work / "top.aci", aci_manifest("example.com/top", dependencies=[base]), {"b": "top"})
+    aci.write(work / "top.aci", aci.manifest("example.com/top", dependencies=[base]), {"b": "top"})
     ocipod("fetch", f"{work}/top.aci").failed(
         'depends on another: image "example.com/base:1.0"', "fetch that one first"
     )
-    id = write_aci(work / "base.aci", aci_manifest("example.com/base"), {"a": "base", "b": "base"})
+    id = aci.write(work / "base.aci", aci.manifest("example.com/base"), {"a": "base", "b": "base"})
     ocipod("fetch", f"{work}/base.aci", f"{work}/top.aci").ok()
     tree = rendered(ocipod, "example.com/top:1.0")
     assert ((tree / "a").read_text(), (tree / "b").read_text()) == ("base", "top")
     other = f"sha512-{'0' * 128}"
     for given in (other, id):
         named = base | {"imageID": given}
-        write_aci(work / "top.aci", aci_manifest("example.com/x", dependencies=[named]), {"b": ""})
+        aci.write(work / "top.aci", aci.manifest("example.com/x", dependencies=[named]), {"b": ""})
         done = ocipod("fetch", f"{work}/top.aci")
         if given == other:
             done.failed(f'top.aci depends on another "example.com/base:1.0" ({other})')
@@ -301,9 +283,9 @@ def test_dependencies_of_an_aci(ocipod: Ocipod, work: Path) -> None:
 
 def test_dependencies_need_permission_too(ocipod: Ocipod, refused: Refused, work: Path) -> None:
     dependency = {"imageName": "example.com/base", "labels": []}
-    manifest = aci_manifest("example.com/base") | {"labels": []}
-    write_aci(work / "base.aci", manifest, {"a": "base"})
-    write_aci(work / "top.aci", aci_manifest("example.org/top", dependencies=[dependency]), {})
+    manifest = aci.manifest("example.com/base") | {"labels": []}
+    aci.write(work / "base.aci", manifest, {"a": "base"})
+    aci.write(work / "top.aci", aci.manifest("example.org/top", dependencies=[dependency]), {})
     ocipod("fetch", f"{work}/base.aci").ok()
     signed = {"signedBy": {"openpgp": True}}
     for rule, words in (("reject", "is rejected"), (signed, "came into the store without")):
@@ -313,8 +295,8 @@ def test_dependencies_need_permission_too(ocipod: Ocipod, refused: Refused, work
 
 
 def test_a_whitelist_of_an_aci(ocipod: Ocipod, work: Path) -> None:
-    manifest = aci_manifest("example.com/app", pathWhitelist=["/etc/a"])
-    write_aci(work / "x.aci", manifest, {"etc/": "", "etc/a": "", "etc/b": "", "c": ""})
+    manifest = aci.manifest("example.com/app", pathWhitelist=["/etc/a"])
+    aci.write(work / "x.aci", manifest, {"etc/": "", "etc/a": "", "etc/b": "", "c": ""})
     ocipod("fetch", f"{work}/x.aci").ok()
     tree = rendered(ocipod, "example.com/app:1.0")
     assert sorted(str(path.relative_to(tree)) for path in tree.rglob("*")) == ["etc", "etc/a"]
@@ -323,29 +305,29 @@ def test_a_whitelist_of_an_aci(ocipod: Ocipod, work: Path) -> None:
 def test_acis_that_are_refused(ocipod: Ocipod, refused: Refused, work: Path) -> None:
     name = "example.com/app"
     cases: list[tuple[dict[str, object], dict[str, Any], str]] = [
-        (aci_manifest("Bad Name"), {}, "is no name"),
-        (aci_manifest(name, labels=[{"name": [], "value": "x"}]), {}, "a list of names and values"),
-        (aci_manifest(name, labels=[{"name": "os", "value": "darwin"}]), {}, 'made for "darwin"'),
-        (aci_manifest(name, labels=[{"name": "arch", "value": "pdp"}]), {}, "unknown architecture"),
-        (aci_manifest(name, labels=version("1/2")), {}, 'the version "1/2" is no tag'),
-        (aci_manifest(name, app={"eventHandlers": [{}]}), {}, "pods know no such programs"),
-        (aci_manifest(name, app=["x"]), {}, "app is no object"),
-        (aci_manifest(name, app={"user": 0}), {}, "user, group and workingDirectory are texts"),
-        (aci_manifest(name, app={"exec": "x"}), {}, "exec"),
-        (aci_manifest(name, app={"ports": [{"port": 0}]}), {}, "ports"),
-        (aci_manifest(name, app={"ports": [{"port": 1, "protocol": "x"}]}), {}, "ports"),
-        (aci_manifest(name, app={"mountPoints": [{"name": "x"}]}), {}, "mountPoints"),
-        (aci_manifest(name, dependencies=[{"imageName": "?"}]), {}, "dependencies"),
-        (aci_manifest(name), {"../x": ""}, "neither manifest nor in rootfs"),
-        (aci_manifest(name), {".wh.x": ""}, ".wh.x"),
+        (aci.manifest("Bad Name"), {}, "is no name"),
+        (aci.manifest(name, labels=[{"name": [], "value": "x"}]), {}, "a list of names and values"),
+        (aci.manifest(name, labels=[{"name": "os", "value": "darwin"}]), {}, 'made for "darwin"'),
+        (aci.manifest(name, labels=[{"name": "arch", "value": "pdp"}]), {}, "unknown architecture"),
+        (aci.manifest(name, labels=aci.version("1/2")), {}, 'the version "1/2" is no tag'),
+        (aci.manifest(name, app={"eventHandlers": [{}]}), {}, "pods know no such programs"),
+        (aci.manifest(name, app=["x"]), {}, "app is no object"),
+        (aci.manifest(name, app={"user": 0}), {}, "user, group and workingDirectory are texts"),
+        (aci.manifest(name, app={"exec": "x"}), {}, "exec"),
+        (aci.manifest(name, app={"ports": [{"port": 0}]}), {}, "ports"),
+        (aci.manifest(name, app={"ports": [{"port": 1, "protocol": "x"}]}), {}, "ports"),
+        (aci.manifest(name, app={"mountPoints": [{"name": "x"}]}), {}, "mountPoints"),
+        (aci.manifest(name, dependencies=[{"imageName": "?"}]), {}, "dependencies"),
+        (aci.manifest(name), {"../x": ""}, "neither manifest nor in rootfs"),
+        (aci.manifest(name), {".wh.x": ""}, ".wh.x"),
         (
-            aci_manifest(name),
+            aci.manifest(name),
             {"x": images.member(tarfile.LNKTYPE, linkname="manifest")},
             "not in the image",
         ),
     ]
     for manifest, files, words in cases:
-        write_aci(work / "x.aci", manifest, files)
+        aci.write(work / "x.aci", manifest, files)
         refused(f"aci:{work}/x.aci", words)
         assert is_empty(ocipod)
 
@@ -354,7 +336,7 @@ def test_the_name_in_an_aci_needs_its_own_permission(ocipod: Ocipod, work: Path)
     """A file cannot take the name of an image that has to be signed."""
     rules = {"prefixes": {"example.com": {"signedBy": {"openpgp": True}}}}
     (work / "config" / "policy.json").write_text(json.dumps(rules))
-    write_aci(work / "x.aci", aci_manifest("example.com/app"), {"a": ""})
+    aci.write(work / "x.aci", aci.manifest("example.com/app"), {"a": ""})
     ocipod("fetch", f"{work}/x.aci").ok()
     assert found(ocipod, f"aci:{work}/x.aci").names == (f"aci:{work}/x.aci",)
 
@@ -366,7 +348,7 @@ def test_gnu_tar_makes_it(ocipod: Ocipod, work: Path) -> None:
     with (tree / "sparse").open("wb") as file:
         file.seek(1 << 20)
         file.write(b"end")
-    manifest = json.dumps(aci_manifest("example.com/app"))
+    manifest = json.dumps(aci.manifest("example.com/app"))
     (work / "tree" / "manifest").write_text(manifest)
     command = ["tar", "--sparse", "--xattrs", "-czf", f"{work}/x.aci", "-C", f"{work}/tree"]
     subprocess.run([*command, "manifest", "rootfs"], check=True, capture_output=True)
