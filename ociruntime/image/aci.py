@@ -18,10 +18,12 @@ from ociruntime.image.archives import Reading, member_name, members, open_file, 
 from ociruntime.image.layer_tar import LayerTar, Member
 from ociruntime.image.made_image import StoredLayer, add_documents, minimal_config
 from ociruntime.image.manifest import LARGEST_DOCUMENT, load_document
+from ociruntime.image.tar_header import DIRECTORY, HARD_LINK, REGULAR, Header
 
 if TYPE_CHECKING:
     from ociruntime.image.document import Document
     from ociruntime.image.incoming import Incoming
+    from ociruntime.image.limits import Budget
     from ociruntime.image.permission import Permission
     from ociruntime.image.progress import Progress
     from ociruntime.image.store import Store
@@ -51,14 +53,15 @@ def add_aci(
 
     Raises HostError, ImageError.
     """
-    manifest = read_manifest(path)
+    manifest = read_manifest(path, incoming.budget)
     lower = _lower(incoming, store, manifest, path, permission)
     if lower and manifest.whitelist:
         raise ImageError(f"{path}: a pathWhitelist with dependencies cannot be kept to")
     about, app = config_of(manifest, path)
-    with open_file(path) as file, closing(plain(file, path)) as stream:
+    budget = incoming.budget
+    with open_file(path) as file, closing(plain(file, path, budget)) as stream:
         hashing = Hashing(stream)
-        layer_tar = LayerTar(root_members(Reading(hashing, path), manifest.whitelist))
+        layer_tar = LayerTar(root_members(Reading(hashing, path), manifest.whitelist, budget))
         digest = incoming.add_blob(layer_tar, progress=progress, kind=f"converting {path}")
     layers = [*lower, StoredLayer(digest, layer_tar.count, digest)]
     id = f"sha512-{hashing.hash.hexdigest()}"
@@ -66,49 +69,54 @@ def add_aci(
     return add_documents(incoming, config, layers, {ID: id}), manifest
 
 
-def read_manifest(path: str) -> AciManifest:
+def read_manifest(path: str, budget: Budget) -> AciManifest:
     """The manifest in an archive, wherever in it.  Raises HostError, ImageError."""
-    with open_file(path) as file, closing(plain(file, path)) as stream:
-        for member, open_member in members(stream):
+    with open_file(path) as file, closing(plain(file, path, budget)) as stream:
+        for member, content in members(stream, budget):
             if member_name(member.name) == "manifest":
-                if not member.isreg() or member.size > LARGEST_DOCUMENT:
+                if member.type != REGULAR or member.size > LARGEST_DOCUMENT:
                     break
                 data = b""
-                content = open_member()
                 while more := content.read(LARGEST_DOCUMENT):
                     data += more
                 return read_aci_manifest(load_document(data, f"{path}: manifest"), path)
     raise ImageError(f"{path} has no manifest", "an ACI is a tar of manifest and rootfs")
 
 
-def root_members(stream: Reading, whitelist: frozenset[str]) -> Iterator[Member]:
+def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> Iterator[Member]:
     """What is below ``rootfs``; with a whitelist directories and what is on it.
 
     The stream is read to its end.  Raises ImageError.
     """
-    for member, open_member in members(stream):
+    for member, content in members(stream, budget):
         name = member_name(member.name)
         top, _, below = name.partition("/")
         if name in ("", "manifest"):
             continue
         if top != ROOTFS or ".." in below.split("/"):
-            raise ImageError(f'{stream.what}: "{member.name}" is neither manifest nor in rootfs')
-        if whitelist and not member.isdir() and below not in whitelist:
+            raise ImageError(f'{stream.what}: "{member.shown()}" is neither manifest nor in rootfs')
+        if whitelist and member.type != DIRECTORY and below not in whitelist:
             continue
-        member.name = below or "."
-        if member.islnk():
-            member.linkname = _inside(member.linkname, whitelist, stream.what)
-        # Names and sizes are written anew; those of before would overrule them.
-        member.pax_headers = {
-            key: value
-            for key, value in member.pax_headers.items()
-            if key.startswith("SCHILY.xattr.")
-        }
-        if member.isreg():
-            member.type = tarfile.REGTYPE
-            yield member, open_member()
-        else:
-            yield member, None
+        header = _tar_info(member, below or ".")
+        if member.type == HARD_LINK:
+            header.linkname = _inside(header.linkname, whitelist, stream.what)
+        yield header, content if member.type == REGULAR else None
+
+
+def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
+    """The header of the member in a layer, where it is called ``name``."""
+    header = tarfile.TarInfo(name)
+    header.type, header.mode, header.size = member.type, member.mode, member.size
+    header.uid, header.gid = member.uid, member.gid
+    seconds, fraction = divmod(member.mtime, 1_000_000_000)
+    header.mtime = seconds + fraction / 1e9 if fraction else seconds
+    header.linkname = member.link.decode("utf-8", "surrogateescape")
+    header.devmajor, header.devminor = member.major, member.minor
+    header.pax_headers = {
+        f"SCHILY.xattr.{key}": value.decode("utf-8", "surrogateescape")
+        for key, value in member.xattrs.items()
+    }
+    return header
 
 
 def _inside(target: str, whitelist: frozenset[str], what: str) -> str:

@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import os
 import stat
-import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from ociruntime.errors import HostError, ImageError, reason
-from ociruntime.image.streams import CHUNK, Readable, decompressed
-from ociruntime.image.tar_reader import LARGEST_EXTENSION
+from ociruntime.image.frozen import frozen
+from ociruntime.image.limits import Budget
+from ociruntime.image.streams import CHUNK, MAGIC, Readable, compression_of, decompressed
+from ociruntime.image.tar_header import HARD_LINK, REGULAR, SYMLINK, Header
+from ociruntime.image.tar_reader import TarReader
 
-_XZ, _BZIP2, _GZIP, _ZSTD = b"\xfd7zXZ\0", b"BZh", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_MAGIC = 6
-_MOST_MEMBERS = 1 << 20
+if TYPE_CHECKING:
+    from ociruntime.image.tar_sparse import Piece
+
 _MOST_LINKS = 8
-_EXTENSIONS = (*tarfile.GNU_TYPES[:2], tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
-# What the standard library raises for it; it reads one header behind another by recursion.
-_DAMAGE = (tarfile.TarError, EOFError, ValueError, ArithmeticError, LookupError, RecursionError)
+_MEMBER_COST = 300  # bytes of memory besides the names
+_COMPRESSIONS = ("xz", "bzip2", "gzip", "zstd")
 
 
 class Reading:
@@ -43,9 +44,9 @@ class Reading:
 
     def peek(self) -> bytes:
         """The first bytes, as many as ``compression_of`` wants; before anything is read."""
-        while len(self._start) < _MAGIC:
+        while len(self._start) < MAGIC:
             with faults_of(self.what):
-                more = self.stream.read(_MAGIC - len(self._start))
+                more = self.stream.read(MAGIC - len(self._start))
             if not more:
                 break
             self._start += more
@@ -60,21 +61,11 @@ class Reading:
 
 @contextmanager
 def faults_of(what: str) -> Iterator[None]:
-    """Everything that a damaged archive lets the standard library raise becomes ImageError."""
+    """An OSError of reading ``what`` becomes ImageError."""
     try:
         yield
-    except (ImageError, HostError, MemoryError):
-        raise
-    except _DAMAGE as error:
-        raise ImageError(f"{what} is damaged: {str(error) or type(error).__name__}") from None
     except OSError as error:
-        if error.errno is None:  # bz2's word for damage
-            raise ImageError(f"{what} is damaged: {error}") from None
         raise ImageError(f"{what} cannot be read: {reason(error)}") from None
-    except Exception as error:
-        if type(error).__module__ in ("zlib", "_lzma"):
-            raise ImageError(f"{what} is damaged: {error}") from None
-        raise
 
 
 def open_file(path: str) -> BinaryIO:
@@ -89,85 +80,101 @@ def open_file(path: str) -> BinaryIO:
     return os.fdopen(fd, "rb")
 
 
-def compression_of(start: bytes) -> str:
-    """``gzip``, ``zstd``, ``xz``, ``bzip2`` or "" by the first bytes of a file."""
-    for magic, kind in ((_XZ, "xz"), (_BZIP2, "bzip2"), (_GZIP, "gzip"), (_ZSTD, "zstd")):
-        if start.startswith(magic):
-            return kind
-    return ""
-
-
 def compression_of_file(file: BinaryIO, what: str) -> str:
-    """The same for a file that is open; the place in it is kept.  Raises ImageError."""
+    """``compression_of`` a file that is open; the place in it is kept.  Raises ImageError."""
     with faults_of(what):
-        start = file.read(_MAGIC)
+        start = file.read(MAGIC)
         file.seek(-len(start), os.SEEK_CUR)
     return compression_of(start)
 
 
-def plain(file: BinaryIO, what: str) -> Reading:
+def plain(file: BinaryIO, what: str, budget: Budget) -> Reading:
     """The bytes of an archive without its compression.  Raises ImageError."""
-    kind = compression_of_file(file, what)
-    if kind == "xz":
-        import lzma
-
-        return Reading(lzma.LZMAFile(file), what)
-    if kind == "bzip2":
-        import bz2
-
-        return Reading(bz2.BZ2File(file), what)
-    return Reading(decompressed(file), what)
+    with faults_of(what):
+        return Reading(decompressed(file, budget, what, _COMPRESSIONS), what)
 
 
-class _Member(tarfile.TarInfo):
-    """A member whose headers are no larger than a layer's may be; they are read into memory.
-
-    Nor is its size negative, by whichever header: what is read next would lie before it.
-    """
-
-    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
-        if self.type in _EXTENSIONS and not 0 <= self.size <= LARGEST_EXTENSION:
-            raise tarfile.ReadError(f"it has an extended header of {self.size} bytes")
-        _check_size(self)
-        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
-        _check_size(found)
-        return found
-
-
-def _check_size(member: tarfile.TarInfo) -> None:
-    if member.size < 0:
-        raise tarfile.ReadError(f"it has a member of {member.size} bytes")
-
-
-def members(stream: Reading) -> Iterator[tuple[tarfile.TarInfo, Callable[[], Reading]]]:
-    """Each member of a tar in its order, and what opens its content before the next is asked for.
+def members(stream: Reading, budget: Budget) -> Iterator[tuple[Header, Content]]:
+    """Each member of a tar in its order, and its content until the next one is asked for.
 
     The stream is read to its end.  Raises ImageError.
     """
-    with faults_of(stream.what):
-        archive = tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member)  # type: ignore[call-overload]
-        count = 0
-        while member := archive.next():
-            count += 1
-            if count > _MOST_MEMBERS:
-                raise ImageError(f"{stream.what} has more than {_MOST_MEMBERS} members")
-            archive.members.clear()
-            yield member, _opener(archive, member, stream.what)
+    reader = TarReader(stream)
+    for header in _headers(reader, stream.what, budget.fresh()):
+        yield header, Content(reader, budget, header.stored, header.size, header.pieces)
     while stream.read(CHUNK):
         pass
 
 
-def _opener(archive: tarfile.TarFile, member: tarfile.TarInfo, what: str) -> Callable[[], Reading]:
-    def open_member() -> Reading:
-        content: Any = archive.extractfile(member)
-        return Reading(content, what)
+def _headers(reader: TarReader, what: str, budget: Budget) -> Iterator[Header]:
+    """The headers of the archive ``what``, as many as an image may have files."""
+    headers = iter(reader)
+    while True:
+        try:
+            header = next(headers, None)
+        except ImageError as error:
+            if error.message.startswith(what):  # by the stream, which knows its name
+                raise
+            raise ImageError(f"{what} is damaged: {error.message}", error.hint) from None
+        if header is None:
+            return
+        budget.take_file()
+        yield header
 
-    return open_member
+
+class Content:
+    """The content of a file in an archive, of which ``stream`` has what is stored.
+
+    Holes are read as zeros, for which ``budget`` pays.
+    """
+
+    def __init__(
+        self,
+        stream: Readable,
+        budget: Budget,
+        stored: int,
+        size: int,
+        pieces: list[Piece] | None,
+    ) -> None:
+        self.stream = stream
+        self.budget = budget
+        self._parts = _parts(stored, size, pieces)
+        self._left = 0
+        self._is_hole = False
+
+    def read(self, size: int, /) -> bytes:
+        while not self._left:
+            part = next(self._parts, None)
+            if part is None:
+                return b""
+            self._left, self._is_hole = part
+        wanted = min(size, self._left, CHUNK)
+        if self._is_hole:
+            self.budget.take_hole(wanted)
+        data = bytes(wanted) if self._is_hole else self.stream.read(wanted)
+        self._left -= len(data)
+        if not data:
+            raise ImageError("the archive ends in the middle of a file")
+        return data
 
 
-def member_name(name: str) -> str:
+def _parts(stored: int, size: int, pieces: list[Piece] | None) -> Iterator[tuple[int, bool]]:
+    """(length, whether it is a hole) of what a file consists of."""
+    if pieces is None:
+        yield stored, False
+        return
+    at = 0
+    for offset, length in pieces:
+        yield offset - at, True
+        yield length, False
+        at = offset + length
+    yield size - at, True
+
+
+def member_name(name: str | bytes) -> str:
     """``./a/b/`` as ``a/b``; "" is the archive's top."""
-    return "/".join(part for part in name.split("/") if part not in ("", "."))
+    text = name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
+    return "/".join(part for part in text.split("/") if part not in ("", "."))
 
 
 class DirectoryFiles:
@@ -193,25 +200,81 @@ class DirectoryFiles:
         """Nothing is open for longer than its stream."""
 
 
+class _File:
+    """A file as ``TarReader`` reads it: content that nobody wants is not read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.at = 0
+        self.size = os.fstat(file.fileno()).st_size
+
+    def read(self, size: int, /) -> bytes:
+        data = self.file.read(size)
+        self.at += len(data)
+        return data
+
+    def skip(self, count: int) -> None:
+        if self.at + count > self.size:
+            raise ImageError("the archive ends in the middle of a file")
+        self.file.seek(count, os.SEEK_CUR)
+        self.at += count
+
+
+class _Range:
+    """Bytes of a file from ``at`` on."""
+
+    def __init__(self, file: BinaryIO, at: int) -> None:
+        self.file = file
+        self.at = at
+
+    def read(self, size: int, /) -> bytes:
+        data = os.pread(self.file.fileno(), size, self.at)
+        self.at += len(data)
+        return data
+
+
+@frozen
+class _Member:
+    """Where a file of an archive begins, or where a link in it leads."""
+
+    type: bytes
+    at: int
+    stored: int
+    size: int
+    link: str
+    pieces: tuple[Piece, ...] | None
+
+
 class ArchiveFiles:
     """The files in a tar, by name; a compressed one is unpacked into a file in ``tmp`` first.
 
     Raises HostError, ImageError.
     """
 
-    def __init__(self, path: str, tmp: str) -> None:
+    def __init__(self, path: str, tmp: str, budget: Budget) -> None:
         self.path = path
+        self.budget = budget
         file = open_file(path)
         try:
             if compression_of_file(file, path):
-                file = _spooled(file, path, tmp)
+                file = _spooled(file, path, tmp, budget)
             self._file = file
+            self._members: dict[str, _Member] = {}
             with faults_of(path):
-                self._archive = tarfile.open(fileobj=file, mode="r:", tarinfo=_Member)
-                self._members = {member_name(one.name): one for one in self._archive}
+                self._read_members(_File(file), budget.fresh())
         except BaseException:
             file.close()
             raise
+
+    def _read_members(self, stream: _File, budget: Budget) -> None:
+        for header in _headers(TarReader(stream), self.path, budget):
+            name, link = member_name(header.name), header.link.decode("utf-8", "surrogateescape")
+            budget.take_name(_MEMBER_COST + len(name) + len(link))
+            pieces = None if header.pieces is None else tuple(header.pieces)
+            for _ in pieces or ():
+                budget.take_name(0)
+            member = _Member(header.type, stream.at, header.stored, header.size, link, pieces)
+            self._members[name] = member
 
     def __str__(self) -> str:
         return self.path
@@ -224,18 +287,18 @@ class ArchiveFiles:
         found = member_name(name)
         for _ in range(_MOST_LINKS):
             member = self._members.get(found)
-            if member is None or not (member.issym() or member.islnk()):
+            if member is None or member.type not in (SYMLINK, HARD_LINK):
                 break
-            beside = os.path.dirname(found) if member.issym() else ""
-            found = member_name(os.path.normpath(os.path.join(beside, member.linkname)))
-        if member is None or not member.isreg():
+            beside = os.path.dirname(found) if member.type == SYMLINK else ""
+            found = member_name(os.path.normpath(os.path.join(beside, member.link)))
+        if member is None or member.type != REGULAR:
             raise ImageError(f"{self.path}: {name} is missing")
-        with faults_of(self.path):
-            content: Any = self._archive.extractfile(member)
+        pieces = None if member.pieces is None else list(member.pieces)
+        stored = _Range(self._file, member.at)
+        content = Content(stored, self.budget, member.stored, member.size, pieces)
         return Reading(content, f"{self.path}: {name}"), member.size
 
     def close(self) -> None:
-        self._archive.close()
         self._file.close()
 
 
@@ -254,13 +317,15 @@ def read_small(files: Files, name: str, longest: int) -> bytes:
         return data
 
 
-def _spooled(file: BinaryIO, path: str, tmp: str) -> BinaryIO:
+def _spooled(file: BinaryIO, path: str, tmp: str, budget: Budget) -> BinaryIO:
+    """The plain bytes in a file without a name, which ``budget`` pays for."""
     with file:
-        stream = plain(file, path)
+        stream = plain(file, path, budget)
         target = None
         try:
             target = tempfile.TemporaryFile(dir=tmp)
             while chunk := stream.read(CHUNK):
+                budget.take_bytes(len(chunk))
                 target.write(chunk)
             target.seek(0)
         except BaseException as error:

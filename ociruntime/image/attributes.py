@@ -12,17 +12,23 @@ _ACL = ("system.posix_acl_access", "system.posix_acl_default")
 _USER = "user."
 # What an overlay file system means by these would let an image change how it is mounted.
 _OVERLAY = ("user.overlay.", "trusted.overlay.")
+_MOST_NOTES = 100
 _NOT_HERE = (errno.EOPNOTSUPP, errno.EPERM)
 
 
 class Notes:
-    """What was left out of an image, and why: one line a reason, however many files."""
+    """What was left out of an image, and why: one line a reason, however many files.
+
+    The names of attributes are the image's: of more than are worth reading only the number is kept.
+    """
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], tuple[str, int]] = {}
 
     def add(self, what: str, why: str, name: str) -> None:
         """``what`` was left out of the file ``name``."""
+        if len(self._found) >= _MOST_NOTES and (what, why) not in self._found:
+            what, why = "another extended attribute", "it is one of too many to list"
         example, count = self._found.get((what, why), (name, 0))
         self._found[what, why] = (example, count + 1)
 

@@ -10,11 +10,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from ociruntime.errors import ImageError
-from ociruntime.image.archives import ArchiveFiles, compression_of, read_small
+from ociruntime.image.archives import ArchiveFiles, read_small
 from ociruntime.image.document import Document
 from ociruntime.image.made_image import StoredLayer, manifest_of
 from ociruntime.image.manifest import LARGEST_DOCUMENT, load_document
 from ociruntime.image.reference import parse
+from ociruntime.image.streams import compression_of
 
 if TYPE_CHECKING:
     from ociruntime.image.image import Json

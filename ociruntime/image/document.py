@@ -13,6 +13,7 @@ from ociruntime.image.platforms import choose, host, read_index
 
 if TYPE_CHECKING:
     from ociruntime.image.image import Descriptor, Image
+    from ociruntime.image.limits import Budget
     from ociruntime.image.store import Store
 
 _DEEPEST = 3  # indexes of indexes
@@ -68,13 +69,14 @@ def take_in(
     verb: str,
     name: str,
     signer: str,
+    budget: Budget,
 ) -> Image:
     """The image at the end of ``way`` under that name; ``add`` brings a blob that is missing.
 
-    It is given what to call that: ``verb`` and the layer's number.  Raises HostError, ImageError;
-    then the store is as before.
+    It is given what to call that: ``verb`` and the layer's number.  ``budget`` pays for it.  Raises
+    HostError, ImageError; then the store is as before.
     """
-    with Incoming(store) as incoming:
+    with Incoming(store, budget) as incoming:
         for document in way:
             incoming.add_bytes(document.data, document.digest)
         _, config, layers = parse_manifest(way[-1].data)

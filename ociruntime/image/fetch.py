@@ -56,18 +56,20 @@ def fetch(
         store.mark_used(image.id)
         return image
     if reference.kind == "path":
-        reference = _recognized(store, reference)
+        reference = _recognized(store, reference, settings)
     permission.rule(reference.name)
     if not _is_asked(reference, policy):
         image = _by_name(store, reference, permission, policy)
         if image:
             return image
     if reference.is_local:
+        from ociruntime.image.limits import Budget
         from ociruntime.image.local_image import Claims, take_in
 
         judge = _judge(reference, permission, signature, None)
         claims = Claims(permission, replace, warn or _ignore)
-        return take_in(store, reference, progress or silent, claims, judge)
+        budget = Budget.at(store.path, settings.limits())
+        return take_in(store, reference, progress or silent, claims, judge, budget)
     return _from_registry(store, reference, insecure, progress or silent, permission, signature)
 
 
@@ -106,7 +108,7 @@ def _by_name(
     return image
 
 
-def _recognized(store: Store, reference: Reference) -> Reference:
+def _recognized(store: Store, reference: Reference, settings: Settings) -> Reference:
     """A path with the kind of what is there; or, if nothing is, of what the store had from there.
 
     Raises HostError, ImageError.
@@ -119,9 +121,10 @@ def _recognized(store: Store, reference: Reference) -> Reference:
             except ImageError:
                 continue
             return before
+    from ociruntime.image.limits import Budget
     from ociruntime.image.local_image import recognized
 
-    return recognized(reference)
+    return recognized(reference, Budget.at(store.path, settings.limits()))
 
 
 def _judge(
@@ -160,6 +163,7 @@ def _from_registry(
     signature: bytes | None,
 ) -> Image:
     from ociruntime.image.http_client import HttpClient
+    from ociruntime.image.limits import Budget
     from ociruntime.image.registry_image import update
     from ociruntime.image.sources import Sources
 
@@ -167,7 +171,8 @@ def _from_registry(
     try:
         sources = Sources.of(reference, permission.settings, http)
         judge = _judge(reference, permission, signature, sources)
-        return update(store, reference, sources, judge, progress)
+        budget = Budget.at(store.path, permission.settings.limits())
+        return update(store, reference, sources, judge, progress, budget)
     finally:
         http.close()
 

@@ -17,6 +17,7 @@ from ociruntime.errors import HostError, ImageError
 from ociruntime.image.blobs import CHUNK, sync_directory
 from ociruntime.image.database import writing
 from ociruntime.image.digest import check_digest, digest_of, hasher
+from ociruntime.image.limits import Budget, Limits
 from ociruntime.image.manifest import parse_config, parse_manifest
 from ociruntime.image.names import put_name
 from ociruntime.image.progress import silent
@@ -31,11 +32,13 @@ if TYPE_CHECKING:
 class Incoming:
     """One import; a context manager.  Without ``commit`` nothing of it remains.
 
+    ``budget`` pays for what is added; without one the default limits hold.
     Errors: ImageError for what is wrong with the image, HostError for the file system.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, budget: Budget | None = None) -> None:
         self.store = store
+        self.budget = budget or Budget.at(store.path, Limits())
         self.path = ""
         self._lock = -1
 
@@ -89,12 +92,14 @@ class Incoming:
         partial = f"{self.path}/.{secrets.token_hex(8)}"
         found = hasher(check_digest(digest) if digest else "sha256:")
         done = 0
+        self.budget.check_bytes(max(size, 0))
         try:
             with open(partial, "xb", buffering=0) as file:
                 while chunk := stream.read(CHUNK if size < 0 else min(CHUNK, size - done + 1)):
                     done += len(chunk)
                     if 0 <= size < done:
                         break
+                    self.budget.take_bytes(len(chunk))
                     found.update(chunk)
                     _write(file.fileno(), chunk)
                     progress(kind, done, max(size, 0))

@@ -42,7 +42,7 @@ class Inside:
             os.close(self._fd)
         self._parts, self._fd = None, -1
 
-    def directory(self, parts: list[bytes], made: set[bytes] | None = None) -> tuple[int, bytes]:
+    def directory(self, parts: list[bytes], made: Made | None = None) -> tuple[int, bytes]:
         """Its descriptor, which stays ours, and its place.
 
         With ``made`` what is missing is made, mode 0755, and added there.  Raises
@@ -64,7 +64,7 @@ class Inside:
 class _Walk:
     """From the root downwards; ``fds`` has one more descriptor than ``names`` has parts."""
 
-    def __init__(self, root: int, budget: Budget, made: set[bytes] | None) -> None:
+    def __init__(self, root: int, budget: Budget, made: Made | None) -> None:
         self.root = root
         self.budget = budget
         self.made = made
@@ -102,20 +102,18 @@ class _Walk:
         except FileNotFoundError:
             if self.made is None:
                 raise
-            self.budget.take_entry()
+            self.budget.take_file()
             os.mkdir(part, 0o755, dir_fd=here)
             fd = os.open(part, _DIRECTORY, dir_fd=here)
             os.fchmod(fd, 0o755)
-            add_made(self.made, b"/".join([*self.names, part]))
+            self.made.add(b"/".join([*self.names, part]))
         except OSError as error:
             if error.errno not in (errno.ENOTDIR, errno.ELOOP):
                 raise
             return self._link(part)
         self.fds.append(fd)
         self.names.append(part)
-        most = self.budget.limits.depth
-        if len(self.names) > most:
-            raise ImageError(f"the layer has more than {most} directories in one another")
+        self.budget.check_depth(len(self.names))
         return None
 
     def _link(self, part: bytes) -> bytes:
@@ -129,11 +127,25 @@ class _Walk:
             raise ImageError(f'"{shown}" is no directory, and the layer has a file in it') from None
 
 
-def add_made(made: set[bytes], place: bytes) -> None:
-    """Adds ``place`` and what it is in to the set, which has that of all its members."""
-    while place and place not in made:
-        made.add(place)
-        place = place.rpartition(b"/")[0]
+class Made:
+    """The paths of what a layer has made, and of the directories that are on the way to it.
+
+    ``budget`` pays for the memory that they take.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.paths: set[bytes] = set()
+
+    def __contains__(self, path: bytes) -> bool:
+        return path in self.paths
+
+    def add(self, path: bytes) -> None:
+        """Raises ImageError."""
+        while path and path not in self.paths:
+            self.budget.take_name(len(path))
+            self.paths.add(path)
+            path = path.rpartition(b"/")[0]
 
 
 def split_name(name: bytes) -> list[bytes]:

@@ -14,7 +14,7 @@ import stat
 
 from ociruntime.errors import HostError, ImageError, reason
 from ociruntime.image.attributes import Notes, set_by_name, set_of_open, set_time
-from ociruntime.image.inside import Inside, add_made, split_name
+from ociruntime.image.inside import Inside, Made, split_name
 from ociruntime.image.limits import Budget
 from ociruntime.image.tar_header import (
     BLOCK_DEVICE,
@@ -51,14 +51,14 @@ class LayerUnpacker:
         self.budget = budget
         self.notes = notes
         self.inside = Inside(root, budget)
-        self.made: set[bytes] = set()
+        self.made = Made(budget)
         self.directory_times: dict[bytes, int] = {}
 
     def apply(self) -> None:
         """Raises ImageError, or HostError if the file system refuses."""
         try:
             for header in self.reader:
-                self.budget.take_entry()
+                self.budget.take_file()
                 try:
                     self._apply(header)
                 except OSError as error:
@@ -66,6 +66,7 @@ class LayerUnpacker:
             self._set_directory_times()
         finally:
             self.inside.close()
+            self.budget.forget_names()
 
     def _apply(self, header: Header) -> None:
         parts = split_name(header.name)
@@ -83,7 +84,7 @@ class LayerUnpacker:
         fd, place = self.inside.directory(parents, self.made)
         path = _join(place, name)
         self._place(header, fd, name, path)
-        add_made(self.made, path)
+        self.made.add(path)
 
     def _set_root(self, header: Header) -> None:
         if header.type != DIRECTORY:
@@ -130,6 +131,8 @@ class LayerUnpacker:
         finally:
             os.close(made)
         # Whatever is made in it later changes its time: that is set when the layer is done.
+        if path not in self.directory_times:
+            self.budget.take_name(len(path))
         self.directory_times[path] = header.mtime
 
     def _regular(self, header: Header, fd: int, name: bytes) -> None:

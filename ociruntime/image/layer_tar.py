@@ -12,7 +12,7 @@ import tarfile
 from collections.abc import Iterator
 
 from ociruntime.errors import HostError, ImageError
-from ociruntime.image.limits import Limits
+from ociruntime.image.limits import Budget
 from ociruntime.image.streams import CHUNK, Readable
 
 _END = b"\0" * (2 * tarfile.BLOCKSIZE)
@@ -61,11 +61,11 @@ def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
     yield _END
 
 
-def of_directory(top: str) -> Iterator[Member]:
+def of_directory(top: str, budget: Budget) -> Iterator[Member]:
     """Everything below ``top`` and that itself, depth first, but sockets.
 
-    Links are never followed.  Raises HostError, and ImageError for directories that are deeper in
-    one another than any image may have them.
+    Links are never followed.  Raises HostError, and ImageError for more files, or directories
+    deeper in one another, than ``budget`` allows.
     """
     seen: dict[tuple[int, int], str] = {}
     try:
@@ -74,15 +74,15 @@ def of_directory(top: str) -> Iterator[Member]:
         raise HostError(f"open {top}", error) from None
     try:
         yield _header(os.fstat(top_fd), ".", _attributes(top_fd)), None
-        yield from _below(top_fd, "", seen, Limits().depth)
+        yield from _below(top_fd, "", seen, 0, budget)
     finally:
         os.close(top_fd)
 
 
 def _below(
-    directory: int, prefix: str, seen: dict[tuple[int, int], str], depth: int
+    directory: int, prefix: str, seen: dict[tuple[int, int], str], depth: int, budget: Budget
 ) -> Iterator[Member]:
-    for name in sorted(os.listdir(directory), key=os.fsencode):
+    for name in _names(directory, budget):
         path = f"{prefix}{name}"
         try:
             found = os.lstat(name, dir_fd=directory)
@@ -90,23 +90,39 @@ def _below(
             if kind == stat.S_IFSOCK:
                 continue
             key = (found.st_dev, found.st_ino)
-            if kind != stat.S_IFDIR and found.st_nlink > 1 and key in seen:
-                yield _link(found, path, seen[key]), None
-                continue
-            seen[key] = path
+            if kind != stat.S_IFDIR and found.st_nlink > 1:
+                if key in seen:
+                    yield _link(found, path, seen[key]), None
+                    continue
+                budget.take_name(len(path))
+                seen[key] = path
             if kind == stat.S_IFLNK:
                 target = os.readlink(name, dir_fd=directory)
                 yield _header(found, path, {}, target), None
             elif kind in (stat.S_IFDIR, stat.S_IFREG):
-                yield from _opened(directory, name, path, seen, depth)
+                yield from _opened(directory, name, path, seen, depth, budget)
             else:
                 yield _header(found, path, {}), None
         except OSError as error:
             raise HostError(f"read {path}", error) from None
 
 
+def _names(directory: int, budget: Budget) -> list[str]:
+    with os.scandir(directory) as entries:
+        names = []
+        for entry in entries:
+            budget.take_file()
+            names.append(entry.name)
+    return sorted(names, key=os.fsencode)
+
+
 def _opened(
-    directory: int, name: str, path: str, seen: dict[tuple[int, int], str], depth: int
+    directory: int,
+    name: str,
+    path: str,
+    seen: dict[tuple[int, int], str],
+    depth: int,
+    budget: Budget,
 ) -> Iterator[Member]:
     """A directory with all below, or a file with its content."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -115,11 +131,9 @@ def _opened(
         found = os.fstat(fd)  # what was opened counts, not what was there before
         header = _header(found, path, _attributes(fd))
         if stat.S_ISDIR(found.st_mode):
-            if not depth:
-                most = Limits().depth
-                raise ImageError(f"more than {most} directories in one another", path[:200])
+            budget.check_depth(depth + 1)
             yield header, None
-            yield from _below(fd, f"{path}/", seen, depth - 1)
+            yield from _below(fd, f"{path}/", seen, depth + 1, budget)
         elif stat.S_ISREG(found.st_mode):
             with os.fdopen(os.dup(fd), "rb", buffering=0) as file:
                 yield header, file

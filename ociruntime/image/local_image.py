@@ -28,31 +28,36 @@ from ociruntime.image.reference import Reference
 
 if TYPE_CHECKING:
     from ociruntime.image.image import Descriptor, Image
+    from ociruntime.image.limits import Budget
     from ociruntime.image.permission import Permission
     from ociruntime.image.progress import Progress
     from ociruntime.image.store import Store
 
+_TELLING = ("oci-layout", "index.json", "manifest.json", "manifest")
 _LOOKED_AT = 1000  # members of a compressed archive, which has no table of them
 
 
-def recognized(reference: Reference) -> Reference:
+def recognized(reference: Reference, budget: Budget) -> Reference:
     """``reference`` of kind path with the kind that is there.  Raises HostError, ImageError."""
     path = reference.path
     if os.path.isdir(path):
         kind = "oci" if is_layout(DirectoryFiles(path).has) else "dir"
         return changed(reference, kind=kind)
     with open_file(path) as file:
-        limit = _LOOKED_AT if compression_of_file(file, path) else 1 << 20
+        limit = _LOOKED_AT if compression_of_file(file, path) else budget.limits.files
         names: set[str] = set()
-        for count, (member, _) in enumerate(members(plain(file, path))):
-            names.add(member_name(member.name))
+        for count, (member, _) in enumerate(members(plain(file, path, budget), budget)):
+            name = member_name(member.name)
+            top = name.partition("/")[0]
+            # However many there are, these few are all that is looked for.
+            names.add(name if name in _TELLING else "rootfs" if top == "rootfs" else "")
             if count >= limit:
                 break
     return changed(reference, kind=kind_of_archive(names))
 
 
 def kind_of_archive(names: Set[str]) -> str:
-    """What an archive with such members is."""
+    """What an archive with such members is; others than are looked for may be called ""."""
     if is_layout(names.__contains__):
         return "oci-archive"
     if "manifest.json" in names:
@@ -92,15 +97,22 @@ class Claims:
 
 
 def take_in(
-    store: Store, reference: Reference, progress: Progress, claims: Claims, judge: Judge
+    store: Store,
+    reference: Reference,
+    progress: Progress,
+    claims: Claims,
+    judge: Judge,
+    budget: Budget,
 ) -> Image:
     """The image in the store, under the name of ``reference``.  Raises HostError, ImageError."""
     if not os.path.lexists(reference.path):
         raise HostError(f"open {reference.path}", FileNotFoundError(2, os.strerror(2)))
+    if not os.path.isdir(reference.path):
+        budget.source = os.path.getsize(reference.path)
     if reference.kind in ("oci", "oci-archive"):
-        return _from_layout(store, reference, judge, progress)
+        return _from_layout(store, reference, judge, progress, budget)
     claimed = ""
-    with Incoming(store) as incoming:
+    with Incoming(store, budget) as incoming:
         if reference.kind == "aci":
             from ociruntime.image.aci import add_aci
 
@@ -121,7 +133,7 @@ def _made(incoming: Incoming, reference: Reference, tmp: str, progress: Progress
     if reference.kind == "docker-archive":
         from ociruntime.image.docker_archive import add_image
 
-        with closing(ArchiveFiles(path, tmp)) as files:
+        with closing(ArchiveFiles(path, tmp, incoming.budget)) as files:
             return add_image(incoming, files, reference.tag, progress)
     from ociruntime.image.plain_tree import add_directory, add_tarball
 
@@ -129,9 +141,13 @@ def _made(incoming: Incoming, reference: Reference, tmp: str, progress: Progress
     return add(incoming, path, progress)
 
 
-def _from_layout(store: Store, reference: Reference, judge: Judge, progress: Progress) -> Image:
+def _from_layout(
+    store: Store, reference: Reference, judge: Judge, progress: Progress, budget: Budget
+) -> Image:
     path = reference.path
-    files = DirectoryFiles(path) if reference.kind == "oci" else ArchiveFiles(path, store.tmp)
+    files: DirectoryFiles | ArchiveFiles = DirectoryFiles(path)
+    if reference.kind != "oci":
+        files = ArchiveFiles(path, store.tmp, budget)
     with closing(files):
         layout = Layout(files)
         way = layout.image(reference.tag)
@@ -141,7 +157,7 @@ def _from_layout(store: Store, reference: Reference, judge: Judge, progress: Pro
             with closing(layout.open_blob(blob.digest)) as stream:
                 incoming.add_blob(stream, blob.digest, blob.size, progress, kind)
 
-        return take_in_documents(store, way, add, "copying", reference.name, signer)
+        return take_in_documents(store, way, add, "copying", reference.name, signer, budget)
 
 
 def _signer(store: Store, reference: Reference, way: list[Document], judge: Judge) -> str:

@@ -19,7 +19,7 @@ def look_up(store: Store, text: str) -> Record:
     try:
         return store.record(text)
     except ImageError as failure:
-        name = _full_name(text)
+        name = _full_name(store, text)
         if name in ("", text):
             raise
         try:
@@ -28,14 +28,15 @@ def look_up(store: Store, text: str) -> Record:
             raise failure from None
 
 
-def _full_name(text: str) -> str:
+def _full_name(store: Store, text: str) -> str:
     """As the store has it, empty if ``text`` is nothing that could be fetched."""
     try:
         reference = parse(text)
         if reference.kind == "path":
+            from ociruntime.image.limits import Budget, Limits
             from ociruntime.image.local_image import recognized
 
-            reference = recognized(reference)
+            reference = recognized(reference, Budget.at(store.path, Limits()))
     except RuntimeFailure:
         return ""
     return reference.name

@@ -15,17 +15,18 @@ from ociruntime.errors import ImageError
 from ociruntime.image.archives import Reading, compression_of_file, open_file, plain
 from ociruntime.image.layer_tar import LayerTar, of_directory
 from ociruntime.image.made_image import StoredLayer, add_documents, minimal_config
-from ociruntime.image.streams import CHUNK
+from ociruntime.image.streams import CHUNK, OF_LAYERS
 
 if TYPE_CHECKING:
     from ociruntime.image.document import Document
     from ociruntime.image.incoming import Incoming
+    from ociruntime.image.limits import Budget
     from ociruntime.image.progress import Progress
 
 
 def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document:
     """Returns the manifest, which is added with the rest.  Raises HostError, ImageError."""
-    stream = LayerTar(of_directory(path))
+    stream = LayerTar(of_directory(path, incoming.budget.fresh()))
     digest = incoming.add_blob(stream, progress=progress, kind=f"packing {path}")
     layer = StoredLayer(digest, stream.count, digest)
     return add_documents(incoming, minimal_config([layer]), [layer])
@@ -37,26 +38,27 @@ def add_tarball(incoming: Incoming, path: str, progress: Progress) -> Document:
     Layers know the first two: such a file is stored as it is, another without its compression.
     """
     with open_file(path) as file:
-        diff_id, size = _measured(file, path)
+        budget = incoming.budget
+        diff_id, size = _measured(file, path, budget)
         kind = f"copying {path}"
         compression = compression_of_file(file, path)
-        if compression in ("gzip", "zstd"):
+        if compression in OF_LAYERS:
             size = os.fstat(file.fileno()).st_size
             digest = incoming.add_blob(Reading(file, path), "", size, progress, kind)
         else:
             compression = ""
-            with closing(plain(file, path)) as stream:
+            with closing(plain(file, path, budget)) as stream:
                 digest = incoming.add_blob(stream, diff_id, size, progress, kind)
         layer = StoredLayer(digest, size, diff_id, compression)
     return add_documents(incoming, minimal_config([layer]), [layer])
 
 
-def _measured(file: BinaryIO, path: str) -> tuple[str, int]:
+def _measured(file: BinaryIO, path: str, budget: Budget) -> tuple[str, int]:
     """Digest and size of the plain tar; the file is at its beginning again.
 
     Raises ImageError if it is no tar.
     """
-    with closing(plain(file, path)) as stream:
+    with closing(plain(file, path, budget)) as stream:
         first = b""
         while len(first) < tarfile.BLOCKSIZE and (more := stream.read(tarfile.BLOCKSIZE)):
             first += more

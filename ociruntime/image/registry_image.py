@@ -11,6 +11,7 @@ from ociruntime.image.partial import Download
 if TYPE_CHECKING:
     from ociruntime.image.image import Descriptor, Image
     from ociruntime.image.incoming import Incoming
+    from ociruntime.image.limits import Budget
     from ociruntime.image.progress import Progress
     from ociruntime.image.reference import Reference
     from ociruntime.image.sources import Sources
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 
 
 def update(
-    store: Store, reference: Reference, sources: Sources, judge: Judge, progress: Progress
+    store: Store,
+    reference: Reference,
+    sources: Sources,
+    judge: Judge,
+    progress: Progress,
+    budget: Budget,
 ) -> Image:
     """The image that the registry has under that name now; transfers what the store lacks.
 
@@ -40,7 +46,7 @@ def update(
     signer = judge(way)
     downloads = Downloads(f"{store.path}/partial", sources, progress)
     try:
-        image = take_in(store, way, downloads.add, "fetching", name, signer)
+        image = take_in(store, way, downloads.add, "fetching", name, signer, budget)
     except RegistryError:
         raise  # the next attempt goes on with what has come
     except ImageError:
@@ -67,6 +73,8 @@ class Downloads:
     def add(self, incoming: Incoming, blob: Descriptor, kind: str) -> None:
         """Raises HostError, RegistryError, ImageError."""
         self.blobs.append(blob)
+        # A download never has more bytes than were announced.
+        incoming.budget.take_bytes(blob.size)
         while True:
             with Download(self.directory, self.sources, blob) as download:
                 # Whoever had the download before may have finished it.

@@ -3,6 +3,7 @@
 ``registries.json``  {"mirrors": {"docker.io": ["localhost:5000", "mirror.example.org/hub"]}}
 ``auth.json``        credentials (registry_auth.py)
 ``policy.json``      whose images are accepted (policy.py)
+``limits.json``      how much an image may take (limits.py)
 ``trustedkeys/``     OpenPGP keys (trusted_keys.py)
 """
 
@@ -16,6 +17,8 @@ from ociruntime.spec.json_text import load
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from ociruntime.image.limits import Limits
 
     Json = dict[str, Any]
 
@@ -63,6 +66,18 @@ class Settings:
                     raise ImageError(f'{path}: mirrors["{host}"] is wrong', hint)
                 merged[registry_name(host)] = [place.rstrip("/") for place in places]
         return merged
+
+    def limits(self) -> Limits:
+        """How much an image may take; of each limit the strongest file's value counts.
+
+        Raises HostError, ImageError.
+        """
+        from ociruntime.image.limits import FILE, Limits, read_limits
+
+        merged: dict[str, int] = {}
+        for path, document in reversed(self.documents(FILE)):
+            merged |= read_limits(document, path)
+        return Limits(**merged)
 
 
 def read_object(path: str) -> Json | None:

@@ -25,6 +25,7 @@ GNU_LONG_LINK = b"K"
 GNU_SPARSE = b"S"
 
 _REGULAR_TOO = (b"\0", b"7")  # of the oldest archives; "contiguous"
+_SOLARIS_PAX = b"X"
 _XATTR = b"SCHILY.xattr."
 _LAST_ID = (1 << 32) - 2  # the one after it means "leave as it is"
 _LATEST = 1 << 40  # seconds; any later time is a mistake, and too much for the kernel
@@ -62,6 +63,8 @@ def parse_header(block: bytes) -> Header:
     """The header in ``block``, of BLOCK bytes."""
     _check_sum(block)
     type = block[156:157]
+    if type == _SOLARIS_PAX:
+        type = PAX
     name = _text(block[0:100])
     magic = block[257:263]
     if magic == b"ustar\0":
@@ -73,7 +76,7 @@ def parse_header(block: bytes) -> Header:
         type = DIRECTORY if name.endswith(b"/") and type == b"\0" else REGULAR
     size = number(block[124:136])
     if size < 0:
-        raise ImageError("a file in the layer has a negative size")
+        raise ImageError("a file in the archive has a negative size")
     header = Header(
         name=name,
         type=type,
@@ -100,7 +103,7 @@ def number(digits: bytes) -> int:
     if not text:
         return 0
     if text.strip(b"01234567"):
-        raise ImageError("a number in the layer's tar header is damaged")
+        raise ImageError("a number in the archive's tar header is damaged")
     return int(text, 8)
 
 
@@ -114,7 +117,7 @@ def parse_records(data: bytes) -> list[Record]:
         end = at + int(digits) if digits.isdigit() else 0
         record = data[blank + 1 : end - 1]
         if not blank < end <= len(data) or data[end - 1 : end] != b"\n" or b"=" not in record:
-            raise ImageError("an extended header of the layer is damaged")
+            raise ImageError("an extended header of the archive is damaged")
         key, _, value = record.partition(b"=")
         records.append((key, value))
         at = end
@@ -127,7 +130,7 @@ def apply_records(header: Header, records: list[Record]) -> None:
         if key.startswith(_XATTR):
             name = key[len(_XATTR) :].decode("utf-8", "surrogateescape")
             if "\0" in name or not name:
-                raise ImageError("an extended attribute in the layer has no name")
+                raise ImageError("an extended attribute in the archive has no name")
             header.xattrs[name] = value
         elif not value:
             continue  # takes back a global record, of which only these remain anyway
@@ -163,7 +166,7 @@ def _check_sum(block: bytes) -> None:
     except ImageError:
         expected = -1
     if expected != found and expected != found - 256 * sum(byte > 127 for byte in rest):
-        message = "the layer is no tar archive, or damaged: the checksum of a header is wrong"
+        message = "no tar archive, or damaged: the checksum of a header is wrong"
         raise ImageError(message)
 
 
@@ -174,13 +177,13 @@ def _text(field: bytes) -> bytes:
 def whole(value: bytes) -> bytes:
     """A name of an extended header, which has its length before it."""
     if b"\0" in value:
-        raise ImageError("a name in the layer has a NUL byte")
+        raise ImageError("a name in the archive has a NUL byte")
     return value
 
 
 def _decimal(value: bytes) -> int:
     if not value.isdigit() or len(value) > 18:
-        raise ImageError("a number in an extended header of the layer is damaged")
+        raise ImageError("a number in an extended header of the archive is damaged")
     return int(value)
 
 
@@ -189,6 +192,6 @@ def _nanoseconds(value: bytes) -> int:
     seconds, _, fraction = value.partition(b".")
     digits = seconds.removeprefix(b"-")
     if not digits.isdigit() or len(digits) > 18 or (fraction and not fraction.isdigit()):
-        raise ImageError("a time in an extended header of the layer is damaged")
+        raise ImageError("a time in an extended header of the archive is damaged")
     total = int(digits) * 1_000_000_000 + int(fraction[:9].ljust(9, b"0"))
     return -total if seconds.startswith(b"-") else total

@@ -27,7 +27,7 @@ from ociruntime.image.tar_header import (
 )
 from ociruntime.image.tar_sparse import make_sparse
 
-LARGEST_EXTENSION = 1 << 20  # bytes of an extended header: names, and attributes of 64 kB
+LARGEST_EXTENSION = 1 << 20  # bytes of the extended headers of a file: names, attributes of 64 kB
 _ZERO = bytes(BLOCK)
 _EXTENSIONS = (PAX, PAX_GLOBAL, GNU_LONG_NAME, GNU_LONG_LINK)
 _MOST_EXTENSIONS = 16  # before one file
@@ -37,6 +37,7 @@ _MOST_GLOBALS = 100
 class TarReader:
     """The files of an archive, one after the other; ``read`` gives the content of the last one.
 
+    ``stream`` may have a method ``skip``, by which content that nobody has read is passed over.
     Both raise ImageError for what is damaged, ends too early or is not understood.
     """
 
@@ -57,7 +58,7 @@ class TarReader:
             return b""
         data = self.stream.read(wanted)
         if not data:
-            raise ImageError("the layer ends in the middle of a file")
+            raise ImageError("the archive ends in the middle of a file")
         self.left -= len(data)
         return data
 
@@ -65,6 +66,7 @@ class TarReader:
         self._finish_file()
         records: list[Record] = []
         long_name = long_link = b""
+        room = LARGEST_EXTENSION
         for count in range(_MOST_EXTENSIONS):
             block = self._block(at_start=not count)
             if block is None:
@@ -72,19 +74,20 @@ class TarReader:
             header = parse_header(block)
             if header.type not in _EXTENSIONS:
                 break
-            content = self._extension(header)
+            content = self._extension(header, room)
+            room -= len(content)
             if header.type == PAX:
                 records += parse_records(content)
             elif header.type == PAX_GLOBAL:
                 self.globals |= dict(parse_records(content))
                 if len(self.globals) > _MOST_GLOBALS:
-                    raise ImageError("the layer has too many global headers")
+                    raise ImageError("the archive has too many global headers")
             elif header.type == GNU_LONG_NAME:
                 long_name = content.partition(b"\0")[0]
             else:
                 long_link = content.partition(b"\0")[0]
         else:
-            raise ImageError("a file in the layer has too many headers")
+            raise ImageError("a file in the archive has too many headers")
         header.name = long_name or header.name
         header.link = long_link or header.link
         apply_records(header, [*self.globals.items(), *records])
@@ -100,14 +103,19 @@ class TarReader:
             header.size = header.stored = 0
         self.padding = -header.stored % BLOCK
 
-    def _extension(self, header: Header) -> bytes:
-        if header.size > LARGEST_EXTENSION:
-            raise ImageError(f"an extended header of the layer has {header.size} bytes")
+    def _extension(self, header: Header, room: int) -> bytes:
+        if header.size > room:
+            hint = f"a file's may have {LARGEST_EXTENSION}"
+            raise ImageError(f"the archive has an extended header of {header.size} bytes", hint)
         content = self._exactly(header.size)
         self._exactly(-header.size % BLOCK)
         return content
 
     def _finish_file(self) -> None:
+        skip = getattr(self.stream, "skip", None)
+        if skip:
+            skip(self.left + self.padding)
+            self.left = self.padding = 0
         while self.left:
             self.read(1 << 18)
         self._exactly(self.padding)
@@ -119,18 +127,18 @@ class TarReader:
         if block == _ZERO:
             block = self._up_to(BLOCK)
             if block not in (_ZERO, b""):
-                raise ImageError("the layer goes on behind its end")
+                raise ImageError("the archive goes on behind its end")
             block = b""
         if not block and at_start:
             return None
         if len(block) < BLOCK:
-            raise ImageError("the layer ends in the middle of a header")
+            raise ImageError("the archive ends in the middle of a header")
         return block
 
     def _exactly(self, size: int) -> bytes:
         data = self._up_to(size)
         if len(data) < size:
-            raise ImageError("the layer ends too early")
+            raise ImageError("the archive ends too early")
         return data
 
     def _up_to(self, size: int) -> bytes:

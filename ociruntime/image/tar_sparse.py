@@ -46,7 +46,7 @@ def _of_gnu(block: bytes, read_block: ReadBlock) -> tuple[list[Piece], int]:
         pieces += _table(extension, _IN_BLOCK)
         more = extension[504]
         if len(pieces) > MOST_PIECES:
-            raise ImageError(f"a sparse file in the layer has more than {MOST_PIECES} pieces")
+            raise ImageError(f"a sparse file in the archive has more than {MOST_PIECES} pieces")
     return pieces, number(block[483:495])
 
 
@@ -92,7 +92,7 @@ def _of_content(header: Header, read_block: ReadBlock) -> list[Piece]:
         if lines and wanted == 1:
             count = _number(lines[0])
             if count > MOST_PIECES:
-                raise ImageError(f"a sparse file in the layer has more than {MOST_PIECES} pieces")
+                raise ImageError(f"a sparse file in the archive has more than {MOST_PIECES} pieces")
             wanted = 1 + 2 * count
     return _paired([_number(line) for line in lines[1:wanted]])
 

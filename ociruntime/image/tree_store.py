@@ -24,6 +24,7 @@ from ociruntime.spec.json_text import dump, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from ociruntime.image.image import Image
@@ -53,10 +54,11 @@ def tree_id(image: Image) -> str:
 class TreeStore:
     """The trees below ``directory``; the image store there has their layers.
 
+    ``limits`` is asked when a tree is made, as ``Settings.limits`` is; else the defaults hold.
     ``notes`` says what the last render had to leave out.  Everything raises HostError.
     """
 
-    def __init__(self, directory: str, limits: Limits | None = None) -> None:
+    def __init__(self, directory: str, limits: Callable[[], Limits] | None = None) -> None:
         self.path = f"{directory}/cas/tree"
         self.locks = f"{directory}/cas/locks"
         self.blobs = Blobs(f"{directory}/cas/blobs")
@@ -194,7 +196,11 @@ class TreeStore:
                 os.mkdir(f"{place}/rootfs")
                 os.chmod(f"{place}/rootfs", 0o755)
                 self.notes = unpack(
-                    self.blobs, image.layers, f"{place}/rootfs", self.limits, progress
+                    self.blobs,
+                    image.layers,
+                    f"{place}/rootfs",
+                    self.limits() if self.limits else None,
+                    progress,
                 )
                 self._finish(place, hash_tree(f"{place}/rootfs", progress))
             except BaseException:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Checked:
-    """The plain bytes of a layer, hashed and measured on the way.
+    """The plain bytes of a layer, hashed on the way; what they take, ``budget`` limits.
 
     ``stored`` counts what they came from; ``total`` is how much that is in all.
     """
@@ -32,12 +32,10 @@ class Checked:
     ) -> None:
         self.stored = stored
         self.layer = layer
-        self.budget = budget
         self.progress = progress
         self.kind = kind
-        self.plain = decompressed(stored)
+        self.plain = decompressed(stored, budget)
         self.hash = hasher(layer.diff_id)
-        self.count = 0
         self.buffer = b""
         self.at = 0  # what of the buffer was read
 
@@ -51,9 +49,7 @@ class Checked:
     def _fill(self) -> None:
         """Headers are small and many: nobody below is asked for each of them."""
         self.buffer, self.at = self.plain.read(CHUNK), 0
-        self.count += len(self.buffer)
         self.hash.update(self.buffer)
-        self.budget.check_ratio(self.count, self.stored.count)
         self.progress(self.kind, self.stored.count, self.layer.size)
 
     def finish(self) -> None:
@@ -93,8 +89,7 @@ def unpack(
     except OSError as error:
         raise HostError(f'open "{target}"', error) from None
     try:
-        room = os.fstatvfs(root)
-        budget = Budget(limits or Limits(), room.f_bfree * room.f_frsize)
+        budget = Budget.at(root, limits or Limits())
         for number, layer in enumerate(layers, 1):
             kind = f"unpacking layer {number} of {len(layers)}"
             with blobs.open(layer.digest) as stream:

@@ -27,6 +27,7 @@ def run(context: Context, arguments: Arguments) -> int:
             "user": context.user_config,
         },
         "mirrors": settings.mirrors(),
+        "limits": vars(settings.limits()),
         "credentials": registry_auth.hosts(settings),
         "policy": {
             "default": policy.shown(rules.default),

@@ -61,7 +61,7 @@ def _fetch(
             replace=context.arguments.flag("replace"),
             warn=warnings.append,
         )
-        trees = TreeStore(context.directory)
+        trees = TreeStore(context.directory, settings.limits)
         try:
             with prepare_lock(context.directory, exclusive=False):
                 trees.render(image, bar)

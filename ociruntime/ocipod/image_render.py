@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from ociruntime.cli.args import Arguments
     from ociruntime.cli.progress import Bar
     from ociruntime.image.image import Image
+    from ociruntime.image.limits import Limits
     from ociruntime.image.store import Store
     from ociruntime.ocipod.context import Context
 
@@ -17,9 +18,12 @@ def run(context: Context, arguments: Arguments) -> int:
     """Unpacks the layers, one over the other, into a directory of the user's."""
     from ociruntime.cli.progress import Bar
     from ociruntime.image.lookup import look_up
+    from ociruntime.image.settings import Settings
     from ociruntime.image.store import Store
     from ociruntime.ocipod.new_directory import check_target, put_directory
 
+    settings = Settings(context.system_config, context.local_config, context.user_config)
+    limits = settings.limits()
     text, target = arguments.positional
     alone = arguments.flag("rootfs-only")
     with Store(context.directory) as store, Bar() as bar:
@@ -27,14 +31,20 @@ def run(context: Context, arguments: Arguments) -> int:
         overwrite = arguments.flag("overwrite")
         path = check_target(target, context.directory, overwrite=overwrite)
         notes: list[str] = []
-        put_directory(path, lambda new: notes.extend(_fill(store, image, new, bar, alone=alone)))
+
+        def fill(new: str) -> None:
+            notes.extend(_fill(store, image, new, limits, bar, alone=alone))
+
+        put_directory(path, fill)
         store.mark_used(image.id)
     for note in notes:
         context.log.warning(note)
     return 0
 
 
-def _fill(store: Store, image: Image, target: str, bar: Bar, *, alone: bool) -> list[str]:
+def _fill(
+    store: Store, image: Image, target: str, limits: Limits, bar: Bar, *, alone: bool
+) -> list[str]:
     """Into the new directory ``target``; what was left out."""
     import os
 
@@ -46,4 +56,4 @@ def _fill(store: Store, image: Image, target: str, bar: Bar, *, alone: bool) -> 
         with open(f"{target}/{CONFIG}", "wb") as file:
             file.write(store.blobs.read(image.config_digest))
     os.chmod(rootfs, 0o755)
-    return unpack(store.blobs, image.layers, rootfs, progress=bar)
+    return unpack(store.blobs, image.layers, rootfs, limits, bar)

@@ -54,11 +54,13 @@ def _damaged_blobs(store: Store, record: Record, bar: Bar) -> list[str]:
 
 def _tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
     """What to say of the image's tree, and whether it is as it should be, by now at least."""
+    from ociruntime.image.settings import Settings
     from ociruntime.image.tree_store import CHANGED, TreeStore, tree_id
     from ociruntime.pod.lock import prepare_lock
     from ociruntime.pod.references import running_trees
 
-    trees = TreeStore(context.directory)
+    settings = Settings(context.system_config, context.local_config, context.user_config)
+    trees = TreeStore(context.directory, settings.limits)
     tree = tree_id(image)
     with prepare_lock(context.directory, exclusive=True):
         state = trees.verify(tree, bar)

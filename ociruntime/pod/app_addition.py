@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ociruntime.image.image import Image
-    from ociruntime.image.store import Store
     from ociruntime.pod.app_words import AppWords
     from ociruntime.pod.pod import Pod
 
@@ -48,7 +47,7 @@ def add_to_pod(pod: Pod, request: Request) -> str:
         image = fetch_image(request, store, app.image)
         with manifest_lock(pod):
             _check(pod)
-            return _add(pod, request, store, app, image)
+            return _add(pod, request, app, image)
 
 
 def _check(pod: Pod) -> None:
@@ -60,7 +59,7 @@ def _check(pod: Pod) -> None:
         raise PodError(f"pod {pod.uuid} is not ready", "ocipod status --wait-ready")
 
 
-def _add(pod: Pod, request: Request, store: Store, app: AppWords, image: Image) -> str:
+def _add(pod: Pod, request: Request, app: AppWords, image: Image) -> str:
     before = read_manifest(pod)
     draft = Draft(read_manifest(pod))
     _add_volumes(draft.manifest, app)
@@ -79,7 +78,7 @@ def _add(pod: Pod, request: Request, store: Store, app: AppWords, image: Image) 
     overlay = settings["overlay"]
     told = False
     try:
-        tree = render(store, pod.directory, image)
+        tree = render(request.host, image)
         add_files(pod.path(), entry, image, tree, settings, request.warn)
         make_volumes(pod.path(), draft, {name: tree[1]}, settings)
         if settings["overlay"] != overlay:

@@ -64,7 +64,7 @@ def prepare(request: Request) -> Pod:
         _check_draft(draft, request, kind)
         for warning in draft.warnings:
             request.warn(warning)
-        return _make(request, store, draft, images, kind)
+        return _make(request, draft, images, kind)
 
 
 def check(request: Request) -> Flavour:
@@ -187,7 +187,6 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
 
 def _make(
     request: Request,
-    store: Store,
     draft: manifest.Draft,
     images: dict[str, Image],
     kind: Flavour,
@@ -203,7 +202,7 @@ def _make(
         settings = prepared_settings(host, kind.name, private, overlay)
         if options.text("kvm-kernel"):
             settings["kvm_kernel"] = os.path.abspath(options.text("kvm-kernel"))
-        trees = {name: render(store, host.directory, image) for name, image in images.items()}
+        trees = {name: render(host, image) for name, image in images.items()}
         fault("prepare.after-render")
         for entry in draft.manifest["apps"]:
             name = entry["name"]
@@ -216,12 +215,13 @@ def _make(
         return make_pod(host.directory, fill)
 
 
-def render(store: Store, directory: str, image: Image) -> tuple[str, str]:
+def render(host: Host, image: Image) -> tuple[str, str]:
     """The id of the image's tree, and its root.  Raises ImageError, HostError."""
+    from ociruntime.image.settings import Settings
     from ociruntime.image.tree_store import TreeStore
 
-    del store
-    trees = TreeStore(directory)
+    settings = Settings(host.system_config, host.local_config, host.user_config)
+    trees = TreeStore(host.directory, settings.limits)
     tree = trees.render(image)
     return tree, trees.rootfs(tree)
 

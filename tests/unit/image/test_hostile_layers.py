@@ -21,7 +21,7 @@ from tests.unit.image.trees import apply, contents
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: files get their owners")
 
 Entry = tuple[str, Content]
-LIMITS = Limits(bytes=1 << 20, entries=200, depth=12)
+LIMITS = Limits(bytes=1 << 20, files=200, depth=12)
 SETTINGS = settings(deadline=None, max_examples=150)
 
 PARTS = ["a", "b", "c", ".", "..", "", "out", ".wh.a", ".wh.b", ".wh..wh..opq", ".wh.", ".wh..",

@@ -117,7 +117,7 @@ def test_what_whiteouts_leave(tmp_path: Path) -> None:
         ({"file/x": "x"}, '"file" is no directory'),
         ({"s": link("s"), "s/x": "x"}, "too many symbolic links"),
         ({"s": link("")}, "points nowhere"),
-        ({".wh.": ""}, "a whiteout"),
+        ({".wh.": ""}, 'the layer has a whiteout ".wh." of nothing'),
         ({".wh..": ""}, "a whiteout"),
         ({".wh...": ""}, "a whiteout"),
         ({"d/.wh...": ""}, "a whiteout"),
@@ -125,7 +125,7 @@ def test_what_whiteouts_leave(tmp_path: Path) -> None:
         ({".": "x"}, "where its root directory should be"),
         ({"x": member(b"Z")}, "unknown type"),
         ({"x": member(tarfile.REGTYPE, uid=(1 << 32) - 1)}, "is no id"),
-        ({"x": member(tarfile.REGTYPE, uid=-1)}, "extended header of the layer is damaged"),
+        ({"x": member(tarfile.REGTYPE, uid=-1)}, "extended header of the archive is damaged"),
         ({"x" * 300: "x"}, 'cannot unpack "x+": file name too long'),
         ({"s": link("x" * 5000)}, 'cannot unpack "s": file name too long'),
         ({"a": attribute("user.x", "v" * 70_000)}, 'cannot unpack "a": argument list too long'),
@@ -208,9 +208,9 @@ def test_hard_links_share(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        (Limits(entries=4), "more than 4 files"),  # three, and two directories on their way
+        (Limits(files=4), "more than 4 files"),  # three, and two directories on their way
         (Limits(bytes=5), "more than 5 bytes of files"),
-        (Limits(entries=2), "more than 2 files"),
+        (Limits(files=2), "more than 2 files"),
         (Limits(depth=1), "more than 1 directories"),
     ],
 )
@@ -223,7 +223,7 @@ def test_directories_that_only_names_mention(tmp_path: Path) -> None:
     """Each is one on the disk: a header of some hundred bytes would make as many of them."""
     layer: dict[str, Content] = {f"{n}/{'a/' * 200}f": "" for n in range(20)}
     with pytest.raises(ImageError, match="more than 100 files"):
-        apply(tmp_path / "r", pack(layer), limits=Limits(entries=100))
+        apply(tmp_path / "r", pack(layer), limits=Limits(files=100))
     made = sum(len(below) for _, below, _ in os.walk(tmp_path / "r"))
     assert made <= 100
-    apply(tmp_path / "s", pack({"a/b/c": "", "a/b/d": ""}), limits=Limits(entries=4))
+    apply(tmp_path / "s", pack({"a/b/c": "", "a/b/d": ""}), limits=Limits(files=4))

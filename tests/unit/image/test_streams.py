@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 from ociruntime.errors import ImageError
-from ociruntime.image.limits import Limits
+from ociruntime.image.limits import Budget, Limits
 from ociruntime.image.streams import Counted, decompressed
 from tests.support.images import compress, pack
-from tests.unit.image.trees import apply_stored, contents
+from tests.unit.image.trees import FREE, apply_stored, contents
 
 DATA = bytes(range(256)) * 5000
 NOISE = os.urandom(100_000)
+BUDGET = Budget(Limits(), lambda: (FREE, FREE))
 
 
 def read_all(stored: bytes, size: int = 100_000) -> bytes:
-    stream = decompressed(io.BytesIO(stored))
+    stream = decompressed(io.BytesIO(stored), BUDGET)
     found = b""
     while chunk := stream.read(size):
         assert len(chunk) <= size
@@ -53,7 +54,7 @@ def test_several_parts(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["", "gzip", "zstd"])
 def test_slow_streams(kind: str) -> None:
-    stream = decompressed(Trickle(compress(b"some text", kind)))
+    stream = decompressed(Trickle(compress(b"some text", kind)), BUDGET)
     found = b""
     while chunk := stream.read(4):
         found += chunk
@@ -69,9 +70,9 @@ def test_zeros_behind_gzip_are_padding() -> None:
     [
         (gzip.compress(NOISE)[:-1], "ends too early"),
         (gzip.compress(NOISE)[:50_000], "ends too early"),
-        (gzip.compress(NOISE)[:-8] + b"x" * 8, "the layer's gzip data is damaged"),
+        (gzip.compress(NOISE)[:-8] + b"x" * 8, "the layer: the gzip data is damaged"),
         (gzip.compress(b"x") + b"junk", "is damaged"),
-        (compress(b"x", "zstd")[:4] + b"\xff" * 100, "the layer's zstd data is damaged"),
+        (compress(b"x", "zstd")[:4] + b"\xff" * 100, "the layer: the zstd data is damaged"),
         (compress(b"x", "zstd") + b"junk", "is damaged"),
     ],
 )
@@ -98,12 +99,12 @@ def test_bombs(tmp_path: Path, kind: str, hidden: str) -> None:
     zeros = bytes(20 << 20)
     plain = pack({"zeros": zeros}) if hidden == "file" else pack({"a": ""}) + zeros
     stored = compress(plain, kind)
-    limits = Limits(suspicious=1 << 20, ratio=50)
+    limits = Limits(floor=1 << 20, ratio=50)
     with pytest.raises(ImageError, match="a decompression bomb"):
         apply_stored(tmp_path / "root", [(plain, stored)], limits)
     used = sum(path.stat().st_size for path in (tmp_path / "root").iterdir())
     assert used < 8 << 20
-    apply_stored(tmp_path / "root2", [(plain, stored)], Limits(suspicious=64 << 20))
+    apply_stored(tmp_path / "root2", [(plain, stored)], Limits(floor=64 << 20))
 
 
 @needs_root

@@ -159,7 +159,7 @@ def test_what_ends_too_early_is_refused(length: int) -> None:
         ),
         (
             archive(tarfile.USTAR_FORMAT, (member(b"L", name="p"), bytes(2 << 20))),
-            "an extended header of the layer has 2097152 bytes",
+            "the archive has an extended header of 2097152 bytes",
         ),
     ],
 )
@@ -227,7 +227,7 @@ def test_names_with_a_nul() -> None:
     for key in ("path", "linkpath", "GNU.sparse.name"):
         given = member(tarfile.REGTYPE, name="x")
         given.pax_headers = {key: "a\0b", "GNU.sparse.map": "0,2", "GNU.sparse.size": "2"}
-        with pytest.raises(ImageError, match="a name in the layer has a NUL byte"):
+        with pytest.raises(ImageError, match="a name in the archive has a NUL byte"):
             read_all(archive(tarfile.PAX_FORMAT, (given, b"ab")))
 
 

@@ -34,7 +34,7 @@ def apply_stored(
 ) -> list[str]:
     """The same for pairs: the plain tar, and what is stored of it."""
     root.mkdir(exist_ok=True)
-    budget, notes = Budget(limits or Limits(), FREE), Notes()
+    budget, notes = Budget(limits or Limits(), lambda: (FREE, FREE)), Notes()
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for plain, stored in layers:
