@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 
 from ociruntime.image.tar_header import Header
 
@@ -70,8 +71,19 @@ def set_by_name(directory: int, name: bytes, header: Header, notes: Notes, *, li
     if header.xattrs:
         _set_attributes(b"/proc/self/fd/%d/%s" % (directory, name), header, notes)
     if not link:
-        os.chmod(name, header.mode, dir_fd=directory)
+        _chmod(directory, name, header.mode)
     set_time(directory, name, header.mtime)
+
+
+def _chmod(directory: int, name: bytes, mode: int) -> None:
+    """Change the mode of what ``name`` is itself: Linux has no chmod(2) that follows no link."""
+    fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        if stat.S_ISLNK(os.fstat(fd).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        os.chmod(f"/proc/self/fd/{fd}", mode)
+    finally:
+        os.close(fd)
 
 
 def set_time(directory: int, name: bytes, mtime: int) -> None:

@@ -29,22 +29,45 @@ REF_NAME = "org.opencontainers.image.ref.name"
 _NAME = "io.containerd.image.name"  # whole; docker and containerd read it
 
 
-def write_layout(blobs: Blobs, image: Image, target: str, progress: Progress = silent) -> None:
-    """Into the empty directory ``target``.  Raises ImageError for a damaged blob, HostError."""
+def write_layout(blobs: Blobs, image: Image, target: int, progress: Progress = silent) -> None:
+    """Into the empty directory ``target``, a descriptor, which others may write to as well.
+
+    Raises ImageError for a damaged blob, HostError.
+    """
     sizes = blobs_of(blobs, image)
+    made: dict[str, int] = {"": target}
     try:
         for name, content in _documents(image, sizes[image.id]).items():
-            with open(f"{target}/{name}", "xb") as file:
+            with _new_file(target, name) as file:
                 file.write(content)
         for digest, size in sizes.items():
-            place = f"{target}/{_place(digest)}"
-            os.makedirs(os.path.dirname(place), exist_ok=True)
-            with blobs.open(digest) as source, open(place, "xb") as file:
+            directory, _, name = _place(digest).rpartition("/")
+            with blobs.open(digest) as source, _new_file(_made(made, directory), name) as file:
                 checked = _Checked(source, digest, size, progress)
                 shutil.copyfileobj(checked, file, CHUNK)
                 checked.finish()
     except OSError as error:
-        raise HostError(f'write to "{target}"', error) from None
+        raise HostError("write the image layout", error) from None
+    finally:
+        del made[""]
+        for fd in made.values():
+            os.close(fd)
+
+
+def _made(made: dict[str, int], place: str) -> int:
+    """The directory ``place`` of those that were made, or made now.  Raises OSError."""
+    if place not in made:
+        above, _, name = place.rpartition("/")
+        parent = _made(made, above)
+        os.mkdir(name, dir_fd=parent)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        made[place] = os.open(name, flags, dir_fd=parent)
+    return made[place]
+
+
+def _new_file(directory: int, name: str) -> BinaryIO:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return open(os.open(name, flags, 0o666, dir_fd=directory), "wb")
 
 
 def write_archive(

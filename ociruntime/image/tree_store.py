@@ -194,14 +194,14 @@ class TreeStore:
             try:
                 os.mkdir(place, 0o700)
                 os.mkdir(f"{place}/rootfs")
-                os.chmod(f"{place}/rootfs", 0o755)
-                self.notes = unpack(
-                    self.blobs,
-                    image.layers,
-                    f"{place}/rootfs",
-                    self.limits() if self.limits else None,
-                    progress,
-                )
+                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                root = os.open(f"{place}/rootfs", flags)
+                try:
+                    os.fchmod(root, 0o755)
+                    limits = self.limits() if self.limits else None
+                    self.notes = unpack(self.blobs, image.layers, root, limits, progress)
+                finally:
+                    os.close(root)
                 self._finish(place, hash_tree(f"{place}/rootfs", progress))
             except BaseException:
                 self._clear(tree)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
-from ociruntime.errors import HostError, ImageError
+from ociruntime.errors import ImageError
 from ociruntime.image.attributes import Notes
 from ociruntime.image.blobs import Blobs
 from ociruntime.image.digest import hasher
@@ -74,28 +73,21 @@ def unpack_layer(stream: Readable, layer: Layer, root: int, budget: Budget, note
 def unpack(
     blobs: Blobs,
     layers: Sequence[Layer],
-    target: str,
+    root: int,
     limits: Limits | None = None,
     progress: Progress = silent,
 ) -> list[str]:
-    """All layers into ``target``, an empty directory; what was left out, and why, in lines.
+    """All layers into ``root``, the descriptor of an empty directory; what was left out, in lines.
 
     Needs root, for owners and devices.  Raises ImageError, HostError; what has been made until
     then stays for the caller to remove.
     """
     notes = Notes()
-    try:
-        root = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        raise HostError(f'open "{target}"', error) from None
-    try:
-        budget = Budget.at(root, limits or Limits())
-        for number, layer in enumerate(layers, 1):
-            kind = f"unpacking layer {number} of {len(layers)}"
-            with blobs.open(layer.digest) as stream:
-                _unpack(stream, layer, root, budget, notes, progress, kind)
-    finally:
-        os.close(root)
+    budget = Budget.at(root, limits or Limits())
+    for number, layer in enumerate(layers, 1):
+        kind = f"unpacking layer {number} of {len(layers)}"
+        with blobs.open(layer.digest) as stream:
+            _unpack(stream, layer, root, budget, notes, progress, kind)
     return notes.lines()
 
 

@@ -32,7 +32,7 @@ def run(context: Context, arguments: Arguments) -> int:
         path = check_target(target, context.directory, overwrite=overwrite)
         notes: list[str] = []
 
-        def fill(new: str) -> None:
+        def fill(new: int) -> None:
             notes.extend(_fill(store, image, new, limits, bar, alone=alone))
 
         put_directory(path, fill)
@@ -43,17 +43,23 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def _fill(
-    store: Store, image: Image, target: str, limits: Limits, bar: Bar, *, alone: bool
+    store: Store, image: Image, target: int, limits: Limits, bar: Bar, *, alone: bool
 ) -> list[str]:
-    """Into the new directory ``target``; what was left out."""
+    """Into the new directory ``target``, a descriptor; what was left out."""
     import os
 
     from ociruntime.image.unpack import unpack
 
-    rootfs = target if alone else f"{target}/rootfs"
-    if not alone:
-        os.mkdir(rootfs)
-        with open(f"{target}/{CONFIG}", "wb") as file:
-            file.write(store.blobs.read(image.config_digest))
-    os.chmod(rootfs, 0o755)
-    return unpack(store.blobs, image.layers, rootfs, limits, bar)
+    if alone:
+        return unpack(store.blobs, image.layers, target, limits, bar)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(CONFIG, flags, 0o644, dir_fd=target), "wb") as file:
+        file.write(store.blobs.read(image.config_digest))
+    os.mkdir("rootfs", dir_fd=target)
+    directory = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    rootfs = os.open("rootfs", directory, dir_fd=target)
+    try:
+        os.fchmod(rootfs, 0o755)
+        return unpack(store.blobs, image.layers, rootfs, limits, bar)
+    finally:
+        os.close(rootfs)

@@ -6,7 +6,7 @@ import os
 import stat
 
 from ociruntime.errors import HostError
-from ociruntime.pod.deep_tree import Place, walk
+from ociruntime.pod.deep_tree import Place, open_regular, walk
 
 _PART = 1 << 30
 _ATTRIBUTES_OF_OVERLAYS = "trusted.overlay."
@@ -80,7 +80,7 @@ def _content(source: str, target: str, status: os.stat_result) -> bool:
     if stat.S_ISLNK(mode):
         os.symlink(os.readlink(source), target)
     elif stat.S_ISREG(mode):
-        _file(source, target, status.st_size)
+        _file(source, target, status)
     elif stat.S_ISSOCK(mode):
         return False
     else:
@@ -88,9 +88,9 @@ def _content(source: str, target: str, status: os.stat_result) -> bool:
     return True
 
 
-def _file(source: str, target: str, size: int) -> None:
+def _file(source: str, target: str, status: os.stat_result) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    read = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    read, size = open_regular(source, status), status.st_size
     try:
         write = os.open(target, flags, 0o600)
         try:

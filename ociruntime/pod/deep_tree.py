@@ -1,10 +1,12 @@
 """Going through trees of any depth: deeper than paths can be long, or functions call each other.
 
-A tree is to stay as it is meanwhile: the way up is ``..``.
+The way up is ``..``.  Where programs may move directories meanwhile, that can be another one, and
+in the end a directory that the tree is in: so each is compared with the one on the way down.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -19,13 +21,14 @@ _NAMES = 15  # of 255 bytes, in one path
 class Place:
     """A directory, with the way to it: ``names`` from the one at ``path`` on."""
 
-    __slots__ = ("_root", "fd", "names")
+    __slots__ = ("_above", "_root", "fd", "names")
 
     def __init__(self, path: str) -> None:
         """Raises OSError."""
         self._root = os.open(path, _DIRECTORY)
         self.fd = os.dup(self._root)
         self.names: list[str] = []
+        self._above: list[tuple[int, int]] = []  # device and inode of each directory on the way
 
     def __enter__(self) -> Place:
         return self
@@ -40,13 +43,17 @@ class Place:
 
     def down(self, name: str) -> None:
         """Raises OSError, also for a symbolic link."""
+        above = _identity(self.fd)
         self._go(name)
         self.names.append(name)
+        self._above.append(above)
 
     def up(self) -> None:
-        """Raises OSError."""
+        """Raises OSError, also if the directory was moved into another one."""
         self._go("..")
-        self.names.pop()
+        name = self.names.pop()
+        if _identity(self.fd) != self._above.pop():
+            raise OSError(errno.ESTALE, "it was moved meanwhile", name)
 
     def _go(self, name: str) -> None:
         fd = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.fd)
@@ -64,6 +71,23 @@ class Place:
                 os.close(fd)
             fd = step
         return fd
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
+
+
+def open_regular(path: str, status: os.stat_result) -> int:
+    """Open the regular file at ``path``, which was found with ``status``: that one and no other.
+
+    A pipe that is there by now is not waited for.  Raises OSError.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    if not os.path.samestat(os.fstat(fd), status):
+        os.close(fd)
+        raise OSError(errno.ESTALE, "it was replaced meanwhile")
+    return fd
 
 
 class Found:

@@ -11,7 +11,7 @@ import stat
 import struct
 import tarfile
 
-from ociruntime.pod.deep_tree import walk
+from ociruntime.pod.deep_tree import open_regular, walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class _Writer:
     def _add(self, path: str, name: str, status: os.stat_result) -> None:
         header = self._header(path, name, status)
         if header.type == tarfile.REGTYPE:
-            with open(path, "rb") as file:
+            with open(open_regular(path, status), "rb") as file:
                 self._archive.addfile(header, file)
             return
         self._archive.addfile(header)
@@ -127,7 +127,7 @@ class _Writer:
 
 def _is_opaque(path: str) -> bool:
     try:
-        return os.getxattr(path, "trusted.overlay.opaque") == b"y"
+        return os.getxattr(path, "trusted.overlay.opaque", follow_symlinks=False) == b"y"
     except OSError:
         return False
 

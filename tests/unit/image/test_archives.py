@@ -18,7 +18,7 @@ import pytest
 from ociruntime.errors import HostError, ImageError
 from ociruntime.image.archives import ArchiveFiles, Reading, members
 from ociruntime.image.docker_archive import add_image
-from ociruntime.image.export import write_archive
+from ociruntime.image.export import write_archive, write_layout
 from ociruntime.image.image import Image
 from ociruntime.image.incoming import Incoming
 from ociruntime.image.layer_tar import LayerTar, of_directory
@@ -185,3 +185,15 @@ def test_an_archive_on_a_full_disk(store: Store) -> None:
     words = "write the archive: no space left on device"
     with open("/dev/full", "wb", buffering=0) as full, pytest.raises(HostError, match=words):
         write_archive(store.blobs, image, full)
+
+
+def test_a_layout_that_somebody_else_writes_to(tmp_path: Path, store: Store) -> None:
+    """A link that is in the way is not followed."""
+    image = put(store, BUILT)
+    (tmp_path / "blobs").symlink_to("outside")
+    (tmp_path / "outside").mkdir()
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    with pytest.raises(HostError, match="write the image layout: file exists"):
+        write_layout(store.blobs, image, fd)
+    os.close(fd)
+    assert os.listdir(tmp_path / "outside") == []

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import UsageError
-from ociruntime.ocipod.new_directory import check_target
+from ociruntime.errors import HostError, UsageError
+from ociruntime.ocipod.new_directory import check_target, new_file, put_directory
+from ociruntime.pod.deep_tree import Place
 
 
 def refused(target: Path | str, data: Path, *, overwrite: bool = True) -> str:
@@ -39,3 +40,53 @@ def test_what_is_there(tmp_path: Path) -> None:
     assert "exists (--overwrite replaces it)" in refused(place, data, overwrite=False)
     assert check_target(str(place), str(data), overwrite=True) == os.path.realpath(place)
     assert "is no directory" in refused(place / "file", data)
+
+
+def test_what_was_replaced_meanwhile_does_not_take_the_place(tmp_path: Path) -> None:
+    """By a program that writes to the same directory."""
+    (tmp_path / "outside").mkdir()
+
+    def replace(new: int) -> None:
+        (made,) = tmp_path.glob(".out.*")
+        made.rename(tmp_path / "moved")
+        made.symlink_to(tmp_path / "outside")
+        os.mkdir("inside", dir_fd=new)
+
+    with pytest.raises(HostError, match="it was replaced while it was being written"):
+        put_directory(str(tmp_path / "out"), replace)
+    assert sorted(os.listdir(tmp_path)) == ["moved", "outside"]
+    assert os.listdir(tmp_path / "outside") == []
+
+
+def test_a_link_on_the_way_that_was_no_link_before(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    place = tmp_path / "a" / "place"
+    (tmp_path / "a").mkdir()
+    (tmp_path / "outside").mkdir()
+    path = check_target(str(place), str(data), overwrite=False)
+    (tmp_path / "a").rename(tmp_path / "b")
+    (tmp_path / "a").symlink_to("outside")
+    with pytest.raises(HostError, match="make the directory"):
+        put_directory(path, lambda new: None)
+    assert os.listdir(tmp_path / "outside") == []
+
+
+def test_a_deep_directory_is_replaced(tmp_path: Path) -> None:
+    """Deeper than functions call each other."""
+    with Place(str(tmp_path)) as deep:
+        for _ in range(1200):
+            os.mkdir("deep", dir_fd=deep.fd)
+            deep.down("deep")
+    put_directory(str(tmp_path / "deep"), lambda new: os.mkdir("new", dir_fd=new))
+    assert os.listdir(tmp_path) == ["deep"]
+    assert os.listdir(tmp_path / "deep") == ["new"]
+
+
+def test_a_file_takes_the_place_of_a_link(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("mine")
+    (tmp_path / "file").symlink_to("outside")
+    with new_file(str(tmp_path / "file"), overwrite=True) as file:
+        file.write(b"new")
+    assert (tmp_path / "outside").read_text() == "mine"
+    assert (tmp_path / "file").read_bytes() == b"new"
+    assert not (tmp_path / "file").is_symlink()

@@ -13,7 +13,7 @@ import pytest
 from ociruntime.errors import HostError
 from ociruntime.pod import phases
 from ociruntime.pod.copy_files import copy_tree
-from ociruntime.pod.deep_tree import Place, walk
+from ociruntime.pod.deep_tree import Place, open_regular, walk
 from ociruntime.pod.layer_tar import write_layer
 from ociruntime.pod.lock import open_directory
 from ociruntime.pod.making import make_pod
@@ -87,3 +87,39 @@ def test_a_pod_that_cannot_be_made(place: Path) -> None:
     with pytest.raises(HostError, match=r"prepare pod .*: no space left on device"):
         make_pod(str(place), fail)
     assert phases.names(str(place), PHASES, []) == []
+
+
+def test_a_directory_that_is_moved_while_it_is_read(place: Path) -> None:
+    """Its ``..`` would lead out of the tree in the end: one step up too many for each move."""
+    tree = place / "tree"
+    for path in (tree / "deep/one", tree / "outside", place / "outside"):
+        path.mkdir(parents=True)
+        (path / "file").touch()
+    found = []
+
+    def read() -> None:
+        for one in walk(str(tree)):
+            found.append(one.inside)
+            if one.inside == "deep/one/file":
+                (tree / "deep/one").rename(tree / "one")
+
+    with pytest.raises(OSError, match="it was moved meanwhile: 'one'"):
+        read()
+    assert found == ["deep", "deep/one", "deep/one/file"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "file"])
+def test_a_file_that_is_replaced_before_it_is_opened(place: Path, kind: str) -> None:
+    (place / "file").write_text("text")
+    status = (place / "file").lstat()
+    os.close(open_regular(str(place / "file"), status))
+    (place / "file").rename(place / "other")
+    if kind == "pipe":
+        os.mkfifo(place / "file")
+    elif kind == "link":
+        (place / "file").symlink_to("other")
+    else:
+        (place / "file").write_text("text")
+    words = "oo many levels of symbolic links" if kind == "link" else "it was replaced meanwhile"
+    with pytest.raises(OSError, match=words):
+        open_regular(str(place / "file"), status)
