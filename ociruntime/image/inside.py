@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ociruntime.image.limits import Budget
 
 MOST_LINKS = 40
+MOST_STEPS = 1024  # the texts of links can lead down and up again, thousands of times for each file
 LONGEST_NAME = 4095  # bytes: PATH_MAX, without the one at its end
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -70,7 +71,7 @@ class _Walk:
         self.made = made
         self.fds = [os.dup(root)]
         self.names: list[bytes] = []
-        self.links = 0
+        self.links = self.steps = 0
 
     def close(self) -> None:
         while self.fds:
@@ -82,6 +83,11 @@ class _Walk:
             part = pending.pop()
             if part in (b"", b"."):
                 continue
+            self.steps += 1
+            if self.steps > MOST_STEPS:
+                raise ImageError(
+                    f"the layer has links that take more than {MOST_STEPS} steps to a file"
+                )
             if part == b"..":
                 if self.names:
                     self.names.pop()

@@ -229,8 +229,8 @@ class LayerUnpacker:
                 os.close(below)
 
     def _hide_below(self, fd: int, place: bytes) -> None:
-        for name in os.listdir(fd):
-            self._hide(fd, place, os.fsencode(name))
+        for name in os.listdir(b"/proc/self/fd/%d" % fd):
+            self._hide(fd, place, name)
 
     def _set_directory_times(self) -> None:
         for path, mtime in self.directory_times.items():

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _LONGEST_FILE = 1 << 20
 _MOST_LINKS = 40
+_MOST_STEPS = 1024  # the texts of links can lead down and up again
 _IDS = 1 << 32
 
 
@@ -126,10 +127,13 @@ def open_inside(root: int, path: str, flags: int) -> int:
     """
     pending = _parts(path)
     opened: list[int] = []  # the directories from ``root`` down to where we are
-    links = 0
+    links = steps = 0
     try:
         while pending:
             part = pending.pop(0)
+            steps += 1
+            if steps > _MOST_STEPS:
+                raise OSError(40, os.strerror(40), path)
             if part == "..":
                 if opened:
                     os.close(opened.pop())

@@ -25,7 +25,9 @@ from ociruntime.pod.layer_tar import write_layer
 from ociruntime.pod.lock import open_directory
 from ociruntime.pod.removal import remove_tree
 from tests.support import images
+from tests.support.ocipod import Ocipod
 from tests.support.peers import judge_by
+from tests.support.pod_images import busybox, shell
 
 Tries = Callable[[int, int], int]
 SECRET = "not for the container"
@@ -81,6 +83,16 @@ while True:
         rename(-100, a, -100, b, 2)
     for a, b in ((b"deep/one", b"one"), (b"one", b"deep/one")):
         rename(-100, a, -100, b, 1)
+"""
+
+SWAP = """
+import ctypes, os, sys
+rename = ctypes.CDLL(None).renameat2
+os.chroot(sys.argv[1])
+os.chdir("/")
+print(flush=True)
+while True:
+    rename(-100, b"d", -100, b"link", 2)
 """
 
 
@@ -215,4 +227,39 @@ def test_a_tree_that_changes_while_it_is_read(
                 break
             assert SECRET.encode() not in found
             done += bool(found)
+    assert done >= count / 10
+
+
+@pytest.fixture
+def pod(work: Path) -> Iterator[Ocipod]:
+    """``ocipod``, whose pods end with the test."""
+    one = Ocipod(work / "data")
+    yield one
+    one.finish()
+
+
+def test_an_app_whose_mounts_are_in_a_volume_of_another_app(
+    pod: Ocipod, outside: Path, work: Path, tries: Tries
+) -> None:
+    """``app add`` and ``app start`` make mount points where a running app exchanges directories."""
+    volume, image = work / "volume", busybox(work)
+    (volume / "d/w").mkdir(parents=True)
+    (volume / "link").symlink_to(outside)
+    (work / "other").mkdir()
+    pod("fetch", image).ok()
+    uuid = pod("app", "sandbox", "--detach", "--net=none").ok().out.strip()
+    mounts = [
+        f"--mnt-volume=name=v,kind=host,source={volume},target=/v",
+        f"--mnt-volume=name=w,kind=host,source={work}/other,target=/v/d/w/new",
+    ]
+    before = facts(outside)
+    done = 0
+    count = tries(40, 2000)
+    with attacker(SWAP, volume):
+        for _ in range(count):
+            added = pod("app", "add", uuid, image, "--name=b", *mounts, *shell("true"))
+            if not added.status:
+                done += not pod("app", "start", uuid, "--app=b").status
+                pod("app", "rm", uuid, "--app=b").ok()
+            assert facts(outside) == before
     assert done >= count / 10

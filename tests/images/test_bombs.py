@@ -28,6 +28,7 @@ from ociruntime.image.streams import decompressed
 from tests.images.conftest import Refused
 from tests.support import aci, images
 from tests.support.ocipod import Ocipod
+from tests.support.registry import Registry
 
 MIB = 1 << 20
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -222,12 +223,16 @@ def test_names_in_a_layer(ocipod: Ocipod, work: Path, what: str) -> None:
     ocipod("fetch", f"oci:{work}/layout").ok()
 
 
-def test_the_sizes_of_descriptors(confined: Confined, refused: Refused, work: Path) -> None:
+def test_the_sizes_of_descriptors(registry: Registry, refused: Refused, work: Path) -> None:
     """What is announced is refused before it is read, or asked for."""
     built = images.build([images.pack({"a": "b"})])
     built.manifest_document["layers"][0]["size"] = 1 << 50
     built.write_layout(work / "layout")
     refused(f"oci:{work}/layout", f"more than {256 << 30} bytes of files", '"bytes"')
+    registry.push("team/web", "v1", built)
+    name = f"{registry.host}/team/web:v1"
+    refused(name, f"more than {256 << 30} bytes of files", '"bytes"')
+    assert registry.asked(images.digest(built.stored[0])) == []
 
 
 @pytest.mark.parametrize("name", ["bytes", "files", "floor", "names"])

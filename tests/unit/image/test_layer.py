@@ -116,6 +116,7 @@ def test_what_whiteouts_leave(tmp_path: Path) -> None:
         ({"h": hard("")}, "leads to a directory|which is not there"),
         ({"file/x": "x"}, '"file" is no directory'),
         ({"s": link("s"), "s/x": "x"}, "too many symbolic links"),
+        ({"a/": "", "s": link("a/../" * 700), "s/x": "x"}, "more than 1024 steps to a file"),
         ({"s": link("")}, "points nowhere"),
         ({".wh.": ""}, 'the layer has a whiteout ".wh." of nothing'),
         ({".wh..": ""}, "a whiteout"),
