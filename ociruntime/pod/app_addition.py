@@ -17,7 +17,7 @@ from ociruntime.pod.manifest_file import (
     write_runtime_config,
 )
 from ociruntime.pod.mutation import manifest_lock
-from ociruntime.pod.prepare import Request, add_files, fetch_image, make_volumes, render
+from ociruntime.pod.prepare import Copies, Request, add_files, fetch_image, make_volumes, render
 from ociruntime.pod.volumes import check_owners
 
 TYPE_CHECKING = False
@@ -79,8 +79,9 @@ def _add(pod: Pod, request: Request, app: AppWords, image: Image) -> str:
     told = False
     try:
         tree = render(request.host, image)
-        add_files(pod.path(), entry, image, tree, settings, request.warn)
-        make_volumes(pod.path(), draft, {name: tree[1]}, settings)
+        draw = Copies(request.host)
+        add_files(pod.path(), entry, image, tree, settings, request.warn, draw)
+        make_volumes(pod.path(), draft, {name: tree[1]}, settings, draw)
         if settings["overlay"] != overlay:
             write_runtime_config(pod, settings)
         write_manifest(pod, draft.manifest)

@@ -14,6 +14,8 @@ _NOBODY = 65534
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     PrivateUsers = tuple[int, int] | None  # (first of the host's ids, count), or the host's own
 
 
@@ -29,26 +31,43 @@ def owner_on_host(id: int, private_users: PrivateUsers) -> int:
     return first + (id if id < count else _NOBODY)
 
 
-def copy_tree(source: str, target: str, private_users: PrivateUsers = None) -> None:
+def copy_tree(
+    source: str,
+    target: str,
+    private_users: PrivateUsers = None,
+    draw: Callable[[os.stat_result], None] | None = None,
+) -> None:
     """Makes the directory ``target`` a copy of ``source``, for a pod of these users.
 
-    Nothing outside of ``source`` is looked at: a symbolic link is copied as it is.  Raises
+    Nothing outside of ``source`` is looked at: a symbolic link is copied as it is.  ``draw`` is
+    called for each file before it is copied, and raises if that would be too much.  Raises
     HostError.
     """
     try:
         if not os.path.isdir(target):
             os.mkdir(target, 0o700)
         with Place(target) as to:
-            _copy_inside(source, to, private_users)
+            _copy_inside(source, to, private_users, draw or _allow)
         copy_metadata(source, target, os.stat(source), private_users)
     except OSError as error:
         raise HostError(f"copy {source} to {target}", error) from error
 
 
-def _copy_inside(source: str, to: Place, private_users: PrivateUsers) -> None:
+def _allow(status: os.stat_result) -> None:
+    del status
+
+
+def _copy_inside(
+    source: str,
+    to: Place,
+    private_users: PrivateUsers,
+    draw: Callable[[os.stat_result], None],
+) -> None:
     seen: dict[tuple[int, int], list[str]] = {}
     for found in walk(source):
         status = found.status
+        if not found.leaving:
+            draw(status)
         if stat.S_ISDIR(status.st_mode):
             if found.leaving:
                 to.up()

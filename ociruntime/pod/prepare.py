@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ociruntime.image.image import Image
+    from ociruntime.image.limits import Budget
     from ociruntime.image.progress import Progress
     from ociruntime.image.store import Store
     from ociruntime.pod.app_words import PodWords, Values
@@ -204,10 +205,12 @@ def _make(
             settings["kvm_kernel"] = os.path.abspath(options.text("kvm-kernel"))
         trees = {name: render(host, image) for name, image in images.items()}
         fault("prepare.after-render")
+        draw = Copies(host)
         for entry in draft.manifest["apps"]:
             name = entry["name"]
-            add_files(pod.path(), entry, images[name], trees[name], settings, request.warn)
-        make_volumes(pod.path(), draft, {name: tree[1] for name, tree in trees.items()}, settings)
+            add_files(pod.path(), entry, images[name], trees[name], settings, request.warn, draw)
+        roots = {name: tree[1] for name, tree in trees.items()}
+        make_volumes(pod.path(), draft, roots, settings, draw)
         write_manifest(pod, draft.manifest)
         write_runtime_config(pod, settings | request.run_settings(pod.uuid))
 
@@ -226,6 +229,30 @@ def render(host: Host, image: Image) -> tuple[str, str]:
     return tree, trees.rootfs(tree)
 
 
+class Copies:
+    """What may be copied of its images for a pod: as much as one image may take.
+
+    A call draws a file.  Raises ImageError, HostError.
+    """
+
+    __slots__ = ("_budget", "_host")
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._budget: Budget | None = None
+
+    def __call__(self, status: os.stat_result) -> None:
+        if self._budget is None:
+            from ociruntime.image.limits import Budget
+            from ociruntime.image.settings import Settings
+
+            host = self._host
+            settings = Settings(host.system_config, host.local_config, host.user_config)
+            self._budget = Budget.at(host.directory, settings.limits())
+        self._budget.take_file()
+        self._budget.take_bytes(status.st_blocks * 512)  # holes are kept
+
+
 def add_files(
     path: str,
     entry: dict[str, Any],
@@ -233,11 +260,12 @@ def add_files(
     tree: tuple[str, str],
     settings: dict[str, Any],
     warn: Callable[[str], None],
+    draw: Copies,
 ) -> None:
     """Makes ``apps/NAME`` of the pod at ``path``, with all that its container will need.
 
     With an overlay that the host refuses, ``settings["overlay"]`` becomes false and the image's
-    files are copied.  Raises HostError, PodError.
+    files are copied, which ``draw`` allows.  Raises HostError, PodError, ImageError.
     """
     from ociruntime.monitor.own_mounts import leave_the_hosts
     from ociruntime.pod.overlay import refusal
@@ -262,7 +290,7 @@ def add_files(
             os.rmdir(f"{home}/upper")
             _remove(f"{home}/work")
     if not settings["overlay"]:
-        copy_tree(tree[1], f"{home}/bundle/rootfs", users)
+        copy_tree(tree[1], f"{home}/bundle/rootfs", users, draw)
     _write_json(
         f"{home}/image.json",
         {"id": image.id, "name": image.name, "tree": tree[0], "config": image.config},
@@ -271,11 +299,15 @@ def add_files(
 
 
 def make_volumes(
-    path: str, draft: manifest.Draft, roots: dict[str, str], settings: dict[str, Any]
+    path: str,
+    draft: manifest.Draft,
+    roots: dict[str, str],
+    settings: dict[str, Any],
+    draw: Copies,
 ) -> None:
     """The pod's empty volumes that are not there yet; ``roots``: the tree of each app.
 
-    Raises HostError, OSError.
+    ``draw`` allows what is copied from there.  Raises HostError, ImageError, OSError.
     """
     users = _private_users(settings)
     shift = users[0] if users else 0
@@ -285,14 +317,19 @@ def make_volumes(
         if volume["kind"] != "empty" or os.path.isdir(target):
             continue
         os.mkdir(target, 0o700)
-        if volume["name"] in origins and _copied(origins[volume["name"]], roots, target, users):
+        origin = origins.get(volume["name"])
+        if origin and _copied(origin, roots, target, users, draw):
             continue
         os.chown(target, volume.get("uid", 0) + shift, volume.get("gid", 0) + shift)
         os.chmod(target, int(volume.get("mode", "0755"), 8))
 
 
 def _copied(
-    origin: tuple[str, str], roots: dict[str, str], target: str, users: PrivateUsers
+    origin: tuple[str, str],
+    roots: dict[str, str],
+    target: str,
+    users: PrivateUsers,
+    draw: Copies,
 ) -> bool:
     """Fills a volume with what the image has at its place; False if that is no directory."""
     app, place = origin
@@ -304,7 +341,7 @@ def _copied(
     finally:
         os.close(root)
     try:
-        copy_tree(f"/proc/self/fd/{fd}/.", target, users)
+        copy_tree(f"/proc/self/fd/{fd}/.", target, users, draw)
     finally:
         os.close(fd)
     return True

@@ -313,3 +313,17 @@ def test_documents_of_great_depth(confined: Confined, work: Path, name: str) -> 
     (work / "a.tar").write_bytes(images.pack({**files, name: "[" * 60_000}))
     kinds = {"manifest.json": "docker-archive", "manifest": "aci"}
     assert "is not JSON" in confined(f"{kinds.get(name, 'oci-archive')}:{work}/a.tar")
+
+
+def test_volumes_of_an_image_that_are_one_directory(ocipod: Ocipod, work: Path) -> None:
+    """Each of them is copied for a pod: an image multiplies itself by links to its own files."""
+    links = {f"link{n}": images.member(tarfile.SYMTYPE, linkname="big") for n in range(20)}
+    layer = images.pack({"big/": "", "big/file": os.urandom(2 * MIB), **links})
+    config: dict[str, object] = {"Volumes": {f"/link{n}": {} for n in range(20)}}
+    images.build([layer], config).write_layout(work / "layout")
+    ocipod("fetch", f"oci:{work}/layout").ok()
+    (work / "config" / "limits.json").write_text(json.dumps({"bytes": 16 * MIB}))
+    ocipod("prepare", f"oci:{work}/layout").failed(f"more than {16 * MIB} bytes", '"bytes"')
+    assert ocipod.pods() == []
+    (work / "config" / "limits.json").write_text(json.dumps({"bytes": 64 * MIB}))
+    ocipod("prepare", f"oci:{work}/layout").ok()
