@@ -52,7 +52,7 @@ def disk(ocipod: Ocipod) -> Iterator[Disk]:
 @pytest.mark.parametrize(
     ("command", "rooms", "texts"),
     [
-        ("prepare", (7, 13, 16, 17, 18), ("prepare pod", "copy", "write pod of pod")),
+        ("prepare", (7, 13, 16, 17, 18), ("prepare pod", "the image has", "write pod of pod")),
         ("app sandbox", range(8), ("make the pod", "write into pod", "prepare pod")),
     ],
 )
