@@ -111,6 +111,8 @@ def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
     seconds, fraction = divmod(member.mtime, 1_000_000_000)
     header.mtime = seconds + fraction / 1e9 if fraction else seconds
     header.linkname = member.link.decode("utf-8", "surrogateescape")
+    header.uname = member.user.decode("utf-8", "surrogateescape")
+    header.gname = member.group.decode("utf-8", "surrogateescape")
     header.devmajor, header.devminor = member.major, member.minor
     header.pax_headers = {
         f"SCHILY.xattr.{key}": value.decode("utf-8", "surrogateescape")

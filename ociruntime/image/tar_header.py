@@ -37,6 +37,7 @@ Record = tuple[bytes, bytes]
 class Header:
     """``size`` is that of the file, ``stored`` how many bytes of it are in the archive.
 
+    ``user`` and ``group`` are names, which count for nothing when a layer is unpacked.
     ``mtime`` in nanoseconds; ``pieces`` of a sparse file: (offset, length) of what is stored.
     """
 
@@ -49,6 +50,8 @@ class Header:
     stored: int
     mtime: int
     link: bytes = b""
+    user: bytes = b""
+    group: bytes = b""
     major: int = 0
     minor: int = 0
     xattrs: dict[str, bytes] = field(default_factory=dict)
@@ -87,6 +90,8 @@ def parse_header(block: bytes) -> Header:
         stored=size,
         mtime=number(block[136:148]) * 1_000_000_000,
         link=_text(block[157:257]),
+        user=_text(block[265:297]),
+        group=_text(block[297:329]),
     )
     if type in (CHARACTER_DEVICE, BLOCK_DEVICE):
         header.major, header.minor = number(block[329:337]), number(block[337:345])
@@ -144,6 +149,10 @@ def apply_records(header: Header, records: list[Record]) -> None:
             header.uid = _decimal(value)
         elif key == b"gid":
             header.gid = _decimal(value)
+        elif key == b"uname":
+            header.user = value
+        elif key == b"gname":
+            header.group = value
         elif key == b"mtime":
             header.mtime = _nanoseconds(value)
 

@@ -259,6 +259,20 @@ def test_an_aci(ocipod: Ocipod, work: Path) -> None:
     assert sorted(os.listdir(tree)) == ["hello", "link", "soft"]
 
 
+def test_headers_of_an_aci_become_those_of_its_layer(ocipod: Ocipod, work: Path) -> None:
+    """All of them: the same file makes the same image, which keeps the name that it has."""
+    fields = {"uname": "web", "gname": "w" * 40, "mtime": 1.25, "uid": 33, "gid": 1 << 22}
+    header = images.member(tarfile.REGTYPE, mode=0o4711, **fields)
+    aci.write(work / "app.aci", aci.manifest("example.com/app"), {"file": header})
+    ocipod("fetch", f"{work}/app.aci").ok()
+    with Store(str(ocipod.directory)) as store:
+        (layer,) = store.find("example.com/app:1.0").layers
+        with tarfile.open(store.blobs.path_of(layer.digest)) as archive:
+            made = archive.getmember("file")
+    assert {key: getattr(made, key) for key in fields} == fields
+    assert made.mode == 0o4711
+
+
 def test_dependencies_of_an_aci(ocipod: Ocipod, work: Path) -> None:
     label = [{"name": "version", "value": "1.0"}]
     base = {"imageName": "example.com/base", "labels": label}
