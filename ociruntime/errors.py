@@ -18,6 +18,7 @@
      +- NetworkError           a pod's network could not be made
      +- ManagerError           the container manager could not do it
      |   +- BadRequest         a request is wrong; names the JSON path
+     |   +- Forbidden          the daemon's configuration does not allow it
      |   +- NotFound           no container is meant by a reference
      |   +- Conflict           a name is in use, the container's state forbids it
      |   +- StartFailed        the program was not executed; has the exit code
@@ -148,6 +149,12 @@ class BadRequest(ManagerError):
     def __init__(self, where: str, message: str, hint: str = "") -> None:
         super().__init__(_one_line(f"{where}: {message}" if where else message), _one_line(hint))
         self.where = where
+
+
+class Forbidden(ManagerError):
+    """The daemon's configuration does not allow what a client asks for."""
+
+    code = "forbidden"
 
 
 class NotFound(ManagerError):

@@ -17,6 +17,7 @@ STATUS: tuple[tuple[type[BaseException], int, str], ...] = (
     (errors.BadRequest, 400, "bad_request"),
     (errors.StartFailed, 400, "start_failed"),
     (errors.UsageError, 400, "bad_request"),
+    (errors.Forbidden, 403, "forbidden"),
     (errors.NotFound, 404, "not_found"),
     (errors.NoSuchPod, 404, "not_found"),
     (errors.Conflict, 409, "conflict"),

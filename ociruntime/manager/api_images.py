@@ -42,6 +42,7 @@ async def pull(manager: Manager, request: web.Request) -> web.StreamResponse:
     """
     body = await read_body(request, _PULL)
     image = required(body, "image")
+    manager.settings.check_insecure(body.get("insecure") or ())
     answer = web.StreamResponse()
     answer.content_type = "application/x-ndjson"
     await answer.prepare(request)

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
 
 async def create(engine: Engine, asked: object) -> Container:
-    """Raises BadRequest, Conflict, ManagerError; nothing is left of it then."""
+    """Create a container; after an error nothing is left of it.
+
+    Raises BadRequest, Forbidden, Conflict, ManagerError.
+    """
     spec = checked(asked)
+    engine.settings.check_insecure(spec.get("insecure") or ())
     rootfs = spec.get("rootfs")
     if rootfs is not None and not os.path.isdir(rootfs):
         raise BadRequest("rootfs", f"there is no directory {rootfs}")

@@ -59,12 +59,7 @@ def _run(arguments: Arguments) -> int:
 def settings_of(arguments: Arguments) -> Settings:
     """What the options say, directories as absolute paths.  Raises UsageError."""
     from ociruntime.manager.settings import DIRECTORY, ROOT, Settings
-    from ociruntime.manager.spec import INSECURE
 
-    insecure = tuple(word for word in arguments.text("insecure-options").split(",") if word)
-    for word in insecure:
-        if word not in INSECURE:
-            raise UsageError(f'--insecure-options: unknown word "{word}"', ", ".join(INSECURE))
     runtime = arguments.text("runtime")
     return Settings(
         root=os.path.realpath(arguments.text("root", ROOT)),
@@ -72,9 +67,20 @@ def settings_of(arguments: Arguments) -> Settings:
         runtime=os.path.abspath(runtime) if "/" in runtime else runtime,
         system_config=_absolute(arguments.text("system-config")),
         local_config=_absolute(arguments.text("local-config")),
-        insecure=insecure,
+        insecure=_checks(arguments, "insecure-options"),
+        client_insecure=_checks(arguments, "allow-insecure"),
         debug=arguments.flag("debug"),
     )
+
+
+def _checks(arguments: Arguments, option: str) -> tuple[str, ...]:
+    from ociruntime.manager.spec import INSECURE
+
+    words = tuple(word for word in arguments.text(option).split(",") if word)
+    for word in words:
+        if word not in INSECURE:
+            raise UsageError(f'--{option}: unknown word "{word}"', ", ".join(INSECURE))
+    return words
 
 
 def _absolute(path: str) -> str:

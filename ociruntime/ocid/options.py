@@ -16,6 +16,7 @@ OPTIONS: tuple[Option, ...] = (
     ("group", "", "text", "GROUP", "who may use the socket besides root (root)"),
     ("runtime", "", "text", "FILE", "the OCI runtime that is called (ociruntime)"),
     ("insecure-options", "", "text", "WORD,...", "checks to leave out: image, tls, http, pubkey"),
+    ("allow-insecure", "", "text", "WORD,...", "checks that clients may leave out (none)"),
     ("system-config", "", "text", "DIR", "the distribution's settings (/usr/lib/ociruntime)"),
     ("local-config", "", "text", "DIR", "the administrator's settings (/etc/ociruntime)"),
     ("debug", "", "flag", "", "log more, with tracebacks"),

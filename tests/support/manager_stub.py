@@ -72,7 +72,9 @@ class ManagerStub:
     """One container, ``web``; ``calls`` has what was asked for, ``error`` is raised by it."""
 
     def __init__(self, place: Path) -> None:
-        self.settings = Settings(root=str(place / "root"), directory=str(place / "pods"))
+        self.settings = Settings(
+            root=str(place / "root"), directory=str(place / "pods"), client_insecure=("tls",)
+        )
         self.records = [record()]
         self.calls: list[tuple[Any, ...]] = []
         self.error: Exception | None = None
