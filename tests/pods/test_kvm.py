@@ -150,6 +150,46 @@ def machines(uuid: str) -> list[str]:
     return found
 
 
+def test_qemu_is_confined(vm: Ocipod, work: Path) -> None:
+    """A guest that takes qemu over finds neither the host's files nor its privileges."""
+    vm.popen("run", *FLAVOUR, busybox(work), *shell("echo up; sleep 100"))
+    assert processes.until(lambda: any(vm.pods()), 60)
+    (uuid,) = vm.pods()
+    assert processes.until(lambda: "up" in vm("logs", uuid).out, 60)
+    pid = qemu_of(uuid)
+    root = Path(f"/proc/{pid}/root")
+    seen = {*os.listdir(root)}
+    assert seen <= {*"usr bin lib lib64 etc dev proc var machine.log boot".split()}, seen
+    assert {*os.listdir(root / "etc")} <= {"alternatives", "ld.so.cache"}
+    assert {*os.listdir(root / "dev")} <= {"null", "zero", "urandom", "kvm"}
+    assert not (root / "proc" / "sys").exists()
+    status = dict(
+        line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+    )
+    kept = int(status["CapPrm"], 16)
+    assert [n for n in range(64) if kept & 1 << n] == [0, 1, 3, 4, 27, 31]
+    assert (status["CapBnd"], status["NoNewPrivs"]) == (status["CapPrm"], "1")
+    for kind in ("net", "mnt", "ipc", "uts"):
+        assert os.readlink(f"/proc/{pid}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}")
+    for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines():
+        place, flags = line.split()[4:6]
+        assert "nosuid" in flags.split(","), line
+        if "/apps/" not in place and place != "/machine.log":
+            assert "ro" in flags.split(","), line
+    vm("stop", uuid).ok()
+    ended(vm, uuid)
+
+
+def qemu_of(uuid: str) -> int:
+    """The pid of this pod's qemu."""
+    (pid,) = [
+        int(path.parent.name)
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if f"ocipod-{uuid}\0" in path.read_text() and "-nodefaults" in path.read_text()
+    ]
+    return pid
+
+
 def test_the_monitor_is_lost(vm: Ocipod, work: Path) -> None:
     """The lock is not free before the machine has ended."""
     process = vm.popen("run", *FLAVOUR, busybox(work), *shell("sleep 100"))

@@ -115,6 +115,7 @@ class Machine(Surroundings):
 
     def _become_machine(self, ports: list[int]) -> NoReturn:
         """In a child: mount the apps' files, and become qemu.  Raises RuntimeFailure."""
+        from ociruntime.pod.kvm.confinement import confine
         from ociruntime.pod.kvm.launch import networks_in, prepare_machine
         from ociruntime.pod.kvm.network import take_over
         from ociruntime.pod.kvm.qemu import command
@@ -133,6 +134,8 @@ class Machine(Surroundings):
         null = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
         for number, fd in enumerate((null, log, log)):
             posix.dup2(fd, number)
+        confine(machine)
+        # Nothing is imported from here on: the root is another one.
         try:
             posix.execve(words[0], words, posix.environ)
         except OSError as error:
