@@ -10,6 +10,18 @@
 
 static const char *const leftovers[] = { ".creating-%s", ".deleting-%s" };
 
+/*
+ * Whether the directory belongs to root or to us, and nobody else may write to it.  All below it
+ * is reached by the descriptor: who can exchange the path to it changes nothing.
+ */
+static bool is_trusted(int fd)
+{
+	struct stat facts;
+
+	return fstat(fd, &facts) == 0 && (facts.st_uid == 0 || facts.st_uid == geteuid()) &&
+	       (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
 bool open_root(const struct request *request, struct container *container)
 {
 	char root[PATH_MAX];
@@ -18,8 +30,9 @@ bool open_root(const struct request *request, struct container *container)
 	container->id = request->id;
 	if (!find_state_root(request->root, root))
 		return false;
-	container->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return container->root_fd >= 0;
+	/* Where a link leads, and whose it is, is looked up by the interpreter. */
+	container->root_fd = open(root, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return container->root_fd >= 0 && is_trusted(container->root_fd);
 }
 
 /* On failure `fd` is -1 only if there is no directory; errno says why. */
@@ -30,7 +43,7 @@ bool open_container(struct container *container)
 
 	container->fd = openat(container->root_fd, container->id,
 			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (container->fd < 0)
+	if (container->fd < 0 || !is_trusted(container->fd))
 		return false;
 	length = read_small_file(container->fd, "entry", record->text, sizeof(record->text));
 	return length >= 0 && parse_record(record, (size_t)length);

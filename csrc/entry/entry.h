@@ -80,7 +80,7 @@ bool find_state_root(const char *given, char root[PATH_MAX]);
 /* record.c: `length` bytes are in record->text */
 bool parse_record(struct record *record, size_t length);
 
-/* container.c */
+/* container.c; both fail for a directory that others may change (ociruntime/trusted.py) */
 bool open_root(const struct request *request, struct container *container);
 bool open_container(struct container *container);
 bool lock_container(const struct container *container);

@@ -26,11 +26,13 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 
 from ociruntime.errors import ContainerError, ContainerExists, HostError, NoSuchContainer
 from ociruntime.host.files import exists
+from ociruntime.trusted import check_directory, check_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+STATE_DIRECTORY = "state directory"  # what it is called in errors
 CREATING = ".creating-"
 DELETING = ".deleting-"
 FILTERS = ".seccomp"
@@ -43,8 +45,9 @@ CLASH = {17, 39}  # EEXIST, ENOTEMPTY
 def container_ids(root: str) -> list[str]:
     """Ids of all containers, sorted; those that come into being or vanish are left out.
 
-    Raises HostError (the root may be missing).
+    Raises HostError (the root may be missing, or not ours alone).
     """
+    check_directory(root, STATE_DIRECTORY)
     try:
         names = posix.listdir(root)
     except OSError as error:
@@ -53,15 +56,24 @@ def container_ids(root: str) -> list[str]:
 
 
 def find_directory(root: str, container_id: str) -> str:
-    """The directory of a container.  Raises NoSuchContainer, or HostError if nobody may look."""
+    """The directory of a container.
+
+    Raises NoSuchContainer, or HostError if nobody may look, or if others may change it.
+    """
     path = f"{root}/{container_id}"
-    try:
-        posix.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        raise NoSuchContainer(container_id) from None
-    except OSError as error:
-        raise HostError(f"open {path}", error) from None
+    if not (check_directory(root, STATE_DIRECTORY) and check_entry(path, STATE_DIRECTORY)):
+        raise NoSuchContainer(container_id)
     return path
+
+
+def leftovers(root: str, container_id: str) -> list[str]:
+    """What an interrupted ``create`` or ``delete`` of this id has left.
+
+    Raises HostError, also if others may change it.
+    """
+    check_directory(root, STATE_DIRECTORY)
+    paths = [f"{root}/{prefix}{container_id}" for prefix in (CREATING, DELETING)]
+    return [path for path in paths if check_entry(path, STATE_DIRECTORY)]
 
 
 class Lock:
@@ -127,7 +139,7 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
     """Make and lock the directory in which a container comes into being.
 
     ``clear(path)`` undoes what a killed ``create`` has recorded in its directory.
-    Raises ContainerExists, HostError.
+    The root has been checked.  Raises ContainerExists, HostError.
     """
     path = f"{root}/{CREATING}{container_id}"
     while True:
@@ -136,7 +148,8 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
         try:
             posix.mkdir(path, 0o700)
         except FileExistsError:
-            clear_leftover(path, container_id, clear)
+            if check_entry(path, STATE_DIRECTORY):
+                clear_leftover(path, container_id, clear)
             continue
         except OSError as error:
             raise HostError(f"create {path}", error) from None

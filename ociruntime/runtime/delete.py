@@ -7,7 +7,7 @@ import posix
 from ociruntime.errors import ContainerError, HostError, NoSuchContainer
 from ociruntime.host.files import exists
 from ociruntime.host.process import SIGKILL, await_end, open_process, send_signal
-from ociruntime.host.store import CREATING, DELETING, clear_leftover, remove_directory
+from ociruntime.host.store import clear_leftover, leftovers, remove_directory
 from ociruntime.runtime.container import CREATED, STOPPED, document, lock
 from ociruntime.runtime.identifier import check_id
 
@@ -95,9 +95,7 @@ def clear_interrupted(context: Context, container_id: str) -> None:
 
     Raises HostError, or ContainerExists while such a command is still at work.
     """
-    for prefix in (CREATING, DELETING):
-        path = f"{context.root}/{prefix}{container_id}"
-        if exists(path):
-            from ociruntime.runtime.creation import clear_recorded
+    for path in leftovers(context.root, container_id):
+        from ociruntime.runtime.creation import clear_recorded
 
-            clear_leftover(path, container_id, lambda found: clear_recorded(found, context.log))
+        clear_leftover(path, container_id, lambda found: clear_recorded(found, context.log))

@@ -12,7 +12,9 @@ import errno
 import posix
 
 from ociruntime.errors import HostError, UsageError
+from ociruntime.host.store import STATE_DIRECTORY
 from ociruntime.paths import clean
+from ociruntime.trusted import in_user_namespace, make_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from ociruntime.runtime.timeline import Timeline
 
 NAME = "ociruntime"
-FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
 
 
 class CreateOptions:
@@ -178,7 +179,7 @@ def is_rootless(environ: Mapping[bytes, bytes], euid: int) -> bool:
     """True without root, and for the root of a user namespace that some user has made."""
     if euid != 0:
         return True
-    return environ.get(b"USER") != b"root" and _in_user_namespace()
+    return environ.get(b"USER") != b"root" and in_user_namespace()
 
 
 def absolute_path(path: str) -> str:
@@ -198,10 +199,15 @@ def absolute_path(path: str) -> str:
 def make_root(context: Context) -> None:
     """Create the state root, mode 0700, if it is missing.
 
-    Raises HostError.
+    Raises HostError, also if it is not ours alone (trusted.py).
     """
+    hint = "" if context.root_given else "set XDG_RUNTIME_DIR or pass --root"
     try:
-        created = _make_directories(context.root)
+        created = make_directory(context.root, 0o700, STATE_DIRECTORY)
+    except HostError as error:
+        error.hint = error.hint or hint
+        raise
+    try:
         if not (created or posix.access(context.root, posix.W_OK | posix.X_OK)):
             raise PermissionError(errno.EACCES, posix.strerror(errno.EACCES))
         if created and not context.root_given and context.root != f"/run/{NAME}":
@@ -209,25 +215,4 @@ def make_root(context: Context) -> None:
             # pruned from XDG_RUNTIME_DIR when it has not been touched for hours.
             posix.chmod(context.root, 0o1700)
     except OSError as error:
-        hint = "" if context.root_given else "set XDG_RUNTIME_DIR or pass --root"
-        raise HostError(f"use the state directory {context.root}", error, hint) from None
-
-
-def _make_directories(path: str) -> bool:
-    """As ``mkdir -p``, mode 0700; tells whether ``path`` itself was missing."""
-    try:
-        posix.mkdir(path, 0o700)
-    except FileExistsError:
-        return False
-    except FileNotFoundError:
-        _make_directories(path.rpartition("/")[0])
-        posix.mkdir(path, 0o700)
-    return True
-
-
-def _in_user_namespace() -> bool:
-    """By the namespace itself: a nested one may have a map that looks like the first one's."""
-    try:
-        return posix.stat("/proc/self/ns/user").st_ino != FIRST_USER_NAMESPACE
-    except OSError:
-        return False
+        raise HostError(f'use the {STATE_DIRECTORY} "{context.root}"', error, hint) from None

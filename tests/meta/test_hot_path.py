@@ -46,7 +46,7 @@ FOREIGN = {
 COMMON = """
     cli cli.args cli.main cli.options errors host host.files host.gate host.process
     host.store log paths runtime runtime.container runtime.identifier runtime.options spec
-    spec.json_text spec.load spec.state
+    spec.json_text spec.load spec.state trusted
 """
 OWN = {
     "create": """

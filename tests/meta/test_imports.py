@@ -12,13 +12,14 @@ import ociruntime
 import ociruntime.api
 from tests.support import project
 
-BASE = {"errors", "linux", "log", "paths"}
+BASE = {"errors", "linux", "log", "paths", "trusted"}
 ALLOWED: dict[str, set[str]] = {
     "ociruntime": {"api"},
     "errors": set(),
     "linux": set(),
     "log": {"errors"},
     "paths": set(),
+    "trusted": {"errors"},
     "spec": BASE,
     "plan": BASE | {"spec"},
     "executor": BASE | {"spec", "plan", "_shim"},

@@ -24,12 +24,12 @@ XDG = {b"XDG_RUNTIME_DIR": b"/run/user/7"}
 
 @pytest.fixture
 def in_user_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "_in_user_namespace", lambda: True)
+    monkeypatch.setattr(options, "in_user_namespace", lambda: True)
 
 
 @pytest.fixture
 def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "_in_user_namespace", lambda: False)
+    monkeypatch.setattr(options, "in_user_namespace", lambda: False)
 
 
 def test_root_uses_run_whatever_the_environment(on_the_host: None) -> None:

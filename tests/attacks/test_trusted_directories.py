@@ -1,0 +1,237 @@
+"""Directories that somebody else prepared: root must not act on what they hold.
+
+Where nothing of a directory may be read, its files are FIFOs: a command that opens one hangs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.container import Container
+from tests.support.ordinary_user import UID, give
+from tests.support.peers import deviates, judge_by
+from tests.support.plugin import TAG, MakeBundle
+from tests.support.runtime import Result, Runtime, execute
+
+QUICK = 20  # seconds; a command that opened a FIFO would wait forever
+NAME = f"{TAG}forged"
+TRUSTING = "acts on a state directory whatever its owner and mode"
+
+Spoil = Callable[[Path], None]
+
+
+def theirs(path: Path) -> None:
+    os.chown(path, UID, UID)
+
+
+def open_to_all(path: Path) -> None:
+    path.chmod(0o777)
+
+
+def open_to_a_group(path: Path) -> None:
+    os.chown(path, 0, UID)
+    path.chmod(0o770)
+
+
+SPOILT = pytest.mark.parametrize("spoil", [theirs, open_to_all, open_to_a_group])
+
+
+@pytest.fixture
+def armed(
+    runtime: Runtime, bundle: MakeBundle, work: Path, nothing_left: None
+) -> Iterator[tuple[Container, Path]]:
+    """A container with a poststop hook in a state root of its own, and what the hook makes."""
+    trap = work / "sprung"
+    made = bundle()
+    hook = {"path": "/bin/sh", "args": ["sh", "-c", f"echo sprung >{trap}"]}
+    made.config["hooks"] = {"poststop": [hook]}
+    root = work / "prepared" / "root"
+    (work / "prepared").mkdir(mode=0o755)
+    one = Container(Runtime(runtime.path, root), NAME, made)
+    one.created()
+    state = root / NAME
+    owned = {path: path.stat() for path in (work / "prepared", root, state)}
+    yield one, trap
+    for path, before in owned.items():
+        if path.exists():
+            os.chown(path, before.st_uid, before.st_gid)
+            path.chmod(before.st_mode & 0o7777)
+    one.finish()
+    one.close()
+
+
+@deviates(runc=TRUSTING, crun=TRUSTING)
+@SPOILT
+def test_a_forged_poststop_hook_in_the_state_root(
+    armed: tuple[Container, Path], spoil: Spoil
+) -> None:
+    one, trap = armed
+    spoil(one.runtime.root)
+    done = one.runtime("delete", "--force", NAME)
+    assert not trap.exists(), "the hook ran as root"
+    done.failed("state", str(one.runtime.root))
+
+
+@deviates(runc=TRUSTING, crun=TRUSTING)
+@SPOILT
+def test_a_forged_poststop_hook_in_a_container_directory(
+    armed: tuple[Container, Path], spoil: Spoil
+) -> None:
+    one, trap = armed
+    spoil(one.runtime.root / NAME)
+    done = one.runtime("delete", "--force", NAME)
+    assert not trap.exists(), "the hook ran as root"
+    done.failed("state", NAME)
+
+
+@deviates(runc=TRUSTING, crun=TRUSTING)
+@pytest.mark.parametrize("spoil", [theirs, open_to_all])
+def test_a_state_root_that_can_be_exchanged(armed: tuple[Container, Path], spoil: Spoil) -> None:
+    """The root itself is root's, but somebody else may rename it and put another one there."""
+    one, trap = armed
+    spoil(one.runtime.root.parent)
+    done = one.runtime("delete", "--force", NAME)
+    assert not trap.exists(), "the hook ran as root"
+    done.failed("state", str(one.runtime.root.parent))
+
+
+@deviates(runc=TRUSTING, crun=TRUSTING)
+def test_a_state_root_behind_a_link_of_somebody_else(
+    armed: tuple[Container, Path], work: Path
+) -> None:
+    one, trap = armed
+    sticky = work / "sticky"
+    sticky.mkdir()
+    sticky.chmod(0o1777)
+    link = sticky / "root"
+    link.symlink_to(one.runtime.root)
+    os.chown(link, UID, UID, follow_symlinks=False)
+    done = Runtime(one.runtime.path, link)("delete", "--force", NAME)
+    assert not trap.exists(), "the hook ran as root"
+    done.failed("state", str(link))
+
+
+VERBS = {
+    "state": ("state", NAME),
+    "start": ("start", NAME),
+    "kill": ("kill", NAME, "KILL"),
+    "delete": ("delete", NAME),
+    "delete by force": ("delete", "--force", NAME),
+    "exec": ("exec", NAME, "true"),
+    "pause": ("pause", NAME),
+    "resume": ("resume", NAME),
+    "update": ("update", "--pids-limit=10", NAME),
+    "ps": ("ps", NAME),
+    "events": ("events", "--stats", NAME),
+    "checkpoint": ("checkpoint", NAME),
+    "list": ("list",),
+}
+
+
+def forge(root: Path) -> None:
+    """Make a state root whose files must not be opened."""
+    for name in (NAME, f".creating-{NAME}", f".deleting-{NAME}"):
+        directory = root / name
+        directory.mkdir(parents=True)
+        directory.chmod(0o700)
+        for file in ("entry", "state.json", "cgroup.json", "config.json", "status", "rdt.json"):
+            os.mkfifo(directory / file)
+    root.chmod(0o700)
+    give(root, UID)
+
+
+def refused(done: Result, name: str) -> None:
+    assert done.status in (1, 255), done  # 255 for exec
+    assert done.out == ""
+    for words in ("use the state directory", name, f"uid {UID}"):
+        assert words in done.err, done
+
+
+@judge_by("ociruntime")
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_commands_open_nothing_in_a_foreign_state_root(
+    runtime: Runtime, work: Path, verb: tuple[str, ...]
+) -> None:
+    root = work / "foreign"
+    forge(root)
+    before = sorted(root.rglob("*"))
+    foreign = Runtime(runtime.path, root)
+    refused(foreign(*verb, timeout=QUICK), str(root))
+    assert sorted(root.rglob("*")) == before
+
+
+@judge_by("ociruntime")
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_commands_open_nothing_in_a_foreign_container_directory(
+    runtime: Runtime, work: Path, verb: tuple[str, ...]
+) -> None:
+    root = work / "foreign"
+    forge(root)
+    os.chown(root, 0, 0)
+    done = Runtime(runtime.path, root)(*verb, timeout=QUICK)
+    if verb == ("list",):
+        assert done.ok().out.count("\n") == 1  # the heading
+    else:
+        refused(done, NAME)
+
+
+@deviates(runc=TRUSTING, crun=TRUSTING)
+@SPOILT
+@pytest.mark.parametrize("verb", ["create", "run"])
+def test_a_container_made_in_a_foreign_state_root(
+    runtime: Runtime, bundle: MakeBundle, work: Path, verb: str, spoil: Spoil
+) -> None:
+    root = work / "foreign"
+    root.mkdir(mode=0o700)
+    spoil(root)
+    one = Container(Runtime(runtime.path, root), NAME, bundle("true"))
+    try:
+        one.create(verb=verb).failed("state", str(root))
+        assert not list(root.iterdir())
+    finally:
+        one.finish()
+        one.close()
+
+
+@deviates(runc=TRUSTING, crun=TRUSTING)
+def test_the_runtime_directory_of_another_user(runtime: Runtime, work: Path) -> None:
+    """The root of a user namespace takes XDG_RUNTIME_DIR, which another user's id may own."""
+    directory = work / "xdg"
+    directory.mkdir(mode=0o755)
+    theirs(directory)
+    root = directory / runtime.kind
+    forge(root)
+    root.chmod(0o755)
+    command = ["unshare", "-Ur", "env", f"XDG_RUNTIME_DIR={directory}", "USER=nobody"]
+    done = execute([*command, str(runtime.path), "delete", "--force", NAME], timeout=QUICK)
+    done.failed("state", str(root))
+
+
+def test_legitimate_state_roots(runtime: Runtime, bundle: MakeBundle, work: Path) -> None:
+    """Readable by others, below a sticky directory, behind links that root made."""
+    sticky = work / "sticky"
+    sticky.mkdir()
+    sticky.chmod(0o1777)
+    real = sticky / "real"
+    for mode in (0o700, 0o711, 0o755, 0o1700, 0o2755):
+        real.mkdir()
+        real.chmod(mode)
+        link = work / f"link{mode:o}"
+        link.symlink_to(real)
+        relative = work / f"relative{mode:o}"
+        relative.symlink_to(f"sticky/../{link.name}")
+        for root in (real, link, relative, relative / ".." / "real"):
+            one = Container(Runtime(runtime.path, root), NAME, bundle("true"))
+            one.created()
+            assert one.runtime("state", NAME).ok()
+            one.start().silent()
+            one.runtime("delete", "--force", NAME).silent()
+            one.close()
+        for kept in real.glob(".*"):
+            kept.rmdir()
+        assert not list(real.iterdir())
+        real.rmdir()
