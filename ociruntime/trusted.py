@@ -60,6 +60,23 @@ def check_entry(path: str, kind: str) -> bool:
     return True
 
 
+def check_file(path: str, kind: str) -> None:
+    """Require that the file ``path``, if it exists, is no link and belongs to us or to root.
+
+    Raises HostError.
+    """
+    try:
+        status = posix.lstat(path)
+        if status.st_mode & S_IFMT == S_IFLNK:
+            raise _Untrusted(EACCES, f'"{path}" is a symbolic link')
+        if not _is_ours(status.st_uid):
+            raise _Untrusted(EACCES, f'"{path}" belongs to uid {status.st_uid}')
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _failure(path, kind, error) from None
+
+
 def check_parent(path: str, kind: str) -> None:
     """Require that nobody else can exchange the file ``path``, absolute.
 
@@ -93,7 +110,7 @@ def flaw(status: posix.stat_result) -> str:
     """Say why a directory cannot be trusted: "" if it can."""
     if status.st_mode & S_IFMT != S_IFDIR:
         return "not a directory"
-    if status.st_uid != 0 and status.st_uid != posix.geteuid():
+    if not _is_ours(status.st_uid):
         return f"belongs to uid {status.st_uid}"
     if status.st_mode & GROUP_OR_OTHERS:
         return f"is writable by others (mode {status.st_mode & 0o7777:04o})"
@@ -158,9 +175,13 @@ def _flaw_on_the_way(status: posix.stat_result) -> str:
     return ""
 
 
+def _is_ours(uid: int) -> bool:
+    return uid in (0, posix.geteuid())
+
+
 def _is_known(uid: int) -> bool:
     """Whether an owner is root or we; in a user namespace the host's root looks like nobody."""
-    return uid in (0, posix.geteuid()) or (uid == OVERFLOW_ID and in_user_namespace())
+    return _is_ours(uid) or (uid == OVERFLOW_ID and in_user_namespace())
 
 
 def _make(path: str, mode: int) -> bool:

@@ -19,6 +19,7 @@ from ociruntime.image.digest import chain_id
 from ociruntime.image.image import Image
 from ociruntime.image.index_copy import Record, chosen, identity, read_copy, write_copy
 from ociruntime.image.manifest import parse_config, parse_manifest
+from ociruntime.trusted import make_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,14 +40,10 @@ class Store:
         self.path = f"{directory}/cas"
         self.blobs = Blobs(f"{self.path}/blobs")
         self.tmp = f"{self.path}/tmp"
-        try:
-            os.makedirs(directory, 0o755, exist_ok=True)
-            for path in (self.path, self.blobs.path, self.tmp):
-                os.makedirs(path, 0o700, exist_ok=True)
-            for algorithm in ("sha256", "sha512"):
-                os.makedirs(f"{self.blobs.path}/{algorithm}", 0o700, exist_ok=True)
-        except OSError as error:
-            raise HostError(f'make the image store "{self.path}"', error) from None
+        make_directory(os.path.abspath(directory), 0o755, "data directory")
+        kinds = [f"{self.blobs.path}/{algorithm}" for algorithm in ("sha256", "sha512")]
+        for path in (self.path, self.blobs.path, self.tmp, *kinds):
+            make_directory(os.path.abspath(path), 0o700, "image store")
         self._index = f"{self.path}/index.db"
         self._copy = f"{self.path}/index.json"
         self._database: sqlite3.Connection | None = None

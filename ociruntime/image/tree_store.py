@@ -21,6 +21,7 @@ from ociruntime.image.frozen import frozen
 from ociruntime.image.key_lock import forget_lock, key_lock
 from ociruntime.image.progress import silent
 from ociruntime.spec.json_text import dump, load
+from ociruntime.trusted import make_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,11 +65,8 @@ class TreeStore:
         self.blobs = Blobs(f"{directory}/cas/blobs")
         self.limits = limits
         self.notes: list[str] = []
-        try:
-            for path in (f"{directory}/cas", self.path, self.locks):
-                os.makedirs(path, 0o700, exist_ok=True)
-        except OSError as error:
-            raise HostError(f'make the tree store "{self.path}"', error) from None
+        for path in (f"{directory}/cas", self.path, self.locks):
+            make_directory(os.path.abspath(path), 0o700, "image store")
 
     def rootfs(self, tree: str) -> str:
         """Where the tree is, or would be."""

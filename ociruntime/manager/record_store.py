@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ociruntime.errors import HostError, ManagerError
 from ociruntime.manager import record as records
 from ociruntime.pod.pod import sync_directory
+from ociruntime.trusted import make_directory
 
 if TYPE_CHECKING:
     from ociruntime.manager.record import Record
@@ -45,9 +46,9 @@ class RecordStore:
 
     def open(self) -> None:
         """Raises ManagerError if another daemon has it, HostError."""
+        for path in (self.root, self.containers, self.volumes):
+            make_directory(os.path.abspath(path), 0o750, "data directory")
         try:
-            for path in (self.root, self.containers, self.volumes):
-                os.makedirs(path, 0o750, exist_ok=True)
             self._lock = os.open(f"{self.root}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

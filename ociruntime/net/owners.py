@@ -13,6 +13,7 @@ import posix
 from ociruntime.errors import HostError, NetworkError
 from ociruntime.host.files import replace_file
 from ociruntime.spec.json_text import dump, load
+from ociruntime.trusted import make_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,12 +52,11 @@ def note(
     Raises HostError, and NetworkError if a living pod has one of the ports.
     """
     import fcntl
-    import os
 
     directory = f"{state}/{DIRECTORY}"
     record = {"boot": boot(), "namespace": path, "identity": identity, "ports": list(ports)}
     try:
-        os.makedirs(directory, 0o750, exist_ok=True)
+        make_directory(directory, 0o750, "network directory")
         lock = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -9,10 +9,12 @@ import socket
 
 from ociruntime.errors import HostError, UsageError
 from ociruntime.host.stream_socket import PATH_LIMIT
+from ociruntime.trusted import check_file, check_parent, make_directory
 
 MODE = 0o660
 _FIRST = 3  # descriptor of those that are handed over (sd_listen_fds(3))
 _BACKLOG = 128
+_DIRECTORY = "directory of the socket"
 
 
 def listen(path: str, group: str) -> socket.socket:
@@ -25,7 +27,7 @@ def listen(path: str, group: str) -> socket.socket:
         raise UsageError(f"--socket: {path} is too long", f"{PATH_LIMIT} bytes at most")
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        os.makedirs(os.path.dirname(path) or ".", 0o755, exist_ok=True)
+        _make_parent(path)
         _remove_dead(path)
         mask = os.umask(0o777 & ~MODE)
         try:
@@ -34,6 +36,9 @@ def listen(path: str, group: str) -> socket.socket:
             os.umask(mask)
         os.chown(path, 0, group_id)
         made.listen(_BACKLOG)
+    except HostError:
+        made.close()
+        raise
     except OSError as error:
         made.close()
         raise HostError(f"listen at {path}", error) from None
@@ -47,6 +52,16 @@ def _group_id(group: str) -> int:
         return grp.getgrnam(group).gr_gid
     except KeyError:
         raise UsageError(f'--group: there is no group "{group}"') from None
+
+
+def _make_parent(path: str) -> None:
+    """Make the socket's directory, if need be.  Raises HostError if others may exchange it."""
+    path = os.path.join(os.getcwd(), path)
+    check_parent(path, _DIRECTORY)
+    parent = os.path.dirname(path)
+    if not os.path.isdir(parent):
+        make_directory(parent, 0o755, _DIRECTORY)
+    check_file(path, "socket")
 
 
 def _remove_dead(path: str) -> None:

@@ -13,6 +13,7 @@ from ociruntime.cli.output import write
 from ociruntime.errors import RuntimeFailure, UsageError
 from ociruntime.log import plain
 from ociruntime.ocid.options import DETAILS, OPTIONS, SOCKET, SUMMARY
+from ociruntime.trusted import check_directory
 
 if TYPE_CHECKING:
     from ociruntime.manager.settings import Settings
@@ -57,13 +58,13 @@ def _run(arguments: Arguments) -> int:
 
 
 def settings_of(arguments: Arguments) -> Settings:
-    """What the options say, directories as absolute paths.  Raises UsageError."""
+    """What the options say, directories as absolute paths.  Raises UsageError, HostError."""
     from ociruntime.manager.settings import DIRECTORY, ROOT, Settings
 
     runtime = arguments.text("runtime")
     return Settings(
-        root=os.path.realpath(arguments.text("root", ROOT)),
-        directory=os.path.realpath(arguments.text("dir", DIRECTORY)),
+        root=_trusted(arguments.text("root", ROOT)),
+        directory=_trusted(arguments.text("dir", DIRECTORY)),
         runtime=os.path.abspath(runtime) if "/" in runtime else runtime,
         system_config=_absolute(arguments.text("system-config")),
         local_config=_absolute(arguments.text("local-config")),
@@ -81,6 +82,13 @@ def _checks(arguments: Arguments, option: str) -> tuple[str, ...]:
         if word not in INSECURE:
             raise UsageError(f'--{option}: unknown word "{word}"', ", ".join(INSECURE))
     return words
+
+
+def _trusted(path: str) -> str:
+    """The path without symbolic links.  Raises HostError if others may change what is there."""
+    path = os.path.join(os.getcwd(), path)
+    check_directory(path, "data directory")
+    return os.path.realpath(path)
 
 
 def _absolute(path: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ociruntime.errors import UsageError
 from ociruntime.log import Log
+from ociruntime.trusted import check_directory, check_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 DIRECTORY = "/var/lib/ociruntime"
 SYSTEM_CONFIG = "/usr/lib/ociruntime"
 LOCAL_CONFIG = "/etc/ociruntime"
+PARTS = ("cas", "locks", "net", "pods")  # of the data directory
 
 # Word of --insecure-options -> the checks that it turns off.
 INSECURE = {
@@ -31,19 +33,12 @@ INSECURE = {
 
 
 class Context:
-    """Directories as absolute paths; ``insecure`` holds names of checks that are turned off."""
+    """Directories as absolute paths; ``insecure`` holds names of checks that are turned off.
 
-    __slots__ = (
-        "arguments",
-        "debug",
-        "directory",
-        "insecure",
-        "local_config",
-        "log",
-        "runtime",
-        "system_config",
-        "user_config",
-    )
+    A directory is checked when a command asks for it: HostError if others may change it.
+    """
+
+    __slots__ = ("arguments", "debug", "insecure", "log", "runtime")
 
     def changed(self, texts: dict[str, str], flags: dict[str, bool]) -> Context:
         """With global options that stand behind the command as well.  Raises UsageError."""
@@ -56,18 +51,44 @@ class Context:
 
     def __init__(self, arguments: Arguments) -> None:
         """Raises UsageError."""
-        import os.path
-
         self.arguments = arguments
         self.debug = arguments.flag("debug")
         self.log = Log(debug=self.debug)
-        self.directory = os.path.realpath(arguments.text("dir", DIRECTORY))
-        self.system_config = os.path.abspath(arguments.text("system-config", SYSTEM_CONFIG))
-        self.local_config = os.path.abspath(arguments.text("local-config", LOCAL_CONFIG))
-        user = arguments.text("user-config")
-        self.user_config = os.path.abspath(user) if user else ""
         self.runtime = arguments.text("runtime", "ociruntime")
         self.insecure = _insecure(arguments.text("insecure-options", "none"))
+
+    @property
+    def directory(self) -> str:
+        """Pods and images, without symbolic links."""
+        path = _checked(self.arguments.text("dir", DIRECTORY), "data directory")
+        for part in PARTS:
+            check_entry(f"{path}/{part}", "data directory")
+        return path
+
+    @property
+    def system_config(self) -> str:
+        """The distribution's settings."""
+        return _checked(self.arguments.text("system-config", SYSTEM_CONFIG), "settings")
+
+    @property
+    def local_config(self) -> str:
+        """The administrator's settings."""
+        return _checked(self.arguments.text("local-config", LOCAL_CONFIG), "settings")
+
+    @property
+    def user_config(self) -> str:
+        """The user's settings, "" if there are none."""
+        user = self.arguments.text("user-config")
+        return _checked(user, "settings") if user else ""
+
+
+def _checked(path: str, kind: str) -> str:
+    import os.path
+
+    # As it is given: behind a link, ".." is not what it looks like.
+    path = os.path.join(os.getcwd(), path)
+    check_directory(path, kind)
+    return os.path.realpath(path)
 
 
 def _insecure(text: str) -> frozenset[str]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.errors import PodError, reason
+from ociruntime.errors import HostError, PodError, reason
 from ociruntime.pod.lock import open_directory
 from ociruntime.pod.removal import remove_tree
 from ociruntime.pod.runtime_calls import STATE_ROOT, find_runtime
+from ociruntime.trusted import check_directory
 
 _DELETE_SECONDS = 30
 
@@ -25,6 +26,11 @@ def delete_containers(uuid: str, runtime: str) -> list[str]:
     problems = []
     for place in _entries(STATE_ROOT):
         root = f"{STATE_ROOT}/{place}"
+        try:
+            check_directory(root, "state directory of the runtime")
+        except HostError as failure:
+            problems.append(str(failure))
+            continue
         entries = [name for name in _entries(root) if uuid in name]
         if entries:
             own = runtime.rpartition("/")[2] == place

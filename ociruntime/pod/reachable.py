@@ -12,6 +12,7 @@ import os
 
 from ociruntime.errors import HostError
 from ociruntime.monitor.own_mounts import mount
+from ociruntime.trusted import make_directory
 
 PLACE = "/run/ocipod-users"
 _MS_BIND, _MS_REC = 1 << 12, 1 << 14
@@ -37,7 +38,7 @@ def reachable(name: str, source: str) -> str:
 
 def _make_place() -> None:
     """Makes the directory, and puts an empty file system of our own there."""
-    os.makedirs(PLACE, 0o711, exist_ok=True)
+    make_directory(PLACE, 0o711, "directory of pods with users of their own")
     fd = os.open(PLACE, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         # Apps are made side by side, and one mount is enough.

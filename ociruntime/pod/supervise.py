@@ -22,8 +22,9 @@ from ociruntime.pod.pod_network import (
     write_files,
 )
 from ociruntime.pod.requests import Requests
-from ociruntime.pod.runtime_calls import OWN_FAILURE, STATE_ROOT, RuntimeCalls, find_runtime
+from ociruntime.pod.runtime_calls import OWN_FAILURE, RuntimeCalls, find_runtime
 from ociruntime.pod.surroundings import Surroundings, apps_of, read_manifest
+from ociruntime.trusted import make_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,11 +133,7 @@ class Supervisor:
         mapped = self.config.get("private_users")
         id_map = f"0 {mapped['shift']} {mapped['count']}\n" if mapped else ""
         remove_file("exit")
-        for directory in (STATE_ROOT, self.around.runtime.root):
-            try:
-                posix.mkdir(directory, 0o700)
-            except FileExistsError:
-                continue
+        make_directory(self.around.runtime.root, 0o700, "state directory of the runtime")
         self.processes.start(kinds, str(self.config.get("hostname") or ""), id_map)
         manifest = read_manifest()
         for warning in self.around.set_up(self.config, manifest):

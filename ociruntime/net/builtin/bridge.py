@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import posix
 
-from ociruntime.errors import NetworkError, reason
+from ociruntime.errors import HostError, NetworkError, reason
 from ociruntime.fault import fault
 from ociruntime.host.rtnetlink import Rtnetlink
 from ociruntime.net import ipam
@@ -24,6 +24,7 @@ from ociruntime.net.links import (
     remove,
 )
 from ociruntime.net.sysctl import FORWARDING, set_sysctl
+from ociruntime.trusted import make_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,13 +188,13 @@ def _name(call: PluginCall) -> str:
 
 def _lock(call: PluginCall) -> int:
     """Between making a bridge and its first port nobody may take it for one that is left."""
-    import os
-
     path = f"{call.state_directory}/{LOCK}"
     try:
-        os.makedirs(call.state_directory, 0o750, exist_ok=True)
+        make_directory(call.state_directory, 0o750, "network directory")
         fd = posix.open(path, posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC, 0o600)
         fcntl.flock(fd, fcntl.LOCK_EX)
+    except HostError as failure:
+        raise NetworkError(failure.message, failure.hint) from None
     except OSError as error:
         raise NetworkError(f"lock {path}: {reason(error)}") from None
     return fd

@@ -10,9 +10,10 @@ from __future__ import annotations
 import fcntl
 import posix
 
-from ociruntime.errors import NetworkError, reason
+from ociruntime.errors import HostError, NetworkError, reason
 from ociruntime.net import owners
 from ociruntime.net.addresses import Address, Network, parse_address, parse_network
+from ociruntime.trusted import make_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -250,13 +251,13 @@ def _dead(call: PluginCall, directory: str, leases: dict[str, tuple[str, str]]) 
 
 
 def _lock(directory: str) -> int:
-    import os
-
     try:
-        os.makedirs(directory, 0o755, exist_ok=True)
+        make_directory(directory, 0o755, "address directory")
         flags = posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC
         fd = posix.open(f"{directory}/{LOCK}", flags, 0o600)
         fcntl.flock(fd, fcntl.LOCK_EX)
+    except HostError as failure:
+        raise NetworkError(failure.message, failure.hint) from None
     except OSError as error:
         raise NetworkError(f"lock {directory}: {reason(error)}") from None
     return fd
