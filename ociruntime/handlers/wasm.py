@@ -6,6 +6,7 @@ import os
 
 from ociruntime.errors import ConfigError
 from ociruntime.handlers import host_program
+from ociruntime.programs import find_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,10 +58,8 @@ def handle(config: Config, rootfs: str) -> Config:
 
 def _find() -> tuple[str, Callable[[list[str], list[str]], list[str]]]:
     for name, command in RUNTIMES:
-        for directory in os.get_exec_path():
-            path = os.path.realpath(os.path.join(directory, name))
-            if directory.startswith("/") and os.access(path, os.X_OK) and os.path.isfile(path):
-                return path, command
+        if path := find_program(name):
+            return os.path.realpath(path), command
     names = ", ".join(name for name, _ in RUNTIMES)
-    message = f"none of {names} is on PATH to run the WebAssembly module"
+    message = f"none of {names} is installed to run the WebAssembly module"
     raise ConfigError(WHERE, message, "install one of them")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import ConfigError, HostError, StepError
+from ociruntime.programs import DIRECTORIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
 
     from ociruntime.host.idmap import Kind
 
-# Where distributions put set-user-id programs; not PATH, which is the caller's.
-DIRECTORIES = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/run/wrappers/bin")
 SET_USER_ID = 0o4000
 PACKAGES = 'package "uidmap" on Debian and Ubuntu, "shadow-utils" on Fedora'
 
@@ -43,7 +42,7 @@ def run_helper(kind: Kind, pid: int, numbers: list[str]) -> None:
 
 
 def find_helper(kind: Kind, directories: Sequence[str] = DIRECTORIES) -> str:
-    """The path of the helper.  Raises ConfigError if it is not installed."""
+    """The path of the helper, never by PATH.  Raises ConfigError if it is not installed."""
     for directory in directories:
         path = f"{directory}/{kind.helper}"
         if posix.access(path, posix.X_OK):

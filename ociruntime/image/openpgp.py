@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ociruntime.errors import HostError, ImageError
+from ociruntime.programs import find_program
 
 _PUBLIC_KEY, _USER_ID, _SIGNATURE = 6, 13, 2
 _SECRET_KEYS = (5, 7)
@@ -125,6 +126,9 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
     ``content`` is what a detached signature is about, None if ``signature`` has it inside.
     Raises HostError, ImageError.
     """
+    program = find_program("gpgv")
+    if not program:
+        raise ImageError("OpenPGP signatures need the program gpgv", "install it")
     with tempfile.TemporaryDirectory(prefix="ocipod-gpgv-") as home:
         files = {"keys": b"".join(key.data for key in keys), "signature": signature}
         if content is not None:
@@ -132,7 +136,7 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
         for name, data in files.items():
             with open(f"{home}/{name}", "wb") as file:
                 file.write(data)
-        command = ["gpgv", "--homedir", home, "--keyring", f"{home}/keys", "--status-fd", "1"]
+        command = [program, "--homedir", home, "--keyring", f"{home}/keys", "--status-fd", "1"]
         if content is None:
             command += ["--output", f"{home}/output", f"{home}/signature"]
         else:
@@ -141,8 +145,6 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
             done = subprocess.run(
                 command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
             )
-        except FileNotFoundError:
-            raise ImageError("OpenPGP signatures need the program gpgv") from None
         except (OSError, subprocess.TimeoutExpired) as error:
             failure = error if isinstance(error, OSError) else TimeoutError("no end in 60 s")
             raise HostError("run gpgv", failure) from None

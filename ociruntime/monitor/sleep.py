@@ -14,7 +14,7 @@ import sys
 import time
 
 from ociruntime.errors import HostError
-from ociruntime.fault import fault
+from ociruntime.fault import fault, variable_for_tests
 from ociruntime.monitor import records
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ else:
     import _signal
 
 PROGRAM = __file__.rpartition("/")[0] + "/_sleeper"
-VARIABLE = b"OCIPOD_PATIENCE"  # seconds, for tests: always that much instead of the following
+VARIABLE = "OCIPOD_PATIENCE"  # seconds, for tests: always that much instead of the following
 SHORTEST = 5.0  # seconds without an event before the first sleep
 LONGEST = 60.0
 WORTH_IT = 60.0  # seconds of a sleep; after a shorter one the next one is waited for longer
@@ -37,13 +37,13 @@ WORTH_IT = 60.0  # seconds of a sleep; after a shorter one the next one is waite
 
 def first_patience() -> float:
     """Seconds without an event until the first sleep."""
-    wanted = posix.environ.get(VARIABLE)
+    wanted = variable_for_tests(VARIABLE)
     return float(wanted) if wanted else SHORTEST
 
 
 def next_patience(before: float, slept: float) -> float:
     """The same after a sleep of ``slept`` seconds that took ``before`` to come."""
-    if posix.environ.get(VARIABLE):
+    if variable_for_tests(VARIABLE):
         return before
     return SHORTEST if slept >= WORTH_IT else min(2 * before, LONGEST)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ociruntime.errors import NetworkError
 from ociruntime.net import rules_iptables, rules_nft
-from ociruntime.net.program import find_program, run_program
+from ociruntime.net.program import run_program
+from ociruntime.programs import find_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import select
 import time
 
 from ociruntime.errors import NetworkError, reason
+from ociruntime.programs import DIRECTORIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,16 +23,6 @@ else:
 
 OUTPUT_MOST = 1 << 20  # bytes of a stream; more is no answer
 CHUNK = 1 << 16
-SEARCH = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
-
-
-def find_program(name: str) -> str:
-    """The path of a program of the system's, or ""."""
-    for directory in SEARCH:
-        path = f"{directory}/{name}"
-        if posix.access(path, 1):
-            return path
-    return ""
 
 
 def run_program(
@@ -46,7 +37,7 @@ def run_program(
         # Whoever started this process ignores it: the kernel would reap the program.
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
     if environment is None:
-        environment = {"PATH": ":".join(SEARCH), "LC_ALL": "C"}
+        environment = {"PATH": ":".join(DIRECTORIES), "LC_ALL": "C"}
     streams = [_memory(data), *posix.pipe2(posix.O_CLOEXEC), *posix.pipe2(posix.O_CLOEXEC)]
     try:
         theirs = (streams[0], streams[2], streams[4])

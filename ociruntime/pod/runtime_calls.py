@@ -8,6 +8,7 @@ import sys
 from ociruntime.errors import HostError, PodError
 from ociruntime.host.files import read_file
 from ociruntime.monitor import records
+from ociruntime.programs import find_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,15 +28,14 @@ _NOT_FOUND = ("no such file", "not found", "not a directory", "cannot be found")
 
 
 def find_runtime(name: str) -> str:
-    """The absolute path of a runtime: given, beside this program, on PATH.  Raises PodError."""
+    """The absolute path of a runtime: given, beside this program, installed.  Raises PodError."""
     if "/" in name:
         return name if name.startswith("/") else f"{posix.getcwd()}/{name}"
-    path = posix.environ.get(b"PATH", b"/usr/local/sbin:/usr/sbin:/usr/local/bin:/usr/bin:/bin")
-    own = sys.argv[0].partition("/lib/python")[0]
-    for directory in (f"{own}/bin", *path.decode().split(":")):
-        candidate = f"{directory}/{name}"
-        if posix.access(candidate, posix.X_OK):
-            return candidate
+    own = f"{sys.argv[0].partition('/lib/python')[0]}/bin/{name}"
+    if posix.access(own, posix.X_OK):
+        return own
+    if path := find_program(name):
+        return path
     raise PodError(f'the runtime "{name}" is not installed', "--runtime names another one")
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 
 from ociruntime.errors import HostError, RuntimeFailure
+from ociruntime.programs import find_program
 from ociruntime.runtime.container import load
 from ociruntime.runtime.identifier import check_id
 from ociruntime.runtime.members import members
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from ociruntime.runtime.options import Context
 
 # Engines call with an empty environment.
-_USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PID = "PID"
 
 
@@ -63,10 +61,9 @@ def select(table: str, pids: Collection[int]) -> str:
 
 
 def _run_ps(arguments: list[str]) -> str:
-    path = os.environ.get("PATH") or _USUAL_PATH
-    program = shutil.which("ps", path=path)
-    if program is None:
-        missing = FileNotFoundError(2, f"there is no ps in {path}")
+    program = find_program("ps")
+    if not program:
+        missing = FileNotFoundError(2, "no such program")
         raise HostError("run ps", missing, "install procps, or ask for --format json")
     try:
         done = subprocess.run([program, *arguments], capture_output=True, check=False)

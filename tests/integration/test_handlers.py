@@ -73,7 +73,7 @@ def test_what_cannot_be_run_is_refused(
     made = bundle().args("/hello.wasm")
     made.config["annotations"] = {"run.oci.handler": "wasm"}
     box = container(made)
-    box.run(env=environment(work)).failed("none of wasmtime, wasmedge, iwasm is on PATH")
+    box.run(env=environment(work)).failed("none of wasmtime, wasmedge, iwasm is installed")
     place = work / "bin"
     place.mkdir()
     for start, said in ((b"#!/bin/sh", "no program of 64 bits"), (b"\x7fELF\x02", "cannot read")):

@@ -12,13 +12,14 @@ import ociruntime
 import ociruntime.api
 from tests.support import project
 
-BASE = {"errors", "linux", "log", "paths", "trusted"}
+BASE = {"errors", "linux", "log", "paths", "programs", "trusted"}
 ALLOWED: dict[str, set[str]] = {
     "ociruntime": {"api"},
     "errors": set(),
     "linux": set(),
     "log": {"errors"},
     "paths": set(),
+    "programs": {"errors", "trusted"},
     "trusted": {"errors"},
     "spec": BASE,
     "plan": BASE | {"spec"},

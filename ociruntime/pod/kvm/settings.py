@@ -11,9 +11,9 @@ Without it the host's own kernel is taken, as far as it lies in /boot.
 from __future__ import annotations
 
 import os
-import shutil
 
 from ociruntime.errors import PodError, reason
+from ociruntime.programs import find_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def settings(local_config: str, kernel: str = "") -> Settings:
     found = _read(f"{local_config}/{FILE}")
     if os.uname().machine != "x86_64":
         raise PodError(f"flavour kvm is not available on {os.uname().machine}")
-    program = shutil.which(found.qemu)
-    if program is None:
+    program = found.qemu if found.qemu.startswith("/") else find_program(found.qemu)
+    if not os.access(program, os.X_OK):
         raise PodError(f"flavour kvm needs {found.qemu}, which is not installed")
     found.qemu = program
     _find_kernel(found, kernel)

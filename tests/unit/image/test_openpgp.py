@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.errors import HostError, ImageError
+from ociruntime.image import openpgp
 from ociruntime.image.openpgp import Key, read_keys, verify
 
 # Packets with the old headers: a tag, a length of one byte, a body.
@@ -54,18 +55,19 @@ def test_what_is_no_key(data: bytes, message: str) -> None:
 
 
 def test_gpgv_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(openpgp, "find_program", lambda name: "")
     keys = [Key("0" * 40, (), PUBLIC)]
     with pytest.raises(ImageError, match="OpenPGP signatures need the program gpgv"):
         verify(b"x", b"y", keys)
     (tmp_path / "gpgv").touch()
+    monkeypatch.setattr(openpgp, "find_program", lambda name: f"{tmp_path}/{name}")
     with pytest.raises(HostError, match="run gpgv: permission denied"):
         verify(b"x", b"y", keys)
 
 
 def test_another_gpgv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that finds a signature good, and does not write down what it is about."""
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(openpgp, "find_program", lambda name: f"{tmp_path}/{name}")
     good = "[GNUPG:] GOODSIG 1\n[GNUPG:] VALIDSIG 12 34"
     (tmp_path / "gpgv").write_text(f"#!/bin/sh\necho '{good}'\n")
     (tmp_path / "gpgv").chmod(0o755)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import posix
 import signal
 import socket
 import sys
@@ -35,15 +34,14 @@ def is_quiet(one: Loop | AppStreams) -> bool:
 
 
 def test_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(os.environb, sleep.VARIABLE, raising=False)
-    monkeypatch.delitem(posix.environ, sleep.VARIABLE, raising=False)
+    monkeypatch.delenv(sleep.VARIABLE, raising=False)
     waited = [sleep.first_patience()]
     for _ in range(5):
         waited.append(sleep.next_patience(waited[-1], 2.0))
     assert waited == [5, 10, 20, 40, 60, 60]
     assert sleep.next_patience(60, 59) == 60
     assert sleep.next_patience(60, 61) == 5
-    monkeypatch.setitem(posix.environ, sleep.VARIABLE, b"0.5")
+    monkeypatch.setenv(sleep.VARIABLE, "0.5")
     assert sleep.first_patience() == sleep.next_patience(0.5, 2.0) == 0.5
 
 
