@@ -1,6 +1,6 @@
 """The daemon at its socket: requests with JSON, and errors as they come back.
 
-connection = Connection("/run/ociruntime/ocid.sock")
+connection = Connection("/run/ocid/ocid.sock")
 record = connection.get("/v1/containers/web")
 connection.post("/v1/containers/web/stop", {"timeout": 5})
 """

@@ -127,7 +127,7 @@ FORMS = (
 )
 
 FILES = (
-    ("/run/ociruntime/ocid.sock", "where ocid listens; --socket is another place"),
+    ("/run/ocid/ocid.sock", "where ocid listens; --socket is another place"),
     ("/var/lib/ociruntime/manager", "what ocid notes of containers"),
     ("/var/lib/ociruntime", "pods and images, which ocipod knows as well"),
 )

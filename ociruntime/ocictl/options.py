@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.options import Command, Option
 
-SOCKET = "/run/ociruntime/ocid.sock"
+SOCKET = "/run/ocid/ocid.sock"
 
 GLOBAL_OPTIONS: tuple[Option, ...] = (
     ("socket", "", "text", "PATH", f"where ocid listens ({SOCKET})"),

@@ -27,7 +27,7 @@ EXIT_STATUS = (
 OWN_EXIT_STATUS: dict[str, tuple[tuple[str, str], ...]] = {}
 
 FILES = (
-    ("/run/ociruntime/ocid.sock", "where it listens, for root and the group of --group"),
+    ("/run/ocid/ocid.sock", "where it listens, for root and the group of --group"),
     ("/var/lib/ociruntime/manager", "what it notes of containers, and events.jsonl"),
     ("/var/lib/ociruntime", "pods and images, which ocipod knows as well"),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ociruntime.cli.options import Option
 
-SOCKET = "/run/ociruntime/ocid.sock"
+SOCKET = "/run/ocid/ocid.sock"
 
 OPTIONS: tuple[Option, ...] = (
     ("root", "", "text", "DIR", "keep them there (/var/lib/ociruntime/manager)"),

@@ -10,10 +10,14 @@ import pytest
 from ociruntime.cli.args import Arguments, parse
 from ociruntime.cli.commands import find
 from ociruntime.cli.screens import SCREEN, shown_groups
-from ociruntime.ocictl import manual
+from ociruntime.ocictl import manual, options
 from ociruntime.ocictl.help import command_help, general_help
 from ociruntime.ocictl.main import _read_options
 from ociruntime.ocictl.options import COMMANDS, GLOBAL_OPTIONS, GROUPS
+from ociruntime.ocid import options as ocid_options
+from ociruntime.paths import is_below
+from ociruntime.runtime.options import state_root
+from tests.support import project
 from tests.support.option_tables import assert_distinct, assert_of_these, assert_well_formed
 
 NAMES = [command[0] for command in COMMANDS]
@@ -78,3 +82,11 @@ def test_help_of_all_fits_a_screen() -> None:
 
 def test_every_command_for_people_is_in_one_group() -> None:
     assert [command[0] for _, commands in shown_groups(GROUPS) for command in commands] == SHOWN
+
+
+def test_the_socket_is_not_in_the_state_root() -> None:
+    """There it would be a container's directory: ``ocid.sock`` is a valid id."""
+    assert options.SOCKET == ocid_options.SOCKET
+    assert not is_below(options.SOCKET, state_root("", {}, 0))
+    unit = project.ROOT / "packaging" / "systemd" / "ocid.socket"
+    assert f"ListenStream={options.SOCKET}\n" in unit.read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from tests.support.runtime import Result, execute
 
 UNITS = ("ocid.socket", "ocid.service")
 PLACE = systemd.HOST / "run/systemd/system"
-SOCKET = systemd.HOST / "run/ociruntime/ocid.sock"
+SOCKET = systemd.HOST / "run/ocid/ocid.sock"
 
 
 class Service:
