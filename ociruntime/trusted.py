@@ -77,6 +77,20 @@ def check_file(path: str, kind: str) -> None:
         raise _failure(path, kind, error) from None
 
 
+def check_link(path: str, kind: str) -> None:
+    """Require that nobody but root and our own user can have made, or can exchange, a link.
+
+    Raises HostError.
+    """
+    check_parent(path, kind)
+    try:
+        owner = posix.lstat(path).st_uid
+        if not _is_known(owner):
+            raise _Untrusted(EACCES, f'"{path}" belongs to uid {owner}')
+    except OSError as error:
+        raise _failure(path, kind, error) from None
+
+
 def check_parent(path: str, kind: str) -> None:
     """Require that nobody else can exchange the file ``path``, absolute.
 

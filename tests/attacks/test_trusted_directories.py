@@ -18,7 +18,7 @@ from tests.support.daemon import Daemon
 from tests.support.ocipod import Ocipod
 from tests.support.ordinary_user import UID, give
 from tests.support.peers import deviates, judge_by
-from tests.support.plugin import TAG, MakeBundle
+from tests.support.plugin import TAG, MakeBundle, MakeContainer
 from tests.support.runtime import Result, Runtime, execute
 
 QUICK = 20  # seconds; a command that opened a FIFO would wait forever
@@ -201,7 +201,7 @@ def test_a_container_made_in_a_foreign_state_root(
         one.close()
 
 
-@deviates(runc=TRUSTING, crun=TRUSTING)
+@judge_by("ociruntime")
 def test_the_runtime_directory_of_another_user(runtime: Runtime, work: Path) -> None:
     """The root of a user namespace takes XDG_RUNTIME_DIR, which another user's id may own."""
     directory = work / "xdg"
@@ -389,3 +389,51 @@ def test_a_socket_that_somebody_else_prepared(runtime: Runtime, work: Path, kind
     os.chown(planted, UID, UID, follow_symlinks=False)
     refuses_to_start(Daemon(work, f"--socket={planted}"), "socket", str(planted))
     assert planted.lstat().st_uid == UID
+
+
+# Files that root writes where somebody else may write, too
+
+
+@pytest.fixture
+def planted(work: Path) -> tuple[Path, Path]:
+    """A link in a directory such as /tmp, and the file of root's that it leads to."""
+    victim = work / "victim"
+    victim.write_text("root's\n")
+    sticky = work / "sticky"
+    sticky.mkdir()
+    sticky.chmod(0o1777)
+    link = sticky / "link"
+    link.symlink_to(victim)
+    os.chown(link, UID, UID, follow_symlinks=False)
+    return link, victim
+
+
+FOLLOWING = "follows the link, unless fs.protected_symlinks forbids it"
+
+
+@deviates(runc=FOLLOWING, crun=FOLLOWING)
+def test_a_link_planted_as_log(runtime: Runtime, planted: tuple[Path, Path]) -> None:
+    link, victim = planted
+    done = runtime.logging_to(link)("state", NAME)
+    assert done.status == 1
+    assert victim.read_text() == "root's\n"
+    assert "exist" in done.err, "the error itself is not lost"
+
+
+def test_a_log_behind_a_link_of_roots(runtime: Runtime, work: Path) -> None:
+    (work / "link").symlink_to(work / "log")
+    assert runtime.logging_to(work / "link")("state", NAME).status == 1
+    assert "exist" in (work / "log").read_text()
+    assert "exist" in runtime.logging_to(Path("/dev/stderr"))("state", NAME).err
+
+
+@deviates(crun=FOLLOWING)
+def test_a_link_planted_as_pid_file(
+    runtime: Runtime, bundle: MakeBundle, planted: tuple[Path, Path], container: MakeContainer
+) -> None:
+    link, victim = planted
+    one = container()
+    one.pid_file = link
+    one.created()
+    assert victim.read_text() == "root's\n"
+    assert link.read_text().strip().isdigit()

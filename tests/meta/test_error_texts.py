@@ -21,7 +21,6 @@ PACKAGES = (
 UNTESTED: dict[str, str] = {
     "linux.netDevices: open the container's network namespace": "its process ends meanwhile",
     "linux.netDevices: open": "a namespace is gone, or its file, between two looks at it",
-    "use the state directory": "mkdir(2), stat(2) or chmod(2) fails on it",
     "was written by another version of ociruntime": "there is one version",
     "open the namespace": "one that is joined goes between the look at it and CRIU's start",
     "open the restored process": "it ends at once, and somebody else has reaped it",

@@ -17,7 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "ociruntime": {"api"},
     "errors": set(),
     "linux": set(),
-    "log": {"errors"},
+    "log": {"errors", "trusted"},
     "paths": set(),
     "programs": {"errors", "trusted"},
     "trusted": {"errors"},

@@ -325,7 +325,7 @@ def test_who_has_signed_is_kept(store: Store) -> None:
 
 def test_a_store_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "cas").touch()
-    with pytest.raises(HostError, match=r'make the image store ".*/cas": file exists'):
+    with pytest.raises(HostError, match=r'use the image store ".*/cas": not a directory'):
         Store(str(tmp_path))
 
 
