@@ -88,7 +88,7 @@ def test_links_and_dots_are_followed_as_the_kernel_does(tmp_path: Path) -> None:
         assert check_directory(f"{tmp_path}/{path}", "store")
     assert not check_directory(f"{tmp_path}/again/../link", "store")
     (tmp_path / "real").chmod(0o777)
-    with pytest.raises(HostError, match="real.* is writable by everybody"):
+    with pytest.raises(HostError, match=r"real.* is writable by everybody"):
         check_directory(f"{tmp_path}/again", "store")
 
 
