@@ -17,7 +17,7 @@ from ociruntime.monitor import records
 from ociruntime.monitor.control_socket import LARGEST, answer_of
 from ociruntime.pod import control
 from ociruntime.pod.manifest_file import read_runtime_config
-from ociruntime.pod.runtime_calls import RuntimeCalls
+from ociruntime.pod.runtime_calls import RuntimeCalls, find_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,7 @@ class Programs:
         At once: what is to be killed or paused does not wait for others.
         Raises ManagerError with its error, PodError.
         """
-        program = str(read_runtime_config(pod).get("runtime") or "ociruntime")
+        program = find_runtime(str(read_runtime_config(pod).get("runtime") or "ociruntime"))
         calls = RuntimeCalls(program, pod.uuid)
         verb, *rest = words
         return await self._run(calls.command("", (verb, calls.container(APP), *rest)), "")
