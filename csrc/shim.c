@@ -19,6 +19,7 @@
 #include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,6 +34,9 @@
 #ifndef OPEN_TREE_CLONE
 #define OPEN_TREE_CLONE 1
 #define OPEN_TREE_CLOEXEC O_CLOEXEC
+#endif
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x4000
 #endif
 #ifndef MOVE_MOUNT_F_EMPTY_PATH
 #define MOVE_MOUNT_F_EMPTY_PATH 4
@@ -216,17 +220,14 @@ int oci_bind_privately(const char *path)
 	return 0;
 }
 
-int oci_remount_inside(int theirs, int ours, const char *path, unsigned long flags)
+long long oci_unique_mount_id(int fd)
 {
-	int result = 0;
+	struct statx found;
 
-	if (setns(theirs, CLONE_NEWNS) < 0)
-		return -errno;
-	if (mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | flags, NULL) < 0)
-		result = -errno;
-	if (setns(ours, CLONE_NEWNS) < 0)
-		return -errno;
-	return result;
+	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_MNT_ID_UNIQUE, &found) < 0 ||
+	    !(found.stx_mask & STATX_MNT_ID_UNIQUE))
+		return 0;
+	return (long long)found.stx_mnt_id;
 }
 
 int oci_unshare_fs(void)

@@ -46,11 +46,9 @@ int oci_move_mount(int fd, const char *target);
 /* A mount namespace of our own, in which `path` is a mount on itself: 0, or -errno. */
 int oci_bind_privately(const char *path);
 
-/*
- * Give a mount of the mount namespace `theirs` these MS_* flags, and come back to `ours`: no
- * Python runs in between.  The working directory is lost.  0, or -errno.
- */
-int oci_remount_inside(int theirs, int ours, const char *path, unsigned long flags);
+/* The number of the mount that `fd` is on, never used again; 0: the kernel is older than 6.8. */
+long long oci_unique_mount_id(int fd);
+
 /* unshare(2) of what CLONE_FS shares, for the calling thread: 0, or -errno. */
 int oci_unshare_fs(void);
 

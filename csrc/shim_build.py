@@ -38,7 +38,7 @@ ffibuilder.cdef(
     int oci_clone_mount(const char *path, int user_namespace);
     int oci_move_mount(int fd, const char *target);
     int oci_bind_privately(const char *path);
-    int oci_remount_inside(int theirs, int ours, const char *path, unsigned long flags);
+    long long oci_unique_mount_id(int fd);
     int oci_unshare_fs(void);
     int oci_rename_noreplace(int old_dir, const char *old_name, int new_dir, const char *new_name);
     int oci_syncfs(int fd);

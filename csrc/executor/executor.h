@@ -80,6 +80,7 @@ int send_message(int fd, const void *data, size_t size, int attached_fd);
 int send_short(struct executor *x, int fd, uint32_t kind, uint32_t value, int attached_fd);
 void report_failure(struct executor *x);
 void await_go(int fd);
+int present_mount(struct executor *x, int fd);
 
 /* listener.c */
 struct sock_fprog;
@@ -100,6 +101,7 @@ int open_mount(struct executor *x, const char *target);
 
 /* paths.c: nothing here leaves the container's root */
 int open_inside(struct executor *x, const char *path, int flags);
+int open_without_links(struct executor *x, const char *path, int flags);
 bool is_there(struct executor *x, const char *path);
 int open_directory(struct executor *x, const char *path, mode_t mode);
 int open_file(struct executor *x, const char *path);

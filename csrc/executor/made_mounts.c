@@ -1,6 +1,7 @@
 /*
  * Mounts that are changed later are looked up again by their path, of which another container
- * may exchange a component in between.  So what is found has to be the mount that was made.
+ * may exchange a component in between.  So what is found has to be the mount that was made: by
+ * this executor, or one that the host recognises.
  */
 #include "executor.h"
 
@@ -56,4 +57,52 @@ int open_mount(struct executor *x, const char *target)
 	close(fd);
 	errno = ESTALE;
 	return fail(x, "verify", target);
+}
+
+/*
+ * The joined namespace's /proc shows other processes, if any: what has been resolved is named
+ * in the host's, where the working directory is for that.
+ */
+static int unmount(struct executor *x, int target, const char *name)
+{
+	char data[32];
+	struct text path = text_in(data, sizeof(data));
+
+	text_add(&path, "self/fd/");
+	text_add_number(&path, (uint32_t)target, 10);
+	if (fchdir(x->proc_fd) < 0 || sys_umount(data, MNT_DETACH) < 0)
+		return fail(x, "umount2", name);
+	return 0;
+}
+
+int run_unmount(struct executor *x, struct op_unmount *op)
+{
+	int target = op->follow ? open_inside(x, op->target, O_PATH)
+				: open_without_links(x, op->target, O_PATH);
+	int result;
+
+	if (target < 0)
+		return fail(x, "open", op->target);
+	result = present_mount(x, target);
+	if (result > 0)
+		result = unmount(x, target, op->target);
+	close(target);
+	return result;
+}
+
+int run_restrict(struct executor *x, struct op_restrict *op)
+{
+	int target = open_without_links(x, op->target, O_PATH), result;
+
+	if (target < 0)
+		return fail(x, "open", op->target);
+	result = present_mount(x, target);
+	/* The other way would name the descriptor in a /proc that the container may have replaced. */
+	errno = ENOSYS;
+	if (result > 0 && !x->has_mount_api)
+		result = fail(x, "mount_setattr", op->target);
+	if (result > 0)
+		result = change_mount(x, target, op->set_attributes, 0, false, op->target);
+	close(target);
+	return result;
 }

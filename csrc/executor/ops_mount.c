@@ -234,12 +234,14 @@ static int label_root(struct executor *x, int tree, const char *label)
 
 /* In this order: below a shared mount the kernel makes shared what is attached, and takes nothing
  * that is unbindable. */
-static int attach_and_propagate(struct executor *x, int tree, int target, uint32_t flags,
-				const char *name)
+static int attach_and_propagate(struct executor *x, int tree, int target, uint32_t propagation,
+				uint32_t flags, const char *name)
 {
-	int result = attach_tree(x, tree, target, name);
-
-	return result < 0 ? result : propagate(x, tree, flags, name);
+	if ((flags & MOUNT_PRESENT) && present_mount(x, tree) <= 0)
+		return -1;
+	if (attach_tree(x, tree, target, name) < 0)
+		return -1;
+	return propagate(x, tree, propagation, name);
 }
 
 int run_mount(struct executor *x, struct op_mount *op)
@@ -257,7 +259,8 @@ int run_mount(struct executor *x, struct op_mount *op)
 	if (tree >= 0 && map_ids(x, tree, op->id_map, false, op->target) == 0 &&
 	    label_root(x, tree, op->label) == 0 &&
 	    (!(op->flags & MOUNT_COPY_UP) || copy_up(x, target, tree, op->target) == 0))
-		result = attach_and_propagate(x, tree, target, op->propagation, op->target);
+		result = attach_and_propagate(x, tree, target, op->propagation, op->flags,
+					      op->target);
 	if (result == 0)
 		note_mount(x, tree, op->target);
 	if (tree >= 0)
@@ -298,26 +301,6 @@ static int bind_attributes(struct executor *x, int tree, struct op_bind *op)
 			    op->target);
 }
 
-/*
- * The joined namespace's /proc shows other processes, if any: what has been resolved is named
- * in the host's, where the working directory is for that.
- */
-int run_unmount(struct executor *x, struct op_unmount *op)
-{
-	int target = open_inside(x, op->target, O_PATH), result = 0;
-	char data[32];
-	struct text path = text_in(data, sizeof(data));
-
-	if (target < 0)
-		return fail(x, "open", op->target);
-	text_add(&path, "self/fd/");
-	text_add_number(&path, (uint32_t)target, 10);
-	if (fchdir(x->proc_fd) < 0 || sys_umount(data, MNT_DETACH) < 0)
-		result = fail(x, "umount2", op->target);
-	close(target);
-	return result;
-}
-
 int run_bind(struct executor *x, struct op_bind *op)
 {
 	int tree = bind_tree(x, op), target, result = -1;
@@ -327,7 +310,8 @@ int run_bind(struct executor *x, struct op_bind *op)
 		if (target < 0)
 			result = fail(x, "open", op->target);
 		else if (bind_attributes(x, tree, op) == 0)
-			result = attach_and_propagate(x, tree, target, op->propagation, op->target);
+			result = attach_and_propagate(x, tree, target, op->propagation, op->flags,
+					      op->target);
 		if (result == 0)
 			note_mount(x, tree, op->target);
 		if (target >= 0)

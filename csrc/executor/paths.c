@@ -27,6 +27,11 @@ int open_inside(struct executor *x, const char *path, int flags)
 	return open_how(x, path, flags, 0);
 }
 
+int open_without_links(struct executor *x, const char *path, int flags)
+{
+	return open_how(x, path, flags, RESOLVE_NO_SYMLINKS);
+}
+
 bool is_there(struct executor *x, const char *path)
 {
 	int fd = open_inside(x, path, O_PATH);

@@ -18,12 +18,15 @@
 #define MESSAGE_EXEC 0x5u /* executor: the next system call is execve */
 #define MESSAGE_FAILURE 0x6u /* executor: an operation failed */
 #define MESSAGE_LISTENER 0x7u /* executor: the filter's listener is attached */
+#define MESSAGE_MOUNT 0x8u /* executor: the mount of this operation is attached */
+#define MESSAGE_SKIP 0x9u /* host: go on without this operation */
 #define NO_SLOT 0xffffffffu /* no slot */
 #define SLOTS 0x100u /* how many slots there are */
 #define MOUNT_REAL_DIRECTORY 0x1u /* the target must be a real directory */
 #define MOUNT_INHERIT_MODE 0x2u /* a tmpfs takes the mode of what it covers */
 #define MOUNT_COPY_UP 0x4u /* a tmpfs takes a copy of what it covers */
 #define MOUNT_OR_BIND 0x8u /* not permitted: the host's /proc or /sys is bound instead */
+#define MOUNT_PRESENT 0x10u /* the host sees the mount before it is attached */
 #define CONSOLE_BIND 0x1u /* the terminal is mounted at /dev/console */
 #define CONSOLE_CONTROL 0x2u /* it becomes the controlling terminal */
 
@@ -81,9 +84,10 @@ enum plan_op {
 	OP_WAIT_START = 51,
 	OP_SECCOMP = 52,
 	OP_EXEC = 53,
+	OP_RESTRICT = 54,
 };
 
-#define PLAN_OP_LAST 53u
+#define PLAN_OP_LAST 54u
 
 /* open a namespace file of the host and keep it under a slot */
 struct op_open_namespace {
@@ -314,14 +318,16 @@ static inline bool read_bind(struct plan_reader *r, struct op_bind *op)
 	       plan_u32(r, &op->id_map_recursive);
 }
 
-/* unmount what is mounted at a target */
+/* unmount what is mounted at a target, if the host recognises it */
 struct op_unmount {
 	const char *target;
+	uint32_t follow;
 };
 
 static inline bool read_unmount(struct plan_reader *r, struct op_unmount *op)
 {
-	return plan_str(r, &op->target);
+	return plan_str(r, &op->target) &&
+	       plan_u32(r, &op->follow);
 }
 
 /* change the attributes of the mount at a target */
@@ -767,6 +773,18 @@ static inline bool read_exec(struct plan_reader *r, struct op_exec *op)
 	       plan_strs(r, &op->env);
 }
 
+/* add attributes to the mount at a target, if the host recognises it */
+struct op_restrict {
+	const char *target;
+	uint64_t set_attributes;
+};
+
+static inline bool read_restrict(struct plan_reader *r, struct op_restrict *op)
+{
+	return plan_str(r, &op->target) &&
+	       plan_u64(r, &op->set_attributes);
+}
+
 /* X(OP_CODE, name) for each operation, in order of their codes */
 #define PLAN_OPERATIONS(X) \
 	X(OP_OPEN_NAMESPACE, open_namespace) \
@@ -821,6 +839,7 @@ static inline bool read_exec(struct plan_reader *r, struct op_exec *op)
 	X(OP_FIND_EXECUTABLE, find_executable) \
 	X(OP_WAIT_START, wait_start) \
 	X(OP_SECCOMP, seccomp) \
-	X(OP_EXEC, exec)
+	X(OP_EXEC, exec) \
+	X(OP_RESTRICT, restrict)
 
 #endif

@@ -67,8 +67,7 @@ void report_failure(struct executor *x)
 	(void)send_message(x->report_fd, &x->failure, sizeof(x->failure), -1);
 }
 
-/* Without an answer the runtime is gone and with it the container that was to be. */
-void await_go(int fd)
+static uint32_t receive_answer(int fd)
 {
 	struct message answer;
 	ssize_t size;
@@ -76,6 +75,29 @@ void await_go(int fd)
 	do {
 		size = recv(fd, &answer, sizeof(answer), 0);
 	} while (size < 0 && errno == EINTR);
-	if (size < (ssize_t)MESSAGE_SHORT || answer.kind != MESSAGE_GO)
+	return size < (ssize_t)MESSAGE_SHORT ? 0 : answer.kind;
+}
+
+/* Without an answer the runtime is gone and with it the container that was to be. */
+void await_go(int fd)
+{
+	if (receive_answer(fd) != MESSAGE_GO)
 		_exit(1);
+}
+
+/*
+ * Show the host a mount that is about to be attached, changed or unmounted.  The descriptor pins
+ * it: what the host has recognised is what the next call is applied to, wherever the path leads by
+ * then.  1: go on; 0: leave it alone; -1: the host is gone.
+ */
+int present_mount(struct executor *x, int fd)
+{
+	uint32_t answer;
+
+	if (send_short(x, x->sync_fd, MESSAGE_MOUNT, x->step, fd) < 0)
+		return fail(x, "sendmsg", "");
+	answer = receive_answer(x->sync_fd);
+	if (answer != MESSAGE_GO && answer != MESSAGE_SKIP)
+		_exit(1);
+	return answer == MESSAGE_GO;
 }

@@ -64,6 +64,8 @@ HINTS: dict[tuple[str, int], str] = {
     ("id_map", EPERM): "mapping ids needs CAP_SETUID and CAP_SETGID on the host",
     ("unmount", EINVAL): "nothing is mounted there, or the kernel keeps it in place because it came"
     " from another user namespace",
+    ("unmount", ELOOP): "symbolic links are followed only to what `mounts add` has mounted",
+    ("restrict", ELOOP): "a symbolic link is where the mount point was",
     ("bind", EISDIR): "source and destination must both be directories or both be files",
     ("bind", ENOTDIR): "source and destination must both be directories or both be files",
     ("bind", ELOOP): "the destination leads over a symbolic link that is not followed",

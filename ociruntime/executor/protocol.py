@@ -25,6 +25,12 @@ kind in the state directory.  Each message is one packet.
       | <--- EXEC --------------------  |
       | <--- end of file -------------  |  execve closed the descriptor
 
+    mounts add, mounts remove           executor, in the container's mount namespace
+      | <--- MOUNT + descriptor ------  |  before it is attached, changed or unmounted
+      | ---- GO, or SKIP ------------>  |  the host has recognised it, or it is to stay
+      | <--- STAGE done --------------  |
+      |  the executor is killed         |
+
 At any point instead: FAILURE, then end of file.  End of file alone means that the
 executor was killed; for the executor it means that its creator was, and it exits.
 A connection to the gate that ends without GO is somebody looking whether it still
@@ -36,7 +42,7 @@ from __future__ import annotations
 from _struct import Struct
 
 from ociruntime.errors import HostError
-from ociruntime.plan.ops import MESSAGE_FAILURE, MESSAGE_GO
+from ociruntime.plan.ops import MESSAGE_FAILURE, MESSAGE_GO, MESSAGE_SKIP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,6 +100,15 @@ def go(channel: socket) -> bool:
     """Let the executor go on; False if it is gone."""
     try:
         channel.send(SHORT.pack(MESSAGE_GO, 0, 0, 0), MSG_NOSIGNAL)
+    except OSError:
+        return False
+    return True
+
+
+def skip(channel: socket) -> bool:
+    """Let the executor leave the presented mount alone and go on; False if it is gone."""
+    try:
+        channel.send(SHORT.pack(MESSAGE_SKIP, 0, 0, 0), MSG_NOSIGNAL)
     except OSError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""Mount namespaces for a moment: one where a root file system is a mount, and a restored one.
+"""Mount ids, and a mount namespace for a moment, in which a root file system is a mount.
 
 The mount of a root, on which criu insists, is in a namespace that then is only that of the programs
 started meanwhile: the kernel undoes it with the last of them, whatever becomes of us.
@@ -6,10 +6,12 @@ started meanwhile: the kernel undoes it with the last of them, whatever becomes 
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import contextmanager
 
 from ociruntime.errors import HostError
+from ociruntime.host.files import read_file
 from ociruntime.linux import CLONE_NEWNS
 
 TYPE_CHECKING = False
@@ -40,24 +42,32 @@ def private_root(path: str) -> Iterator[None]:
         os.chdir(directory)
 
 
-def remount_inside(pid: int, flags: dict[str, int]) -> None:
-    """Give mounts of the mount namespace of ``pid`` these MS_* flags: path -> flags.
-
-    Its processes must stand still, so that the paths stay what they are.  Raises HostError.
+class MountId:
+    """``number`` is the id in mountinfo, which the kernel gives again to a later mount; ``unique``
+    one that it never gives again, 0 before Linux 6.8.
     """
-    from ociruntime._shim import ffi, lib
 
-    directory = os.getcwd()
-    ours = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-    theirs = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    __slots__ = ("number", "unique")
+
+    def __init__(self, number: int, unique: int) -> None:
+        self.number = number
+        self.unique = unique
+
+    def is_same(self, other: MountId) -> bool:
+        """Whether both are the same mount."""
+        return (self.number, self.unique) == (other.number, other.unique)
+
+
+def mount_id(fd: int) -> MountId:
+    """The mount that a descriptor is on, attached or not.  Raises HostError."""
+    from ociruntime._shim import lib
+
+    path = f"/proc/self/fdinfo/{fd}"
     try:
-        for path, wanted in flags.items():
-            text = ffi.from_buffer(os.fsencode(path) + b"\0")
-            result = lib.oci_remount_inside(theirs, ours, text, wanted)
-            if result < 0:
-                error = OSError(-result, os.strerror(-result))
-                raise HostError(f"restrict the restored mount at {path}", error)
-    finally:
-        os.close(ours)
-        os.close(theirs)
-        os.chdir(directory)
+        lines = read_file(path).splitlines()
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None
+    for line in lines:
+        if line.startswith(b"mnt_id:"):
+            return MountId(int(line[7:]), lib.oci_unique_mount_id(fd))
+    raise HostError(f"read {path}", OSError(errno.ENODATA, "no mnt_id"))

@@ -7,6 +7,7 @@
         entry            what the commands need without the interpreter, written once
         notify/          the container's socket for sd_notify(3), if it has one
         resources.json   its limits since the last update, if there was one
+        mounts.json      what `mounts add` has mounted, written before it is attached
         rdt.json         its groups of Intel RDT, written before they were made
         network.json     devices on their way into it, for who clears a killed `create` away
         start            the start gate, a socket; there until the program runs

@@ -22,7 +22,8 @@ class Compilation:
     The passes read ``config``, ``linux`` (empty where config.json has none), ``facts`` and
     ``request``, and append to ``plan``.  The namespaces pass fills in ``new`` and ``joined``
     (CLONE_NEW* masks), ``id_maps`` and ``trees`` (index in ``mounts`` -> slot of its id map, of
-    its open_tree); the mounts pass fills in ``read_only_later`` (target, index in ``mounts``).
+    its open_tree), a plan that enters a container ``mount_flags`` (MOUNT_* of every mount); the
+    mounts pass fills in ``read_only_later`` (target, index in ``mounts``).
     """
 
     __slots__ = (
@@ -33,6 +34,7 @@ class Compilation:
         "in_new_cgroup_namespace",
         "joined",
         "linux",
+        "mount_flags",
         "new",
         "next_slot",
         "plan",
@@ -53,6 +55,7 @@ class Compilation:
         self.id_maps: dict[int, int] = {}
         self.trees: dict[int, int] = {}
         self.read_only_later: list[tuple[str, int]] = []
+        self.mount_flags = 0
         self.in_cgroup = False
         self.in_new_cgroup_namespace = False
 

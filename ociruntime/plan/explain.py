@@ -17,6 +17,7 @@ from ociruntime.plan.ops import (
     MOUNT_COPY_UP,
     MOUNT_INHERIT_MODE,
     MOUNT_OR_BIND,
+    MOUNT_PRESENT,
     MOUNT_REAL_DIRECTORY,
     NO_SLOT,
     OPERATIONS,
@@ -178,6 +179,8 @@ def _mount_words(f: Fields) -> list[str]:
         words.append("content of the directory")
     if f["flags"] & MOUNT_OR_BIND:
         words.append("or the host's")
+    if f["flags"] & MOUNT_PRESENT:
+        words.append("recorded by the host")
     return words + _id_map_words(f)
 
 
@@ -335,6 +338,7 @@ WRITERS: dict[str, Callable[[Fields], str]] = {
     "propagation": lambda f: f"/ {propagation_word(f['flags'])}",
     "readonly": _target,
     "reconfigure": _reconfigure,
+    "restrict": lambda f: f"{f['target']}{_flags(attribute_words(f['set_attributes']))}",
     "rlimit": _rlimit,
     "root": lambda f: f["source"],
     "scheduler": _scheduler,
@@ -344,7 +348,7 @@ WRITERS: dict[str, Callable[[Fields], str]] = {
     "stdio_owner": lambda f: f"user {f['uid']}",
     "symlink": _symlink,
     "sync": lambda f: STAGES.get(f["stage"], str(f["stage"])),
-    "unmount": _target,
+    "unmount": lambda f: f["target"] + (" (links are followed)" if f["follow"] else ""),
     "umask": lambda f: f"{f['mask']:04o}",
     "unshare": _namespaces,
     "user": _user,
@@ -371,6 +375,7 @@ SHORT: dict[str, Callable[[Fields], str]] = {
     "open_tree": lambda f: f["source"],
     "readonly": _target,
     "reconfigure": _target,
+    "restrict": _target,
     "rlimit": _rlimit,
     "root": lambda f: f["source"],
     "set_attributes": _target,

@@ -8,10 +8,9 @@ not enter the pid namespace.
 from __future__ import annotations
 
 from ociruntime.errors import ConfigError
-from ociruntime.linux import CLONE_NEWPID, CLONE_NEWUSER
+from ociruntime.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
 from ociruntime.paths import clean, is_below
 from ociruntime.plan import operations
-from ociruntime.plan.codec import field, operation_name
 from ociruntime.plan.compilation import Compilation
 from ociruntime.plan.mounts import (
     ALLOWED_IN_PROC,
@@ -21,10 +20,12 @@ from ociruntime.plan.mounts import (
     is_id_mapped,
 )
 from ociruntime.plan.namespaces import open_trees
-from ociruntime.plan.ops import NO_SLOT, SLOTS, STAGE_DONE
+from ociruntime.plan.ops import MOUNT_PRESENT, NO_SLOT, SLOTS, STAGE_DONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from ociruntime.plan.facts import HostFacts, Request
     from ociruntime.plan.plan import Plan
     from ociruntime.spec.document import Config, Mount
@@ -65,37 +66,54 @@ def compile_adding(config: Config, facts: HostFacts, request: Request, place: Pl
         if is_bind(mount) is not None and index not in job.trees:
             raise _not_opened(job, index)
     _enter(job, place)
+    job.mount_flags = MOUNT_PRESENT
     compile_mounts(job)
     compile_read_only_mounts(job)
     job.add(operations.sync(stage=STAGE_DONE))
     return job.plan
 
 
-def compile_removing(config: Config, facts: HostFacts, request: Request, place: Place) -> Plan:
-    """Unmount what is at the destinations, the last first.  Raises ConfigError."""
+def compile_removing(
+    config: Config, facts: HostFacts, request: Request, place: Place, recorded: Collection[str]
+) -> Plan:
+    """Unmount what is at the destinations, the last first.  Raises ConfigError.
+
+    Symbolic links are followed to a destination that is ``recorded``: the mount is recognised by
+    its id.  Any other has to be the mount point itself.
+    """
     mounts = config.get("mounts") or []
-    wheres = [f"mounts[{index}]" for index in range(len(mounts))]
-    targets = [clean(mount["destination"]) for mount in mounts]
-    for target, where in zip(targets, wheres, strict=True):
+    job = Compilation(config, facts, request)
+    _enter(job, place)
+    for index in reversed(range(len(mounts))):
+        where = f"mounts[{index}]"
+        target = clean(mounts[index]["destination"])
         _check_place(target, where)
-    return _unmounting(Compilation(config, facts, request), place, targets, wheres)
+        job.add(operations.unmount(target=target, follow=int(target in recorded), where=where))
+    job.add(operations.sync(stage=STAGE_DONE))
+    return job.plan
 
 
 def compile_undoing(
-    plan: Plan, done: int, facts: HostFacts, request: Request, place: Place
+    target: str, where: str, facts: HostFacts, request: Request, place: Place
 ) -> Plan:
-    """Take back what the first ``done`` operations of ``compile_adding`` have mounted."""
-    mounted = [each for each in plan.operations[:done] if operation_name(each) in ("mount", "bind")]
-    config: Config = {"ociVersion": "", "root": {"path": ""}}  # nothing of it is looked at
-    targets = [str(field(each, "target")) for each in mounted]
-    wheres = [each.where for each in mounted]
-    return _unmounting(Compilation(config, facts, request), place, targets, wheres)
-
-
-def _unmounting(job: Compilation, place: Place, targets: list[str], wheres: list[str]) -> Plan:
+    """Unmount one mount of ``compile_adding``, wherever symbolic links lead to it."""
+    config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
+    job = Compilation(config, facts, request)
     _enter(job, place)
-    for target, where in reversed(list(zip(targets, wheres, strict=True))):
-        job.add(operations.unmount(target=target, where=where))
+    job.add(operations.unmount(target=target, follow=1, where=where))
+    job.add(operations.sync(stage=STAGE_DONE))
+    return job.plan
+
+
+def compile_restricting(
+    restrictions: Mapping[str, int], facts: HostFacts, request: Request
+) -> Plan:
+    """Add MOUNT_ATTR_* to mounts of another mount namespace: mount point -> attributes."""
+    config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
+    job = Compilation(config, facts, request)
+    job.add(operations.join_process(flags=CLONE_NEWNS, root_of=0, where=WHERE))
+    for target, attributes in restrictions.items():
+        job.add(operations.restrict(target=target, set_attributes=attributes, where="mounts"))
     job.add(operations.sync(stage=STAGE_DONE))
     return job.plan
 

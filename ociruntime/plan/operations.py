@@ -222,10 +222,11 @@ def bind(
 def unmount(
     *,
     target: str,
+    follow: int,
     where: str = "",
 ) -> Operation:
-    """Unmount what is mounted at a target."""
-    return Operation(18, (target,), where)
+    """Unmount what is mounted at a target, if the host recognises it."""
+    return Operation(18, (target, follow), where)
 
 
 def set_attributes(
@@ -577,3 +578,13 @@ def exec(
 ) -> Operation:
     """Become the container's program."""
     return Operation(53, (args, env), where)
+
+
+def restrict(
+    *,
+    target: str,
+    set_attributes: int,
+    where: str = "",
+) -> Operation:
+    """Add attributes to the mount at a target, if the host recognises it."""
+    return Operation(54, (target, set_attributes), where)

@@ -103,7 +103,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             (
                 "flags",
                 "u32",
-                "MOUNT_REAL_DIRECTORY, MOUNT_INHERIT_MODE, MOUNT_COPY_UP, MOUNT_OR_BIND",
+                "MOUNT_REAL_DIRECTORY, _INHERIT_MODE, _COPY_UP, _OR_BIND, _PRESENT",
             ),
             ("id_map", "u32", "user namespace whose maps it gets, or NO_SLOT"),
             ("label", "str", "SELinux label that its root gets afterwards, empty: none"),
@@ -122,12 +122,16 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("set_recursive", "u64", "MOUNT_ATTR_* to set on all of the tree"),
             ("clear_recursive", "u64", "MOUNT_ATTR_* to clear on all of the tree"),
             ("propagation", "u32", "MS_* propagation, 0: none"),
-            ("flags", "u32", "MOUNT_REAL_DIRECTORY or 0"),
+            ("flags", "u32", "MOUNT_REAL_DIRECTORY, MOUNT_PRESENT"),
             ("id_map", "u32", "without a slot: user namespace whose maps it gets, or NO_SLOT"),
             ("id_map_recursive", "u32", "1: the mounts below it as well"),
         ),
     ),
-    ("unmount", "unmount what is mounted at a target", (("target", "str", "a mount point"),)),
+    (
+        "unmount",
+        "unmount what is mounted at a target, if the host recognises it",
+        (("target", "str", "a mount point"), ("follow", "u32", "1: links on the way are followed")),
+    ),
     (
         "set_attributes",
         "change the attributes of the mount at a target",
@@ -323,6 +327,14 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         "become the container's program",
         (("args", "strs", "argv"), ("env", "strs", "environment, without what was added to it")),
     ),
+    (
+        "restrict",
+        "add attributes to the mount at a target, if the host recognises it",
+        (
+            ("target", "str", "a mount point; no symbolic link on the way is followed"),
+            ("set_attributes", "u64", "MOUNT_ATTR_* to set"),
+        ),
+    ),
 )
 
 # The stages at which the host acts in the middle (`sync`); see executor/protocol.py.
@@ -341,6 +353,8 @@ MESSAGE_CONSOLE = 4
 MESSAGE_EXEC = 5
 MESSAGE_FAILURE = 6
 MESSAGE_LISTENER = 7
+MESSAGE_MOUNT = 8
+MESSAGE_SKIP = 9
 
 NO_SLOT = 0xFFFFFFFF
 SLOTS = 256  # a container with more bind mounts opens the rest itself
@@ -348,6 +362,7 @@ SLOTS = 256  # a container with more bind mounts opens the rest itself
 MOUNT_REAL_DIRECTORY = 1  # the target itself must be a directory, not a symbolic link
 MOUNT_INHERIT_MODE = 2  # a tmpfs takes the mode of the directory it covers
 MOUNT_COPY_UP = 4  # a tmpfs takes a copy of what it covers
+MOUNT_PRESENT = 16  # the host sees the mount, and agrees, before it is attached
 MOUNT_OR_BIND = 8  # proc and sysfs: the host's own is bound where mounting is not permitted
 
 CONSOLE_BIND = 1  # mount it at /dev/console, too
@@ -367,12 +382,15 @@ CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("MESSAGE_EXEC", MESSAGE_EXEC, "executor: the next system call is execve"),
     ("MESSAGE_FAILURE", MESSAGE_FAILURE, "executor: an operation failed"),
     ("MESSAGE_LISTENER", MESSAGE_LISTENER, "executor: the filter's listener is attached"),
+    ("MESSAGE_MOUNT", MESSAGE_MOUNT, "executor: the mount of this operation is attached"),
+    ("MESSAGE_SKIP", MESSAGE_SKIP, "host: go on without this operation"),
     ("NO_SLOT", NO_SLOT, "no slot"),
     ("SLOTS", SLOTS, "how many slots there are"),
     ("MOUNT_REAL_DIRECTORY", MOUNT_REAL_DIRECTORY, "the target must be a real directory"),
     ("MOUNT_INHERIT_MODE", MOUNT_INHERIT_MODE, "a tmpfs takes the mode of what it covers"),
     ("MOUNT_COPY_UP", MOUNT_COPY_UP, "a tmpfs takes a copy of what it covers"),
     ("MOUNT_OR_BIND", MOUNT_OR_BIND, "not permitted: the host's /proc or /sys is bound instead"),
+    ("MOUNT_PRESENT", MOUNT_PRESENT, "the host sees the mount before it is attached"),
     ("CONSOLE_BIND", CONSOLE_BIND, "the terminal is mounted at /dev/console"),
     ("CONSOLE_CONTROL", CONSOLE_CONTROL, "it becomes the controlling terminal"),
 )

@@ -32,9 +32,18 @@ class Mount:
     those of the mount alone.
     """
 
-    __slots__ = ("device", "fstype", "options", "root", "target")
+    __slots__ = ("device", "fstype", "id", "options", "root", "target")
 
-    def __init__(self, device: str, root: str, target: str, fstype: str, options: str = "") -> None:
+    def __init__(
+        self,
+        device: str,
+        root: str,
+        target: str,
+        fstype: str,
+        options: str = "",
+        mount_id: int = 0,
+    ) -> None:
+        self.id = mount_id
         self.device = device
         self.root = root
         self.target = target
@@ -50,7 +59,8 @@ def parse_mountinfo(text: str) -> list[Mount]:
         if separator:
             fields = left.split(" ")
             root, target = unescape(fields[3]), unescape(fields[4])
-            mounts.append(Mount(fields[2], root, target, right.split(" ")[0], fields[5]))
+            fstype = right.split(" ")[0]
+            mounts.append(Mount(fields[2], root, target, fstype, fields[5], int(fields[0])))
     return mounts
 
 

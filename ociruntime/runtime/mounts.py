@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.errors import NotRunning, RuntimeFailure, StepError
+from ociruntime.errors import HostError, NotRunning, RuntimeFailure, StepError
 from ociruntime.executor.failure import failure
-from ociruntime.executor.protocol import receive
+from ociruntime.executor.protocol import go, receive, skip
 from ociruntime.executor.spawn import spawn
 from ociruntime.host.facts import gather
+from ociruntime.host.files import read_file
+from ociruntime.host.mount_namespaces import mount_id
 from ociruntime.host.namespaces import namespaces_apart
 from ociruntime.host.process import end_on_signals, open_process
 from ociruntime.linux import CLONE_NEWNS
+from ociruntime.plan.codec import field
 from ociruntime.plan.facts import Request
 from ociruntime.plan.further_mounts import Place, compile_adding, compile_removing, compile_undoing
-from ociruntime.plan.ops import MESSAGE_STAGE
+from ociruntime.plan.ops import MESSAGE_MOUNT, MESSAGE_STAGE
+from ociruntime.runtime.added_mounts import (
+    AddedMount,
+    check_removal,
+    read_added,
+    still_mounted,
+    write_added,
+)
 from ociruntime.runtime.container import lock
+from ociruntime.runtime.external_mounts import parse_mountinfo
 from ociruntime.runtime.identifier import check_id
 from ociruntime.spec import shape
 from ociruntime.spec.check import check
@@ -24,13 +35,18 @@ from ociruntime.spec.validate_mounts import validate_mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from ociruntime.executor.protocol import Message
-    from ociruntime.plan.plan import Plan
+    from ociruntime.host.mount_namespaces import MountId
+    from ociruntime.plan.plan import Operation, Plan
     from ociruntime.runtime.container import Container
+    from ociruntime.runtime.external_mounts import Mount as ShownMount
     from ociruntime.runtime.options import Context
     from ociruntime.spec.document import Config, Mount
+
+    Recognise = Callable[[Operation, MountId, list[ShownMount]], bool]
 
 
 def change_mounts(context: Context, container_id: str, path: str, *, remove: bool) -> None:
@@ -65,21 +81,83 @@ def _add(context: Context, container: Container, mounts: list[Mount]) -> None:
     plan = compile_adding(config, facts, request, place)
     for warning in warnings + plan.warnings:
         context.log.warning(warning)
-    failed = _carry_out(container, plan)
-    if failed is not None:
-        undoing = compile_undoing(plan, failed.value, facts, request, place)
-        undone = _carry_out(container, undoing)
-        if undone is not None:
-            context.log.warning(str(_told(container, undoing, undone)))
-        raise _told(container, plan, failed)
+    before = read_added(container.directory)
+    new: list[tuple[AddedMount, str]] = []
+
+    def record(operation: Operation, found: MountId, shown: list[ShownMount]) -> bool:
+        new.append((AddedMount(str(field(operation, "target")), found), operation.where))
+        kept = [*still_mounted(before, shown), *(added for added, _ in new)]
+        write_added(container.directory, kept)
+        return True
+
+    def undo() -> list[str]:
+        left = []
+        for added, where in reversed(new):
+            undoing = compile_undoing(added.destination, where, facts, request, place)
+            left += _undo(container, undoing, added)
+        return left
+
+    try:
+        carry_out(plan, container.pid, container.started, record)
+    except RuntimeFailure as error:
+        left = undo()
+        if left:
+            raise StepError(f"{error} (not undone: {'; '.join(left)})") from None
+        raise _reason(container, error) from None
+    except BaseException:
+        undo()
+        raise
+
+
+def _undo(container: Container, plan: Plan, added: AddedMount) -> list[str]:
+    """Unmount an added mount; why it is left mounted, if it is."""
+
+    def is_ours(operation: Operation, found: MountId, shown: list[ShownMount]) -> bool:
+        if not still_mounted([added], shown):
+            return False  # it was never attached
+        mounts = {mount.id: mount for mount in shown}
+        check_removal(added.destination, operation.where, found, [added], mounts)
+        return True
+
+    try:
+        carry_out(plan, container.pid, container.started, is_ours)
+        _forget(container, added.id)
+    except RuntimeFailure as error:
+        return [str(error)] if container.alive() else []
+    return []
 
 
 def _remove(container: Container, mounts: list[Mount]) -> None:
     config: Config = {**container.config(), "mounts": mounts}
-    plan = compile_removing(config, gather("", ()), _request(container), _place(container))
-    failed = _carry_out(container, plan)
-    if failed is not None:
-        raise _told(container, plan, failed)
+    request, place = _request(container), _place(container)
+    added = read_added(container.directory)
+    recorded = {each.destination for each in added}
+    plan = compile_removing(config, gather("", ()), request, place, recorded)
+
+    def is_meant(operation: Operation, found: MountId, shown: list[ShownMount]) -> bool:
+        target = str(field(operation, "target"))
+        left = still_mounted(read_added(container.directory), shown)
+        mounts = {mount.id: mount for mount in shown}
+        check_removal(target, operation.where, found, left, mounts)
+        removed.append(found)
+        return True
+
+    removed: list[MountId] = []
+    try:
+        carry_out(plan, container.pid, container.started, is_meant)
+    except RuntimeFailure as error:
+        raise _reason(container, error) from None
+    finally:
+        # The record outlives the mount: what is no longer mounted is dropped by the next command.
+        for found in removed:
+            _forget(container, found)
+
+
+def _forget(container: Container, mount: MountId) -> None:
+    added = read_added(container.directory)
+    kept = [each for each in added if not each.id.is_same(mount)]
+    if len(kept) != len(added):
+        write_added(container.directory, kept)
 
 
 def _place(container: Container) -> Place:
@@ -97,28 +175,51 @@ def _request(container: Container) -> Request:
     return Request(id=container.id, bundle=facts["bundle"], rootfs=facts["rootfs"])
 
 
-def _carry_out(container: Container, plan: Plan) -> Message | None:
-    """Have an executor do it, which is ended when it says that all is done; or its failure."""
-    init_fd = open_process(container.pid, container.started)
+def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
+    """Have an executor change mounts where the process is; it is ended when all is done.
+
+    ``recognise`` is called with each mount before it is attached, changed or unmounted, and with
+    the namespace's mountinfo; it returns False if the mount is to be left alone.  Raises what it
+    raises, StepError, HostError, NotRunning.
+    """
+    init_fd = open_process(pid, started)
     if init_fd < 0:
-        raise NotRunning(container.id)
+        raise NotRunning(str(pid))
     try:
         executor = spawn(plan, init_fd, -1)
     finally:
         posix.close(init_fd)
     try:
         message = receive(executor.channel)
+        while message is not None and message.kind == MESSAGE_MOUNT:
+            answer = go if _recognised(plan, executor.pid, message, recognise) else skip
+            answer(executor.channel)
+            message = receive(executor.channel)
     finally:
         executor.kill()
         executor.channel.close()
         posix.close(executor.pidfd)
     if message is None:
-        raise StepError("the process that was to mount has been killed")
-    return None if message.kind == MESSAGE_STAGE else message
+        raise StepError("change mounts: the executor was killed")
+    if message.kind != MESSAGE_STAGE:
+        known = message.value < len(plan.operations)
+        raise failure(plan.operations[message.value] if known else None, message)
 
 
-def _told(container: Container, plan: Plan, message: Message) -> RuntimeFailure:
-    if not container.alive():
-        return NotRunning(container.id)
-    known = message.value < len(plan.operations)
-    return failure(plan.operations[message.value] if known else None, message)
+def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognise) -> bool:
+    try:
+        found = mount_id(message.fd)
+    finally:
+        posix.close(message.fd)
+    # The executor's own: a process of the container may have another root.
+    path = f"/proc/{executor}/mountinfo"
+    try:
+        text = read_file(path).decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None
+    return recognise(plan.operations[message.value], found, parse_mountinfo(text))
+
+
+def _reason(container: Container, error: RuntimeFailure) -> RuntimeFailure:
+    """The error, unless the container's end explains it."""
+    return error if container.alive() else NotRunning(container.id)

@@ -19,11 +19,15 @@ from fcntl import F_DUPFD_CLOEXEC, fcntl
 from ociruntime.errors import ContainerError, HostError
 from ociruntime.host.criu import Session
 from ociruntime.host.criu_messages import RESTORE
+from ociruntime.host.facts import gather
 from ociruntime.host.files import read_file
-from ociruntime.host.mount_namespaces import private_root, remount_inside
+from ociruntime.host.mount_namespaces import private_root
 from ociruntime.host.mount_points import make_mount_point
-from ociruntime.host.process import SIGKILL, send_signal
+from ociruntime.host.process import SIGKILL, send_signal, start_time
 from ociruntime.paths import clean, is_below
+from ociruntime.plan.codec import field
+from ociruntime.plan.facts import Request
+from ociruntime.plan.further_mounts import compile_restricting
 from ociruntime.plan.mounts import is_bind
 from ociruntime.runtime.checkpoint import failure, joined_namespaces, open_directory
 from ociruntime.runtime.creation import Creation
@@ -41,7 +45,8 @@ from ociruntime.runtime.external_mounts import (
     identity,
     parse_mountinfo,
 )
-from ociruntime.runtime.restored_mounts import unmet, wanted_flags
+from ociruntime.runtime.mounts import carry_out
+from ociruntime.runtime.restored_mounts import check_restricted, unmet, wanted_flags
 from ociruntime.runtime.restored_privileges import excess, thread_statuses
 
 TYPE_CHECKING = False
@@ -49,7 +54,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ociruntime.host.foreground import CaughtSignals
+    from ociruntime.host.mount_namespaces import MountId
+    from ociruntime.plan.plan import Operation
     from ociruntime.runtime.criu_options import CriuOptions
+    from ociruntime.runtime.external_mounts import Mount
     from ociruntime.runtime.image_record import ImageRecord
 
 FIRST_FREE = 10  # our standard streams are handed on from here: criu has its own
@@ -236,11 +244,21 @@ class Restoration(Creation):
         config, bundle = self._prepared.config, self._prepared.bundle.path
         text = read_file(f"/proc/{self._first}/mountinfo").decode("utf-8", "surrogateescape")
         mounts = parse_mountinfo(text)
-        # Its processes stand still: nobody exchanges a directory on the way.
         shown = {one.target: identity(f"/proc/{self._first}/root{one.target}") for one in mounts}
         sources = {where: identity(source) for where, source in bind_sources(bundle, config)}
         wanted = wanted_flags(self._record.mounts.values(), config, shown, sources)
-        remount_inside(self._first, unmet(mounts, wanted))
+        lacking = unmet(mounts, wanted)
+        if not lacking:
+            return
+
+        def is_restored(operation: Operation, found: MountId, now: list[Mount]) -> bool:
+            check_restricted(str(field(operation, "target")), found.number, now)
+            return True
+
+        # The container's processes stand still, but others may share one of its directories.
+        request = Request(id=self.id, bundle=bundle, rootfs="")
+        plan = compile_restricting(lacking, gather("", ()), request)
+        carry_out(plan, self._first, start_time(self._first), is_restored)
 
     def _check_privileges(self) -> None:
         for pid in {self._first, *self._prepared.cgroup.processes()} - {self._session.pid}:

@@ -8,6 +8,7 @@ of the same source is asked of the kernel.
 
 from __future__ import annotations
 
+from ociruntime.errors import StepError
 from ociruntime.paths import clean
 from ociruntime.plan.mount_options import parse_mount_options
 from ociruntime.plan.mounts import is_bind
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
     from ociruntime.runtime.external_mounts import Identity, Mount
     from ociruntime.spec.document import Config
 
-# The words of mountinfo -> MS_* of mount(2); of the first four MOUNT_ATTR_* have the same bits.
+# The words of mountinfo -> MOUNT_ATTR_*.
 RESTRICTIONS = {"ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8}
-OTHERS = {"noatime": 1 << 10, "nodiratime": 1 << 11, "relatime": 1 << 21}
 ALL_RESTRICTIONS = 15
 
 
@@ -31,7 +31,7 @@ def wanted_flags(
     shown: Mapping[str, Identity | None],
     sources: Mapping[str, Identity | None],
 ) -> dict[str, int]:
-    """Target -> MS_* flags.
+    """Target -> MOUNT_ATTR_*.
 
     ``recorded`` are the mounts of an ImageRecord, ``shown`` what is at each target, ``sources``
     what each bind mount of config.json, by its destination, shows.
@@ -60,13 +60,26 @@ def wanted_flags(
 
 
 def unmet(mounts: list[Mount], wanted: dict[str, int]) -> dict[str, int]:
-    """Target -> all flags to be given, of those that lack one."""
-    found = {}
+    """Target -> the MOUNT_ATTR_* that a mount there lacks."""
+    found: dict[str, int] = {}
     for mount in mounts:
-        flags = _flags(mount.options, RESTRICTIONS)
-        if wanted.get(mount.target, 0) & ~flags:
-            found[mount.target] = flags | wanted[mount.target] | _flags(mount.options, OTHERS)
+        lacks = wanted.get(mount.target, 0) & ~_flags(mount.options, RESTRICTIONS)
+        if lacks:
+            found[mount.target] = found.get(mount.target, 0) | lacks
     return found
+
+
+def check_restricted(target: str, number: int, mounts: Iterable[Mount]) -> None:
+    """Raise StepError unless the mount with this id is one that mountinfo shows at ``target``.
+
+    A path can lead elsewhere: over a mount that covers it, or because a directory on the way is
+    shared with a container that exchanges it.
+    """
+    if all(mount.id != number for mount in mounts if mount.target == target):
+        raise StepError(
+            f'restrict the restored mount at "{target}": the path leads to another mount',
+            "a mount of the checkpoint is covered by another, or something exchanges a directory",
+        )
 
 
 def _flags(options: str, table: dict[str, int]) -> int:

@@ -6,9 +6,20 @@ runtime withstands it.  The same tests judge runc and crun (``--runtime=/usr/sbi
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.attacks.exchange import MakeHostile
+from tests.support import project
+from tests.support.bundle import Bundle
+
+if TYPE_CHECKING:
+    from tests.support.plugin import MakeBundle
 
 
 @pytest.fixture(autouse=True)
@@ -21,3 +32,25 @@ def tries(pytestconfig: pytest.Config) -> Callable[[int, int], int]:
     """Return how often to try a race: ``tries(100, 2000)`` is 100, or 2000 in the long mode."""
     full = bool(pytestconfig.getoption("--full-attacks"))
     return lambda short, long: long if full else short
+
+
+@pytest.fixture(scope="session")
+def exchange(base: Path) -> Path:
+    """The static program of exchange.c."""
+    program = base / "exchange"
+    source = project.ROOT / "tests" / "attacks" / "exchange.c"
+    flags = ["-static", "-Os", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(["gcc", *flags, "-o", program, source], check=True)
+    return program
+
+
+@pytest.fixture
+def hostile_bundle(bundle: MakeBundle, exchange: Path) -> MakeHostile:
+    """Make a bundle whose process is ``exchange`` with the arguments given."""
+
+    def make(*args: str) -> Bundle:
+        made = bundle("/bin/exchange", *args)
+        shutil.copy(exchange, made.rootfs / "bin" / "exchange")
+        return made
+
+    return make

@@ -241,8 +241,13 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
     "console-without-devpts": (
         inside(o.console(rows=0, columns=0, uid=0, flags=0)),
         "open", errno.ENOENT, "/dev/pts/ptmx"),
-    "unmount-missing": (inside(o.unmount(target="/nothing")), "open", errno.ENOENT, "/nothing"),
-    "unmount-no-mount": (inside(o.unmount(target="/tmp")), "umount2", errno.EINVAL, "/tmp"),
+    "unmount-missing": (
+        inside(o.unmount(target="/nothing", follow=1)), "open", errno.ENOENT, "/nothing"),
+    "unmount-no-mount": (
+        inside(o.unmount(target="/tmp", follow=0)), "umount2", errno.EINVAL, "/tmp"),
+    "unmount-link": (inside(o.unmount(target="/link", follow=0)), "open", errno.ELOOP, "/link"),
+    "restrict-missing": (
+        inside(o.restrict(target="/nothing", set_attributes=1)), "open", errno.ENOENT, "/nothing"),
     "mask-loop": (inside(o.mask(target="/loop", context="")), "open", errno.ELOOP, "/loop"),
     "readonly-loop": (inside(o.readonly(target="/loop")), "open", errno.ELOOP, "/loop"),
     "hook-missing": (inside(hook("/no/hook")), "execve", errno.ENOENT, "/no/hook"),

@@ -10,32 +10,11 @@ from typing import Any
 import pytest
 
 from tests.support.container import Container
+from tests.support.further_mounts import change, entry, mount_lines, mounted
 from tests.support.peers import judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
-from tests.support.runtime import Result
 
 pytestmark = judge_by("ociruntime")
-
-
-def change(one: Container, action: str, *mounts: dict[str, Any]) -> Result:
-    file = one.bundle.path / "further.json"
-    file.write_text(json.dumps(mounts))
-    return one.runtime("mounts", action, one.id, str(file))
-
-
-def entry(destination: str, fstype: str, source: Path | str, *options: str) -> dict[str, Any]:
-    return {
-        "destination": destination,
-        "type": fstype,
-        "source": str(source),
-        "options": list(options),
-    }
-
-
-def mounted(one: Container) -> list[str]:
-    """Mount points, as the container's process has them."""
-    lines = Path(f"/proc/{one.pid}/mountinfo").read_text().splitlines()
-    return [line.split()[4] for line in lines]
 
 
 @pytest.fixture
@@ -147,3 +126,47 @@ def test_stopped_and_unknown(container: MakeContainer, bundle: MakeBundle, work:
     change(one, "add", entry("/mnt", "tmpfs", "tmpfs")).failed("not running")
     one.runtime("mounts", "add", "none-such", os.devnull).failed()
     one.runtime("mounts", "list", one.id, os.devnull).failed("mounts: unknown action")
+
+
+def record(one: Container) -> list[list[Any]]:
+    """The lines of mounts.json."""
+    file = one.runtime.root / one.id / "mounts.json"
+    lines: list[list[Any]] = json.loads(file.read_text())
+    return lines
+
+
+def test_the_record_holds_what_is_mounted(container: MakeContainer) -> None:
+    """Lines of mounts that are gone, as a killed `mounts add` leaves one, are dropped."""
+    one = container().started()
+    first, second = entry("/mnt/a", "tmpfs", "tmpfs"), entry("/mnt/b", "tmpfs", "tmpfs")
+    change(one, "add", first).silent()
+    numbers = {int(line.split()[0]) for line in mount_lines(one)}
+    ((destination, number, _),) = record(one)
+    assert destination == "/mnt/a"
+    assert number in numbers
+    file = one.runtime.root / one.id / "mounts.json"
+    file.write_text(json.dumps([["/mnt/b", max(numbers) + 1000, 0], *record(one)]))
+    change(one, "add", second).silent()
+    assert [line[0] for line in record(one)] == ["/mnt/a", "/mnt/b"]
+    change(one, "remove", first, second).silent()
+    assert record(one) == []
+
+
+def test_stacked_mounts_are_removed_one_by_one(container: MakeContainer) -> None:
+    one = container().started()
+    before = mounted(one)
+    mount = entry("/mnt", "tmpfs", "tmpfs")
+    change(one, "add", mount, mount).silent()
+    change(one, "remove", mount).silent()
+    assert mounted(one) == [*before, "/mnt"]
+    change(one, "remove", mount).silent()
+    assert mounted(one) == before
+
+
+def test_containers_without_a_record(container: MakeContainer, bundle: MakeBundle) -> None:
+    """Mounts of config.json and those that an older version has added have none."""
+    one = container(bundle().mount("/data", "tmpfs", "tmpfs")).started()
+    change(one, "add", entry("/mnt/a", "tmpfs", "tmpfs")).silent()
+    (one.runtime.root / one.id / "mounts.json").unlink()
+    change(one, "remove", entry("/mnt/a", "", ""), entry("/data", "", "")).silent()
+    assert not {"/mnt/a", "/data"} & set(mounted(one))

@@ -24,6 +24,7 @@ UNTESTED: dict[str, str] = {
     "was written by another version of ociruntime": "there is one version",
     "open the namespace": "one that is joined goes between the look at it and CRIU's start",
     "open the restored process": "it ends at once, and somebody else has reaped it",
+    "change mounts: the executor was killed": "somebody else kills it",
     "run ps": "fork(2) fails, or there is no ps on the host",
     "open the timeline": "open(2) fails on the file for the timeline",
     "write the timeline": "write(2) fails on the file for the timeline",

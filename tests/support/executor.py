@@ -173,7 +173,7 @@ def begin(gate: socket.socket) -> list[Message]:
 
 
 def _go(message: Message, channel: socket.socket) -> None:
-    if message.kind in {ops.MESSAGE_STAGE, ops.MESSAGE_LISTENER}:
+    if message.kind in {ops.MESSAGE_STAGE, ops.MESSAGE_LISTENER, ops.MESSAGE_MOUNT}:
         go(channel)
     if message.fd >= 0:
         os.close(message.fd)

@@ -9,6 +9,7 @@ import pytest
 from ociruntime.errors import ConfigError
 from ociruntime.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
 from ociruntime.plan.further_mounts import Place, compile_adding, compile_removing, compile_undoing
+from ociruntime.plan.ops import MOUNT_PRESENT
 from ociruntime.plan.plan import Plan
 from tests.unit.plan.compiling import config, facts, names, request, steps
 
@@ -41,18 +42,22 @@ def test_ids_of_the_container_s_user_namespace() -> None:
     assert steps(plan, "open_tree")[0]["id_map"] == opened["slot"]
 
 
-def test_what_was_mounted_is_undone_in_reverse() -> None:
-    plan = adding(BIND, TMPFS, {**TMPFS, "destination": "/c"})
-    document = names(plan).index("mount") + 1
-    undoing = compile_undoing(plan, document, facts(), request(), PLACE)
-    assert names(undoing) == ["join_process", "unmount", "unmount", "sync"]
-    assert [each["target"] for each in steps(undoing, "unmount")] == ["/b", "/a"]
+def test_the_host_sees_each_mount_before_it_is_attached() -> None:
+    plan = adding(BIND, TMPFS)
+    flags = [each["flags"] for kind in ("bind", "mount") for each in steps(plan, kind)]
+    assert all(each & MOUNT_PRESENT for each in flags)
 
 
-def test_removing_goes_backwards() -> None:
+def test_undoing_follows_links() -> None:
+    undoing = compile_undoing("/a", "mounts[0]", facts(), request(), PLACE)
+    assert names(undoing) == ["join_process", "unmount", "sync"]
+    assert steps(undoing, "unmount") == [{"target": "/a", "follow": 1}]
+
+
+def test_removing_goes_backwards_and_follows_links_to_what_is_recorded() -> None:
     document: Any = config(mounts=[BIND, {"destination": "/a/../b/"}])
-    plan = compile_removing(document, facts(), request(), PLACE)
-    assert [each["target"] for each in steps(plan, "unmount")] == ["/b", "/a"]
+    plan = compile_removing(document, facts(), request(), PLACE, {"/b"})
+    assert steps(plan, "unmount") == [{"target": "/b", "follow": 1}, {"target": "/a", "follow": 0}]
 
 
 @pytest.mark.parametrize("destination", ["/", "/proc", "/x/../proc", "/proc/kcore"])
@@ -60,7 +65,7 @@ def test_what_confines_the_container_stays(destination: str) -> None:
     mount = {**TMPFS, "destination": destination}
     document: Any = config(mounts=[mount])
     with pytest.raises(ConfigError):
-        compile_removing(document, facts(), request(), PLACE)
+        compile_removing(document, facts(), request(), PLACE, set())
     with pytest.raises(ConfigError):
         adding(mount)
 

@@ -11,7 +11,7 @@ import pytest
 from ociruntime.cli.args import Arguments, parse
 from ociruntime.cli.checkpoint_options import checkpoint_options
 from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
-from ociruntime.errors import ContainerError, UsageError
+from ociruntime.errors import ContainerError, StepError, UsageError
 from ociruntime.host.criu_messages import encode
 from ociruntime.runtime.criu_options import (
     CriuOptions,
@@ -26,7 +26,7 @@ from ociruntime.runtime.external_mounts import (
     name_mounts,
     parse_mountinfo,
 )
-from ociruntime.runtime.restored_mounts import unmet, wanted_flags
+from ociruntime.runtime.restored_mounts import check_restricted, unmet, wanted_flags
 from ociruntime.runtime.restored_privileges import excess, thread_statuses
 
 
@@ -182,7 +182,15 @@ def test_flags_by_the_record_and_by_the_configuration() -> None:
     wanted = wanted_flags(recorded, config, {}, {})
     assert wanted == {"/a": 1, "/b": 10}
     now = [Mount("", "", "/a", "", "ro"), Mount("", "", "/b", "", "rw,nodev,relatime")]
-    assert unmet(now, wanted) == {"/b": 2 | 4 | 8 | 1 << 21}
+    assert unmet(now, wanted) == {"/b": 2 | 8}
+
+
+def test_a_restricted_mount_is_one_that_mountinfo_shows_there() -> None:
+    """A path can lead to another mount, for instance over a link in the mount that covers it."""
+    shown = [Mount("", "", "/a/b", "", "", 7), Mount("", "", "/proc/sys", "", "", 9)]
+    check_restricted("/a/b", 7, shown)
+    with pytest.raises(StepError, match="leads to another mount"):
+        check_restricted("/a/b", 9, shown)
 
 
 X, Y = (1, 1), (1, 2)  # what stat(2) says of two directories
