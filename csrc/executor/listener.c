@@ -5,27 +5,40 @@
  * From the moment the filter is loaded, any call of the thread that has loaded it may be held
  * until the agent answers, and the agent has no listener yet.  So a second thread, which the
  * filter does not cover, does what is left to be done; the first one makes no call but
- * execve(2), and waits by looking at memory.  A thread and not a process: the exec ends it,
+ * execve(2), and waits by reading memory that is not there yet (userfaultfd(2)).  A thread and not a process: the exec ends it,
  * and the program is not born with a child that it never made.
  */
 #include "executor.h"
 
+#include <fcntl.h>
 #include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "kernel.h"
 
 #define OF_ONE_PROCESS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD)
 
-enum { LOADING, LOADED, HANDED_ON, FAILED };
+/* A multiple of every page size that the kernel may have been built with. */
+#define PAGE 65536u
+
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+
+enum { LOADING, LOADED, HANDED_ON, FAILED, NEVER };
 
 static atomic_int progress = LOADING;
 static atomic_int filtered = 1; /* the kernel clears it when the filtered thread ends */
 static int listener = -1;
+static int faults = -1;		 /* descriptor of userfaultfd(2) */
+static volatile char *missing; /* two pages to wait at: for the exec, and after it has failed */
 static char stack[16384] __attribute__((aligned(16)));
 
 /*
@@ -42,6 +55,43 @@ static void sleep_until(int wanted)
 	}
 }
 
+/*
+ * Have pages at which a thread sleeps until another one fills them.  To spin instead is right but
+ * wasteful, and with a real-time policy it starves every other thread of that processor.
+ */
+static void prepare_wait(void)
+{
+	size_t size = 2 * (size_t)PAGE;
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register pages = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	if (memory == MAP_FAILED || faults < 0)
+		return; /* older than 5.11, or forbidden */
+	pages.range.start = (uint64_t)(uintptr_t)memory;
+	pages.range.len = size;
+	if (ioctl(faults, UFFDIO_API, &api) == 0 && ioctl(faults, UFFDIO_REGISTER, &pages) == 0)
+		missing = memory;
+}
+
+/* For the filtered thread, which can make no call. */
+static void wait_at(unsigned int page, int wanted)
+{
+	while (atomic_load(&progress) != wanted)
+		if (missing)
+			(void)missing[page * PAGE];
+}
+
+static void wake(int now)
+{
+	struct uffdio_zeropage page = { .range = { (uint64_t)(uintptr_t)missing, PAGE } };
+
+	atomic_store(&progress, now);
+	if (missing)
+		(void)ioctl(faults, UFFDIO_ZEROPAGE, &page);
+}
+
 static int unfiltered_thread(void *argument)
 {
 	struct executor *x = argument;
@@ -52,7 +102,7 @@ static int unfiltered_thread(void *argument)
 	await_go(x->report_fd);
 	if (apply_late_limits(x) == 0) {
 		announce_exec(x);
-		atomic_store(&progress, HANDED_ON);
+		wake(HANDED_ON);
 		sleep_until(FAILED);
 	}
 	report_failure(x);
@@ -62,6 +112,7 @@ static int unfiltered_thread(void *argument)
 int load_with_listener(struct executor *x, unsigned int flags, const struct sock_fprog *program)
 {
 	(void)syscall(SYS_set_tid_address, &filtered);
+	prepare_wait();
 	if (clone(unfiltered_thread, stack + sizeof(stack), OF_ONE_PROCESS, x) < 0)
 		return fail(x, "clone", "");
 	listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);
@@ -69,8 +120,7 @@ int load_with_listener(struct executor *x, unsigned int flags, const struct sock
 		return fail(x, "seccomp", "");
 	x->listened_to = true;
 	atomic_store(&progress, LOADED);
-	while (atomic_load(&progress) != HANDED_ON)
-		;
+	wait_at(0, HANDED_ON);
 	return 0;
 }
 
@@ -78,5 +128,5 @@ _Noreturn void leave_report_to_thread(void)
 {
 	atomic_store(&progress, FAILED);
 	for (;;)
-		;
+		wait_at(1, NEVER);
 }

@@ -199,3 +199,32 @@ def test_exec_that_kills(
     box = container(made).created()
     box.start().silent()
     assert box.wait() == 128 + signal.SIGSYS
+
+
+@pytest.fixture
+def one_processor() -> Iterator[None]:
+    """Have this process, and whatever it starts, on one processor."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    yield
+    os.sched_setaffinity(0, before)
+
+
+@pytest.mark.usefixtures("one_processor")
+@pytest.mark.parametrize("program", ["echo", "/etc/hostname"], ids=["runs", "fails"])
+@pytest.mark.parametrize("policy", ["SCHED_FIFO", "SCHED_RR"])
+def test_waiting_for_the_agent_takes_no_processor_time(
+    container: MakeContainer, bundle: MakeBundle, agent: MakeAgent, policy: str, program: str
+) -> None:
+    """With one processor and a real-time policy a thread that spins starves every other one."""
+    one = agent()
+    made = asking(bundle(program, "runs"), one.path, "getppid")
+    (made.rootfs / "etc" / "hostname").chmod(0o755)
+    (made.rootfs / "etc" / "hostname").write_bytes(b"\x7fELF, but no program\n")
+    made.process["scheduler"] = {"policy": policy, "priority": 50}
+    made.resources["cpu"] = {"realtimePeriod": 1000000, "realtimeRuntime": 400000}
+    result = container(made).run(timeout=20)
+    if program == "echo":
+        assert result.ok().out == "runs\n"
+    else:
+        result.failed("exec")
