@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define DEEPEST 32 /* levels of cgroups below that of the pod */
+#define HELD 64u   /* processes of a cgroup that are killed in one round */
 #define PAUSE 10   /* milliseconds between two looks */
 #define PATIENCE 1000 /* milliseconds that process 1 may take to end without its monitor */
 
@@ -32,22 +33,50 @@ struct entry {
 	char name[];
 };
 
-/* Kill who is listed in the file of pids `fd`; whether there was anybody. */
-static bool kill_listed(int fd)
+/* Processes of a cgroup, each held by a descriptor that means no other one. */
+struct held {
+	pid_t pids[HELD];
+	int pidfds[HELD];
+	unsigned int count;
+};
+
+typedef void visit(struct held *held, pid_t pid);
+
+static void hold(struct held *held, pid_t pid)
+{
+	int fd = held->count < HELD ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+
+	if (fd < 0)
+		return; /* ended since, or for the next round */
+	held->pids[held->count] = pid;
+	held->pidfds[held->count++] = fd;
+}
+
+static void kill_held(struct held *held, pid_t pid)
+{
+	for (unsigned int i = 0; i < held->count; i++)
+		if (held->pids[i] == pid)
+			(void)syscall(SYS_pidfd_send_signal, held->pidfds[i], SIGKILL, NULL, 0);
+}
+
+/* Call `visit` with each pid in a list like cgroup.procs; whether there was any. */
+static bool for_each(int list, struct held *held, visit *visit)
 {
 	char text[512];
 	ssize_t size;
 	pid_t pid = 0;
 	bool any = false;
 
-	while ((size = read(fd, text, sizeof(text))) > 0) {
+	if (lseek(list, 0, SEEK_SET) < 0)
+		return false;
+	while ((size = read(list, text, sizeof(text))) > 0) {
 		for (ssize_t i = 0; i < size; i++) {
 			if (text[i] >= '0' && text[i] <= '9') {
 				pid = pid * 10 + (text[i] - '0');
 				continue;
 			}
 			if (pid > 1)
-				(void)kill(pid, SIGKILL);
+				visit(held, pid);
 			any = any || pid != 0;
 			pid = 0;
 		}
@@ -55,7 +84,33 @@ static bool kill_listed(int fd)
 	return any;
 }
 
+/*
+ * Kill the processes in a list like cgroup.procs; whether there was any.  A pid may mean another
+ * process by the time it is used, so each is held first, and killed if the list still has it.
+ */
+static bool kill_listed(int list)
+{
+	struct held held = { .count = 0 };
+	bool any = for_each(list, &held, hold);
+
+	(void)for_each(list, &held, kill_held);
+	for (unsigned int i = 0; i < held.count; i++)
+		close(held.pidfds[i]);
+	return any;
+}
+
 static bool kill_cgroup(int parent, const char *name, int depth);
+
+/* Where the kernel can (v2, 5.14) it kills all of them, and all that they fork meanwhile. */
+static void kill_at_once(int directory)
+{
+	int fd = openat(directory, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void)!write(fd, "1", 1);
+	close(fd);
+}
 
 static bool kill_below(int directory, int depth)
 {
@@ -85,6 +140,7 @@ static bool kill_cgroup(int parent, const char *name, int depth)
 
 	if (directory < 0)
 		return false;
+	kill_at_once(directory);
 	list = openat(directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
 	if (list >= 0) {
 		any = kill_listed(list);
