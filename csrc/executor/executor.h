@@ -98,6 +98,7 @@ int open_no_link(int parent, const char *name, int flags);
 /* made_mounts.c */
 void note_mount(struct executor *x, int tree, const char *target);
 int open_mount(struct executor *x, const char *target);
+int present_new_mount(struct executor *x, int tree, int target, const char *name);
 
 /* paths.c: nothing here leaves the container's root */
 int open_inside(struct executor *x, const char *path, int flags);

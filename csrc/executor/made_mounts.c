@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "kernel.h"
@@ -105,4 +106,32 @@ int run_restrict(struct executor *x, struct op_restrict *op)
 		result = change_mount(x, target, op->set_attributes, 0, false, op->target);
 	close(target);
 	return result;
+}
+
+/* The container's root, or in its /proc: what links lead to by another name. */
+static bool confines(struct executor *x, int target, const char *name)
+{
+	struct stat place, root;
+	struct statfs filesystem;
+
+	if (fstat(target, &place) < 0 || fstat(x->root_fd, &root) < 0 ||
+	    fstatfs(target, &filesystem) < 0)
+		return true;
+	if (place.st_dev == root.st_dev && place.st_ino == root.st_ino)
+		return true;
+	return filesystem.f_type == PROC_SUPER_MAGIC && strncmp(name, "/proc/", 6) != 0;
+}
+
+/* Before a mount is attached in a container whose processes can exchange what leads to it. */
+int present_new_mount(struct executor *x, int tree, int target, const char *name)
+{
+	int result;
+
+	if (confines(x, target, name)) {
+		errno = ELOOP;
+		return fail(x, "open", name);
+	}
+	result = present_mount(x, tree);
+	errno = ECANCELED;
+	return result == 0 ? fail(x, "move_mount", name) : result;
 }

@@ -237,7 +237,7 @@ static int label_root(struct executor *x, int tree, const char *label)
 static int attach_and_propagate(struct executor *x, int tree, int target, uint32_t propagation,
 				uint32_t flags, const char *name)
 {
-	if ((flags & MOUNT_PRESENT) && present_mount(x, tree) <= 0)
+	if ((flags & MOUNT_PRESENT) && present_new_mount(x, tree, target, name) < 0)
 		return -1;
 	if (attach_tree(x, tree, target, name) < 0)
 		return -1;

@@ -70,3 +70,15 @@ def test_removal_of_another_mount_moved_there(container: MakeContainer, bundle: 
     before = mount_lines(one)
     change(one, "remove", ROOM).failed("is not the one that was added", "/a2/b")
     assert mount_lines(one) == before
+
+
+@pytest.mark.parametrize("place", ["/", "/proc", "/proc/sys"])
+def test_nothing_is_added_over_what_confines_the_container(
+    container: MakeContainer, place: str
+) -> None:
+    """A link leads to a place at which a mount is refused by name."""
+    one = container().started()
+    one.exec("ln", "-s", place, "/link").ok()
+    before = mount_lines(one)
+    change(one, "add", entry("/link", "tmpfs", "tmpfs")).failed("symbolic link")
+    assert mount_lines(one) == before

@@ -1,0 +1,144 @@
+"""A process inside exchanges a directory of a path while the runtime works on that path.
+
+``/race/dir`` is exchanged with ``/race/lure``, in which the names of directories are links to what
+the runtime must not touch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.attacks.exchange import MakeHostile
+from tests.support import processes
+from tests.support.container import Container
+from tests.support.further_mounts import change, entry, mount_lines
+from tests.support.peers import judge_by
+from tests.support.plugin import MakeContainer
+
+Tries = Callable[[int, int], int]
+
+PLACE = "/race/dir/b"
+ROOM = entry(PLACE, "tmpfs", "tmpfs", "size=64k")
+FAILS = entry("/etc/hostname/below", "tmpfs", "tmpfs")
+BATCH = 100
+FAIR = 0.05  # share of the tries that must have gone either way, or nothing was raced
+
+
+@contextmanager
+def exchanging(one: Container) -> Iterator[None]:
+    """Have the two directories exchanged meanwhile."""
+    pid = one.exec_detached("/bin/exchange", "/race/dir", "/race/lure")
+    try:
+        yield
+        assert processes.parent(pid) == os.getpid(), "the exchange has ended early"
+    finally:
+        one.end_executed()
+
+
+def lured(hostile: MakeHostile, container: MakeContainer, **links: str) -> Container:
+    """A container with both directories: real ones with these names, and links."""
+    made = hostile()
+    made.args("sleep", "1000")
+    for name, text in links.items():
+        (made.rootfs / "race" / "dir" / name).mkdir(parents=True)
+        (made.rootfs / "race" / "lure").mkdir(exist_ok=True)
+        (made.rootfs / "race" / "lure" / name).symlink_to(text)
+    return container(made).started()
+
+
+class Judge:
+    """What is mounted in the container and on the host, but for mounts in /race."""
+
+    def __init__(self, one: Container) -> None:
+        self._one = one
+        self._before = self._look()
+
+    def _look(self) -> list[str]:
+        inside = [line for line in mount_lines(self._one) if " /race/" not in line]
+        assert any(" /proc/sys ro," in line for line in inside)
+        return inside + Path("/proc/self/mountinfo").read_text().splitlines()
+
+    def unchanged(self) -> None:
+        """Assert that nothing else has been mounted, unmounted or changed."""
+        assert self._look() == self._before
+
+
+def fair(succeeded: int, tries: int) -> None:
+    """Assert that the exchange was met both ways."""
+    assert tries * FAIR <= succeeded <= tries * (1 - FAIR), f"{succeeded} of {tries} succeeded"
+
+
+@judge_by("ociruntime")
+def test_mounts_add_while_directories_are_exchanged(
+    container: MakeContainer, hostile_bundle: MakeHostile, tries: Tries
+) -> None:
+    one = lured(hostile_bundle, container, b="/proc/sys")
+    judge, count, done = Judge(one), tries(100, 2000), 0
+    with exchanging(one):
+        for _ in range(count):
+            done += change(one, "add", ROOM).status == 0
+            judge.unchanged()
+    fair(done, count)
+
+
+@judge_by("ociruntime")
+def test_mounts_remove_while_directories_are_exchanged(
+    container: MakeContainer, hostile_bundle: MakeHostile, tries: Tries
+) -> None:
+    one = lured(hostile_bundle, container, b="/proc/sys")
+    judge, count, done = Judge(one), tries(100, 2000), 0
+    for _ in range(count // BATCH):
+        before = len(mount_lines(one))
+        change(one, "add", *[ROOM] * BATCH).silent()
+        with exchanging(one):
+            for _ in range(BATCH):
+                done += change(one, "remove", ROOM).status == 0
+                judge.unchanged()
+        if "b" not in os.listdir(f"/proc/{one.pid}/root/race/dir") or os.path.islink(
+            f"/proc/{one.pid}/root{PLACE}"
+        ):
+            one.exec("/bin/sh", "-c", "cd /race; mv dir x; mv lure dir; mv x lure").ok()
+        left = len(mount_lines(one)) - before
+        if left:
+            change(one, "remove", *[ROOM] * left).silent()
+    fair(done, count)
+
+
+@judge_by("ociruntime")
+def test_undoing_of_mounts_add_while_directories_are_exchanged(
+    container: MakeContainer, hostile_bundle: MakeHostile, tries: Tries
+) -> None:
+    one = lured(hostile_bundle, container, b="/proc/sys")
+    judge, count, undone = Judge(one), tries(100, 2000), 0
+    with exchanging(one):
+        for _ in range(count):
+            before = len(mount_lines(one))
+            result = change(one, "add", ROOM, FAILS)
+            assert result.status != 0, result
+            left = len(mount_lines(one)) - before
+            assert left == ("not undone" in result.err), result
+            undone += "/etc/hostname/below" in result.err and not left
+            judge.unchanged()
+    fair(undone, count)
+
+
+def test_working_directory_of_exec_while_directories_are_exchanged(
+    container: MakeContainer, hostile_bundle: MakeHostile, tries: Tries
+) -> None:
+    """The links lead to descriptors that the runtime may have open (CVE-2024-21626)."""
+    one = lured(
+        hostile_bundle, container, **{f"b{fd}": f"/proc/self/fd/{fd}" for fd in range(3, 13)}
+    )
+    judge, count, done = Judge(one), tries(100, 2000), 0
+    with exchanging(one):
+        for index in range(count):
+            name = f"b{3 + index % 10}"
+            result = one.exec(f"--cwd=/race/dir/{name}", "sh", "-c", "cd . && pwd -P")
+            if result.status == 0:
+                assert result.out in {f"/race/dir/{name}\n", f"/race/lure/{name}\n"}, result
+                done += 1
+    judge.unchanged()
+    fair(done, count)
