@@ -61,7 +61,7 @@ RELEASE = [
 # the command line, because a packager's own flags may ask for parts of the C library.
 OWN_LIBC_PROCESSORS = {"aarch64", "x86_64"}
 OWN_LIBC = [
-    *("-nostdlib", "-fno-builtin", "-U_FORTIFY_SOURCE", "-mstack-protector-guard=global"),
+    *("-nostdlib", "-fno-builtin", "-mstack-protector-guard=global"),
     *("-fno-lto", "-fno-pie", "-no-pie", "-fno-asynchronous-unwind-tables"),
     "-Wl,-z,noseparate-code",
 ]

@@ -59,7 +59,11 @@ ffibuilder.set_source(
     "ociruntime._seccomp",
     (HERE / "seccomp.c").read_text(encoding="utf-8"),
     libraries=["seccomp"],
-    extra_compile_args=["-std=gnu11", "-O2", "-Wall", "-Wextra"],
+    extra_compile_args=[
+        *("-std=gnu11", "-O2", "-Wall", "-Wextra", "-fstack-protector-strong"),
+        *("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"),
+    ],
+    extra_link_args=["-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack"],
 )
 
 if __name__ == "__main__":

@@ -54,5 +54,9 @@ ffibuilder.set_source(
     "ociruntime._shim",
     (HERE / "shim.h").read_text(encoding="utf-8")
     + (HERE / "shim.c").read_text(encoding="utf-8").replace('#include "shim.h"', ""),
-    extra_compile_args=["-std=gnu11", "-O2", "-Wall", "-Wextra"],
+    extra_compile_args=[
+        *("-std=gnu11", "-O2", "-Wall", "-Wextra", "-fstack-protector-strong"),
+        *("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"),
+    ],
+    extra_link_args=["-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack"],
 )

@@ -36,6 +36,7 @@ __asm__(".globl _start\n"
 int main(int argc, char **argv);
 _Noreturn void begin(uintptr_t *stack);
 _Noreturn void __stack_chk_fail(void);
+_Noreturn void __chk_fail(void);
 
 /* Compared by each function that has a buffer (-fstack-protector). */
 uintptr_t __stack_chk_guard;
@@ -66,7 +67,22 @@ __attribute__((used)) void begin(uintptr_t *stack)
 	_exit(main(argc, argv));
 }
 
+static _Noreturn void stop(const char *reason, size_t size)
+{
+	(void)!write(2, reason, size);
+	__builtin_trap();
+}
+
 void __stack_chk_fail(void)
 {
-	__builtin_trap();
+	static const char reason[] = "ociruntime: stack smashing detected\n";
+
+	stop(reason, sizeof(reason) - 1);
+}
+
+void __chk_fail(void)
+{
+	static const char reason[] = "ociruntime: buffer overflow detected\n";
+
+	stop(reason, sizeof(reason) - 1);
 }
