@@ -7,13 +7,15 @@ the runtime must not touch.
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.attacks.exchange import MakeHostile
-from tests.support import processes
+from tests.support import cgroupfs, processes
 from tests.support.container import Container
+from tests.support.criu import working_criu
 from tests.support.further_mounts import change, entry, mount_lines
 from tests.support.peers import judge_by
 from tests.support.plugin import MakeContainer
@@ -59,11 +61,18 @@ class Judge:
     def _look(self) -> list[str]:
         inside = [line for line in mount_lines(self._one) if " /race/" not in line]
         assert any(" /proc/sys ro," in line for line in inside)
-        return inside + Path("/proc/self/mountinfo").read_text().splitlines()
+        return inside + self._host()
+
+    def _host(self) -> list[str]:
+        return Path("/proc/self/mountinfo").read_text().splitlines()
 
     def unchanged(self) -> None:
         """Assert that nothing else has been mounted, unmounted or changed."""
         assert self._look() == self._before
+
+    def host_unchanged(self) -> None:
+        """Assert it for the host alone."""
+        assert self._host() == self._before[-len(self._host()) :]
 
 
 def fair(succeeded: int, tries: int) -> None:
@@ -142,3 +151,55 @@ def test_working_directory_of_exec_while_directories_are_exchanged(
                 done += 1
     judge.unchanged()
     fair(done, count)
+
+
+@judge_by("ociruntime")
+def test_restore_while_directories_are_exchanged(
+    container: MakeContainer, hostile_bundle: MakeHostile, work: Path, tries: Tries
+) -> None:
+    """Another container exchanges directories of a shared volume that has a mount point in it.
+
+    Of two mounts with one source CRIU forgets the flags of the second: they are set again.
+    """
+    criu = working_criu()
+    assert processes.until(cgroupfs.let_go_of_unmounted, 30)
+    volume, source, images = work / "race", work / "source", work / "images"
+    source.mkdir()
+    for name in ("b", "c"):
+        (volume / "dir" / name).mkdir(parents=True)
+        (volume / "lure").mkdir(exist_ok=True)
+        (volume / "lure" / name).symlink_to("/proc/sys")
+    made = hostile_bundle()
+    made.args("sleep", "1000")
+    made.bind(volume, "/race", "bind").bind(source, PLACE, "bind", "noexec")
+    made.bind(source, "/race/dir/c", "bind", "noexec")
+    one = container(made)
+    one._output.close()
+    one._output = (made.path / "output").open("w+b")  # CRIU gives back only what has a name
+    one.started()
+    other = hostile_bundle("/race/dir", "/race/lure").bind(volume, "/race", "bind")
+    judge = Judge(one)
+    flags = [f"--image-path={images}", one.id]
+    one.runtime("--criu", criu, "checkpoint", *flags).silent()
+    processes.reap_orphans()
+    one.exists = False
+    exchange = container(other).started()
+    count, done = tries(40, 400), 0
+    words = ["--bundle", str(made.path), "--pid-file", str(one.pid_file), "--detach", *flags]
+    restore = one.runtime.command("--criu", criu, "restore", *words)
+    for attempt in range(5 * count):
+        if attempt >= count and done:
+            break  # most fail in CRIU, which opens the mount points by their paths
+        ended = subprocess.run(
+            restore, stdin=subprocess.DEVNULL, stdout=one._output, stderr=subprocess.DEVNULL
+        )
+        one.exists = ended.returncode == 0
+        if one.exists:
+            done += 1
+            lines = mount_lines(one)
+            assert [line for line in lines if " /proc/sys ro," in line], lines
+            one.delete("--force").ok()
+        processes.reap_orphans()
+    assert exchange.status == "running"
+    assert done
+    judge.host_unchanged()
