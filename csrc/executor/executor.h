@@ -36,7 +36,7 @@ struct made_mount {
 	uint64_t id;
 };
 
-#define MADE_MOUNTS 128u /* of more, the last ones are known */
+#define MADE_MOUNTS 1024u /* of more, the last ones are known */
 
 struct executor {
 	uint32_t step;	  /* place of the current operation, from 0 */
