@@ -21,6 +21,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -276,4 +277,36 @@ int oci_own_mounts(void)
 	if (unshare(CLONE_NEWNS) < 0 || mount("", "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		return -errno;
 	return 0;
+}
+
+/* By numbers of <linux/mount.h>, which does not go together with every <sys/mount.h>. */
+static int private_tmpfs(void)
+{
+	const int cloexec = 1, create = 6, nosuid_noexec = 2 | 8;
+	int fs = (int)syscall(SYS_fsopen, "tmpfs", cloexec), mount = -1, error;
+
+	if (fs < 0)
+		return -1;
+	if (syscall(SYS_fsconfig, fs, create, NULL, NULL, 0) == 0)
+		mount = (int)syscall(SYS_fsmount, fs, cloexec, nosuid_noexec);
+	error = errno;
+	close(fs);
+	errno = error;
+	return mount;
+}
+
+int oci_own_null(void)
+{
+	static const char name[] = "null";
+	int place = private_tmpfs(), fd = -1, error;
+
+	if (place < 0)
+		return -errno;
+	/* The mode a second time: the first is cut by the umask. */
+	if (mknodat(place, name, S_IFCHR | 0666, makedev(1, 3)) == 0 &&
+	    fchmodat(place, name, 0666, 0) == 0)
+		fd = openat(place, name, O_RDWR | O_CLOEXEC);
+	error = errno;
+	close(place);
+	return fd < 0 ? -error : fd;
 }

@@ -70,4 +70,10 @@ int oci_unwatch(int fd, int watch);
 /* A mount namespace of our own, into which the host's mounts come but nothing back: 0, or -errno. */
 int oci_own_mounts(void);
 
+/*
+ * A null device, open for reading and writing, whose node is on a filesystem of its own that is
+ * mounted nowhere: a descriptor, or -errno.
+ */
+int oci_own_null(void);
+
 #endif

@@ -47,6 +47,7 @@ ffibuilder.cdef(
     int oci_watch(int fd, const char *path, unsigned int events);
     int oci_unwatch(int fd, int watch);
     int oci_own_mounts(void);
+    int oci_own_null(void);
     """
 )
 

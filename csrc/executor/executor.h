@@ -124,6 +124,10 @@ int copy_up(struct executor *x, int source, int target, const char *path);
 /* ops_mount.c: -1 or a mount that is attached nowhere */
 int make_filesystem(struct executor *x, struct op_mount *op, int target);
 
+/* null_device.c */
+int open_null(struct executor *x);
+int copy_null(struct executor *x, const char *name);
+
 /* ops_restrictions.c */
 int cover_directory(struct executor *x, int target, const char *name, const char *context);
 

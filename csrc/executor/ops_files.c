@@ -74,7 +74,10 @@ static int bind_node(struct executor *x, struct op_device *op)
 	close(source);
 	if (tree < 0)
 		return -1;
-	result = attach_tree(x, tree, target, op->target);
+	/* The node stays the host's: a device opens for writing even so, its inode cannot change. */
+	result = change_mount(x, tree, MOUNT_ATTR_RDONLY, 0, false, op->source);
+	if (result == 0)
+		result = attach_tree(x, tree, target, op->target);
 	close(target);
 	close(tree);
 	return result;

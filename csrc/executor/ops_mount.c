@@ -60,20 +60,6 @@ int run_open_tree(struct executor *x, struct op_open_tree *op)
 	return *tree < 0 ? -1 : 0;
 }
 
-/* For the masks.  Not earlier: only mounts of the mount namespace one is in can be copied. */
-static int open_null(struct executor *x)
-{
-	struct stat node;
-
-	x->null_fd = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (x->null_fd < 0 || fstat(x->null_fd, &node) < 0)
-		return fail(x, "open", "/dev/null");
-	errno = ENODEV;
-	if (!S_ISCHR(node.st_mode) || node.st_rdev != makedev(1, 3))
-		return fail(x, "verify", "/dev/null");
-	return 0;
-}
-
 int run_root(struct executor *x, struct op_root *op)
 {
 	int source, result;

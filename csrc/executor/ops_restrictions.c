@@ -11,14 +11,11 @@
 
 static int cover_file(struct executor *x, int target, const char *name)
 {
-	int tree = copy_mounts(x, x->null_fd, false, "/dev/null"), result;
+	int tree = copy_null(x, name), result;
 
 	if (tree < 0)
 		return -1;
-	/* Not nodev: the device behind a masked file must still open, as an empty file. */
-	result = change_mount(x, tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0, false, name);
-	if (result == 0)
-		result = attach_tree(x, tree, target, name);
+	result = attach_tree(x, tree, target, name);
 	close(tree);
 	return result;
 }

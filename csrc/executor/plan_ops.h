@@ -58,36 +58,37 @@ enum plan_op {
 	OP_MASK = 25,
 	OP_READONLY = 26,
 	OP_HOOK = 27,
-	OP_PIVOT_ROOT = 28,
-	OP_MOVE_ROOT = 29,
-	OP_CHROOT = 30,
-	OP_HOSTNAME = 31,
-	OP_DOMAINNAME = 32,
-	OP_LOOPBACK = 33,
-	OP_RLIMIT = 34,
-	OP_PERSONALITY = 35,
-	OP_AFFINITY = 36,
-	OP_IO_PRIORITY = 37,
-	OP_SCHEDULER = 38,
-	OP_MEMORY_POLICY = 39,
-	OP_CHDIR = 40,
-	OP_STDIO_OWNER = 41,
-	OP_BOUNDING = 42,
-	OP_USER = 43,
-	OP_CAPABILITIES = 44,
-	OP_NO_NEW_PRIVS = 45,
-	OP_UMASK = 46,
-	OP_CLOSE_HOST = 47,
-	OP_HOME = 48,
-	OP_LISTEN_PID = 49,
-	OP_FIND_EXECUTABLE = 50,
-	OP_WAIT_START = 51,
-	OP_SECCOMP = 52,
-	OP_EXEC = 53,
-	OP_RESTRICT = 54,
+	OP_NULL_STREAMS = 28,
+	OP_PIVOT_ROOT = 29,
+	OP_MOVE_ROOT = 30,
+	OP_CHROOT = 31,
+	OP_HOSTNAME = 32,
+	OP_DOMAINNAME = 33,
+	OP_LOOPBACK = 34,
+	OP_RLIMIT = 35,
+	OP_PERSONALITY = 36,
+	OP_AFFINITY = 37,
+	OP_IO_PRIORITY = 38,
+	OP_SCHEDULER = 39,
+	OP_MEMORY_POLICY = 40,
+	OP_CHDIR = 41,
+	OP_STDIO_OWNER = 42,
+	OP_BOUNDING = 43,
+	OP_USER = 44,
+	OP_CAPABILITIES = 45,
+	OP_NO_NEW_PRIVS = 46,
+	OP_UMASK = 47,
+	OP_CLOSE_HOST = 48,
+	OP_HOME = 49,
+	OP_LISTEN_PID = 50,
+	OP_FIND_EXECUTABLE = 51,
+	OP_WAIT_START = 52,
+	OP_SECCOMP = 53,
+	OP_EXEC = 54,
+	OP_RESTRICT = 55,
 };
 
-#define PLAN_OP_LAST 54u
+#define PLAN_OP_LAST 55u
 
 /* open a namespace file of the host and keep it under a slot */
 struct op_open_namespace {
@@ -468,6 +469,16 @@ static inline bool read_hook(struct plan_reader *r, struct op_hook *op)
 	       plan_str(r, &op->state_after);
 }
 
+/* open standard streams that are the null device again, so that they are not the host's */
+struct op_null_streams {
+	uint32_t root_of;
+};
+
+static inline bool read_null_streams(struct plan_reader *r, struct op_null_streams *op)
+{
+	return plan_u32(r, &op->root_of);
+}
+
 /* make the root the process's root and leave the old one */
 struct op_pivot_root {
 	char none;
@@ -814,6 +825,7 @@ static inline bool read_restrict(struct plan_reader *r, struct op_restrict *op)
 	X(OP_MASK, mask) \
 	X(OP_READONLY, readonly) \
 	X(OP_HOOK, hook) \
+	X(OP_NULL_STREAMS, null_streams) \
 	X(OP_PIVOT_ROOT, pivot_root) \
 	X(OP_MOVE_ROOT, move_root) \
 	X(OP_CHROOT, chroot) \

@@ -66,6 +66,7 @@ VERBS: dict[str, str] = {
     "mkdir": "make directory",
     "move_root": "move root",
     "no_new_privs": "give up new privileges",
+    "null_streams": "replace the host's null device",
     "open_namespace": "open namespace",
     "open_tree": "copy mount tree",
     "readonly": "make read-only",
@@ -329,6 +330,9 @@ WRITERS: dict[str, Callable[[Fields], str]] = {
     "mkdir": lambda f: f"{f['target']} {f['mode']:04o}",
     "mount": _mount,
     "move_root": lambda f: f"without {' '.join(f['uncovered'])}" if f["uncovered"] else "",
+    "null_streams": lambda f: (
+        f"with that of process {f['root_of']}" if f["root_of"] else "with the container's"
+    ),
     "open_namespace": lambda f: f"{f['source']} in slot {f['slot']}",
     "open_tree": lambda f: (
         f"{f['source']} in slot {f['slot']}"

@@ -49,6 +49,9 @@ def compile_exec_plan(
     compile_affinity(job, process, "initial")
     job.require_cgroup()
     compile_affinity(job, process, "final")
+    if not request.console:
+        # On this side of the join the host's own can still be copied.
+        job.add(operations.null_streams(root_of=pid))
     root_of = 0 if apart & CLONE_NEWNS else pid
     job.add(operations.join_process(flags=apart, root_of=root_of, where=WHERE))
     if apart & CLONE_NEWUSER:

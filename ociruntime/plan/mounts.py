@@ -120,6 +120,9 @@ def compile_mounts(job: Compilation) -> None:
             ):
                 options.set &= ~MOUNT_ATTR_RDONLY
                 job.read_only_later.append((target, index))
+            if options.copy_up:
+                # What is copied is charged to whoever writes it: to the container's limit.
+                job.require_cgroup()
             source = mount.get("source") or fstype
             id_map = job.id_maps.get(index, NO_SLOT)
             _mount(job, fstype, source, target, options, id_map, where)

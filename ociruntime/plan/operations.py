@@ -334,12 +334,21 @@ def hook(
     return Operation(27, (source, args, env, timeout, state_before, state_after), where)
 
 
+def null_streams(
+    *,
+    root_of: int,
+    where: str = "",
+) -> Operation:
+    """Open standard streams that are the null device again, so that they are not the host's."""
+    return Operation(28, (root_of,), where)
+
+
 def pivot_root(
     *,
     where: str = "",
 ) -> Operation:
     """Make the root the process's root and leave the old one."""
-    return Operation(28, (), where)
+    return Operation(29, (), where)
 
 
 def move_root(
@@ -348,7 +357,7 @@ def move_root(
     where: str = "",
 ) -> Operation:
     """The same by moving the mount and chroot, for a root in the initramfs."""
-    return Operation(29, (uncovered,), where)
+    return Operation(30, (uncovered,), where)
 
 
 def chroot(
@@ -356,7 +365,7 @@ def chroot(
     where: str = "",
 ) -> Operation:
     """Make the directory of shared_root the process's root."""
-    return Operation(30, (), where)
+    return Operation(31, (), where)
 
 
 def hostname(
@@ -365,7 +374,7 @@ def hostname(
     where: str = "",
 ) -> Operation:
     """Set the host name."""
-    return Operation(31, (name,), where)
+    return Operation(32, (name,), where)
 
 
 def domainname(
@@ -374,7 +383,7 @@ def domainname(
     where: str = "",
 ) -> Operation:
     """Set the NIS domain name."""
-    return Operation(32, (name,), where)
+    return Operation(33, (name,), where)
 
 
 def loopback(
@@ -382,7 +391,7 @@ def loopback(
     where: str = "",
 ) -> Operation:
     """Bring the loopback interface up."""
-    return Operation(33, (), where)
+    return Operation(34, (), where)
 
 
 def rlimit(
@@ -393,7 +402,7 @@ def rlimit(
     where: str = "",
 ) -> Operation:
     """Set a resource limit."""
-    return Operation(34, (resource, soft, hard), where)
+    return Operation(35, (resource, soft, hard), where)
 
 
 def personality(
@@ -402,7 +411,7 @@ def personality(
     where: str = "",
 ) -> Operation:
     """Set the execution domain."""
-    return Operation(35, (domain,), where)
+    return Operation(36, (domain,), where)
 
 
 def affinity(
@@ -411,7 +420,7 @@ def affinity(
     where: str = "",
 ) -> Operation:
     """Run on these CPUs only."""
-    return Operation(36, (cpus,), where)
+    return Operation(37, (cpus,), where)
 
 
 def io_priority(
@@ -420,7 +429,7 @@ def io_priority(
     where: str = "",
 ) -> Operation:
     """Set the I/O priority of the process group."""
-    return Operation(37, (value,), where)
+    return Operation(38, (value,), where)
 
 
 def scheduler(
@@ -435,7 +444,7 @@ def scheduler(
     where: str = "",
 ) -> Operation:
     """Set the scheduling policy."""
-    return Operation(38, (policy, flags, nice, priority, runtime, deadline, period), where)
+    return Operation(39, (policy, flags, nice, priority, runtime, deadline, period), where)
 
 
 def memory_policy(
@@ -445,7 +454,7 @@ def memory_policy(
     where: str = "",
 ) -> Operation:
     """Set the NUMA memory policy."""
-    return Operation(39, (mode, nodes), where)
+    return Operation(40, (mode, nodes), where)
 
 
 def chdir(
@@ -455,7 +464,7 @@ def chdir(
     where: str = "",
 ) -> Operation:
     """Change the working directory, which must lie inside the root."""
-    return Operation(40, (path, optional), where)
+    return Operation(41, (path, optional), where)
 
 
 def stdio_owner(
@@ -464,7 +473,7 @@ def stdio_owner(
     where: str = "",
 ) -> Operation:
     """Give the standard streams to the user, but for devices and files open for reading alone."""
-    return Operation(41, (uid,), where)
+    return Operation(42, (uid,), where)
 
 
 def bounding(
@@ -473,7 +482,7 @@ def bounding(
     where: str = "",
 ) -> Operation:
     """Drop capabilities from the bounding set."""
-    return Operation(42, (keep,), where)
+    return Operation(43, (keep,), where)
 
 
 def user(
@@ -485,7 +494,7 @@ def user(
     where: str = "",
 ) -> Operation:
     """Become the user, keeping capabilities until they are set."""
-    return Operation(43, (uid, gid, groups, set_groups), where)
+    return Operation(44, (uid, gid, groups, set_groups), where)
 
 
 def capabilities(
@@ -497,7 +506,7 @@ def capabilities(
     where: str = "",
 ) -> Operation:
     """Set the capability sets."""
-    return Operation(44, (effective, permitted, inheritable, ambient), where)
+    return Operation(45, (effective, permitted, inheritable, ambient), where)
 
 
 def no_new_privs(
@@ -505,7 +514,7 @@ def no_new_privs(
     where: str = "",
 ) -> Operation:
     """Give up privileges of setuid programs for good."""
-    return Operation(45, (), where)
+    return Operation(46, (), where)
 
 
 def umask(
@@ -514,7 +523,7 @@ def umask(
     where: str = "",
 ) -> Operation:
     """Set the file mode creation mask."""
-    return Operation(46, (mask,), where)
+    return Operation(47, (mask,), where)
 
 
 def close_host(
@@ -522,7 +531,7 @@ def close_host(
     where: str = "",
 ) -> Operation:
     """Close every descriptor of the host that is left."""
-    return Operation(47, (), where)
+    return Operation(48, (), where)
 
 
 def home(
@@ -531,7 +540,7 @@ def home(
     where: str = "",
 ) -> Operation:
     """Add HOME from /etc/passwd to the environment."""
-    return Operation(48, (uid,), where)
+    return Operation(49, (uid,), where)
 
 
 def listen_pid(
@@ -539,7 +548,7 @@ def listen_pid(
     where: str = "",
 ) -> Operation:
     """Add LISTEN_PID, the pid as the program sees it, to the environment."""
-    return Operation(49, (), where)
+    return Operation(50, (), where)
 
 
 def find_executable(
@@ -549,7 +558,7 @@ def find_executable(
     where: str = "",
 ) -> Operation:
     """Look the program up as execvp would, as the user."""
-    return Operation(50, (file, path), where)
+    return Operation(51, (file, path), where)
 
 
 def wait_start(
@@ -557,7 +566,7 @@ def wait_start(
     where: str = "",
 ) -> Operation:
     """Wait for `start`."""
-    return Operation(51, (), where)
+    return Operation(52, (), where)
 
 
 def seccomp(
@@ -567,7 +576,7 @@ def seccomp(
     where: str = "",
 ) -> Operation:
     """Load the system call filter."""
-    return Operation(52, (flags, filter), where)
+    return Operation(53, (flags, filter), where)
 
 
 def exec(
@@ -577,7 +586,7 @@ def exec(
     where: str = "",
 ) -> Operation:
     """Become the container's program."""
-    return Operation(53, (args, env), where)
+    return Operation(54, (args, env), where)
 
 
 def restrict(
@@ -587,4 +596,4 @@ def restrict(
     where: str = "",
 ) -> Operation:
     """Add attributes to the mount at a target, if the host recognises it."""
-    return Operation(54, (target, set_attributes), where)
+    return Operation(55, (target, set_attributes), where)

@@ -217,6 +217,17 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("state_after", "str", "state JSON behind the pid"),
         ),
     ),
+    (
+        "null_streams",
+        "open standard streams that are the null device again, so that they are not the host's",
+        (
+            (
+                "root_of",
+                "u32",
+                "pid whose root has the container's /dev/null, 0: the root being built",
+            ),
+        ),
+    ),
     ("pivot_root", "make the root the process's root and leave the old one", ()),
     (
         "move_root",

@@ -66,7 +66,9 @@ def _below_root(path: str, where: str, hint: str) -> str:
 
 
 def compile_entry(job: Compilation) -> None:
-    """Make the root the process's root."""
+    """Make the root the process's root; its null device takes the place of the host's."""
+    if not job.request.console:
+        job.add(operations.null_streams(root_of=0))
     if job.config["root"].get("readonly"):
         job.make_read_only("/", "root.readonly")
     if job.shares_mounts:

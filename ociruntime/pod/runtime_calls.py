@@ -7,6 +7,7 @@ import sys
 
 from ociruntime.errors import HostError, PodError
 from ociruntime.host.files import read_file
+from ociruntime.linux import S_IFCHR, S_IFMT
 from ociruntime.monitor import records
 from ociruntime.programs import find_program
 
@@ -20,6 +21,7 @@ STATE_ROOT = "/run/ocipod"  # holds --root of each runtime
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 OWN_FAILURE = 254
+NULL_DEVICE = posix.makedev(1, 3)
 
 # What runtimes and the kernel say when a program cannot be executed, in lower case.
 _EXECUTION = ("exec", "execute", "executable", "command")
@@ -70,15 +72,40 @@ class RuntimeCalls:
     def become(self, log: str, words: Sequence[str], streams: Sequence[int]) -> NoReturn:
         """Execute the runtime in this process with these streams, -1 for the null device.
 
-        Raises HostError.
+        The host's null device is replaced by one of our own, because some runtimes give their
+        standard streams to the container's user (crun before 1.9).  Raises HostError.
         """
-        null = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
+        null = -1
         for number, fd in enumerate(streams):
-            posix.dup2(fd if fd >= 0 else null, number)
+            is_null = fd < 0 or _is_null(fd)
+            if is_null and null < 0:
+                null = _open_null()
+            posix.dup2(null if is_null else fd, number)
         try:
             posix.execve(self.program, self.command(log, words), posix.environ)
         except OSError as error:
             raise HostError(f"execute {self.program}", error) from None
+
+
+def _is_null(fd: int) -> bool:
+    seen = posix.fstat(fd)
+    return seen.st_mode & S_IFMT == S_IFCHR and seen.st_rdev == NULL_DEVICE
+
+
+def _open_null() -> int:
+    """Open a null device that is not the host's; the host's before Linux 5.2.
+
+    Raises HostError.
+    """
+    from ociruntime._shim import lib
+
+    fd: int = lib.oci_own_null()
+    if fd >= 0:
+        return fd
+    try:
+        return posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
+    except OSError as error:
+        raise HostError("open /dev/null", error) from None
 
 
 def failure(log: str, fallback: str) -> str:

@@ -94,10 +94,7 @@ def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: boo
 def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> dict[str, str]:
     """Target -> what config.json calls it.  Raises ContainerError for one that it has not."""
     binds = bind_sources(bundle, config)
-    linux = config.get("linux") or {}
-    others = {clean(path) for path in linux.get("maskedPaths") or []}
-    others |= {clean(device["path"]) for device in linux.get("devices") or []}
-    others |= set(DEFAULT_DEVICES)
+    others = masked_paths(config) | device_paths(config)
     cgroups = [
         clean(mount["destination"])
         for mount in config.get("mounts") or []
@@ -133,6 +130,17 @@ def bind_sources(bundle: str, config: Config) -> list[tuple[str, str]]:
     ]
 
 
+def masked_paths(config: Config) -> set[str]:
+    """The container's paths that a mask covers."""
+    return {clean(path) for path in (config.get("linux") or {}).get("maskedPaths") or []}
+
+
+def device_paths(config: Config) -> set[str]:
+    """The container's paths of device nodes, which are the host's paths where they are bound."""
+    devices = (config.get("linux") or {}).get("devices") or []
+    return {*DEFAULT_DEVICES, *(clean(device["path"]) for device in devices)}
+
+
 def find_source(
     name: str, bundle: str, config: Config, cgroups: tuple[tuple[str, str], ...]
 ) -> str:
@@ -151,10 +159,9 @@ def find_source(
                 label = hierarchy.partition("=")[2] or hierarchy or "unified"
                 if name == f"{destination}/{label}" or (name == destination and not hierarchy):
                     return directory
-    linux = config.get("linux") or {}
-    if name in {clean(path) for path in linux.get("maskedPaths") or []}:
+    if name in masked_paths(config):
         return NULL
-    if name in DEFAULT_DEVICES or name in {clean(d["path"]) for d in linux.get("devices") or []}:
+    if name in device_paths(config):
         return name
     raise ContainerError(
         f"the checkpoint has a mount at {name!a}, and config.json has none there",

@@ -41,8 +41,10 @@ from ociruntime.runtime.criu_options import (
 from ociruntime.runtime.external_mounts import (
     bind_path,
     bind_sources,
+    device_paths,
     find_source,
     identity,
+    masked_paths,
     parse_mountinfo,
 )
 from ociruntime.runtime.mounts import carry_out
@@ -246,7 +248,8 @@ class Restoration(Creation):
         mounts = parse_mountinfo(text)
         shown = {one.target: identity(f"/proc/{self._first}/root{one.target}") for one in mounts}
         sources = {where: identity(source) for where, source in bind_sources(bundle, config)}
-        wanted = wanted_flags(self._record.mounts.values(), config, shown, sources)
+        nodes = masked_paths(config) | device_paths(config)
+        wanted = wanted_flags(self._record.mounts.values(), config, shown, sources, nodes)
         lacking = unmet(mounts, wanted)
         if not lacking:
             return

@@ -15,7 +15,7 @@ from ociruntime.plan.mounts import is_bind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence, Set
 
     from ociruntime.runtime.external_mounts import Identity, Mount
     from ociruntime.spec.document import Config
@@ -30,11 +30,14 @@ def wanted_flags(
     config: Config,
     shown: Mapping[str, Identity | None],
     sources: Mapping[str, Identity | None],
+    nodes: Set[str],
 ) -> dict[str, int]:
     """Target -> MOUNT_ATTR_*.
 
     ``recorded`` are the mounts of an ImageRecord, ``shown`` what is at each target, ``sources``
-    what each bind mount of config.json, by its destination, shows.
+    what each bind mount of config.json, by its destination, shows.  ``nodes`` are the names of
+    masked paths and devices: CRIU covers them with nodes of the host, which must not be changed
+    through them.
     """
     asked = {}
     for index, mount in enumerate(config.get("mounts") or []):
@@ -47,6 +50,8 @@ def wanted_flags(
     for name, target, had in recorded:
         names[target] = name
         wanted[target] = _flags(had, RESTRICTIONS) | asked.get(name, 0)
+        if name in nodes and name not in asked:
+            wanted[target] |= RESTRICTIONS["ro"]
     for target, what in shown.items():
         if what is None or target == "/":  # the root is no mount of config.json's
             continue

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.attacks.exchange import MakeHostile
+from tests.pods.conftest import ocipod
 from tests.support import project
 from tests.support.bundle import Bundle
 
 if TYPE_CHECKING:
     from tests.support.plugin import MakeBundle
+
+__all__ = ["ocipod"]
 
 
 @pytest.fixture(autouse=True)

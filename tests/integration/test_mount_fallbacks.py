@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support import isolation, project
+from tests.support import isolation
 from tests.support.bundle import Bundle
 from tests.support.container import Container
 from tests.support.mounts import Seen, mounts_of
 from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.refusal import LACKS, lacking
 from tests.support.runtime import Runtime
 
-ENOSYS = 38
-EPERM = 1
-MOUNT_API = ("open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick")
-LACKS = {
-    "5.1": (ENOSYS, *MOUNT_API, "openat2", "mount_setattr"),
-    "5.11": (ENOSYS, "mount_setattr"),
-    "filter": (EPERM, *MOUNT_API, "openat2", "mount_setattr"),
-    "filter without openat2": (EPERM, "openat2"),
-}
 SCRIPT = """
     cat /data/sub/deep /file /deep/er/file /through/link/x
     stat -c '%n %a %u:%g' /scratch /kept /kept/* /data /deep
@@ -33,19 +24,6 @@ SCRIPT = """
     done
     cat /proc/kcore; ls /sys/firmware; ls -l /dev | sed 's/ [A-Z][a-z][a-z] .*:.. / /'
 """
-
-
-def lacking(runtime: Runtime, work: Path, lack: str) -> Runtime:
-    """The same runtime with these system calls refused."""
-    error, *calls = LACKS[lack]
-    wrapper = work / "lacking"
-    wrapper.write_text(
-        f"#!{sys.executable}\nimport os, sys\nsys.path.insert(0, {str(project.ROOT)!r})\n"
-        f"from tests.support.refusal import refuse\nrefuse({error}, *{calls!r})\n"
-        f"os.execv({str(runtime.path)!r}, [{str(runtime.path)!r}, *sys.argv[1:]])\n"
-    )
-    wrapper.chmod(0o755)
-    return Runtime(wrapper, runtime.root)
 
 
 @pytest.fixture

@@ -5,6 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import sys
+from pathlib import Path
+
+from tests.support import project
+from tests.support.runtime import Runtime
 
 SECCOMP_MODE_FILTER = 2
 PR_SET_SECCOMP = 22
@@ -23,7 +28,30 @@ CALLS = {
     "mount_setattr": 442,
 }
 
+ENOSYS = 38
+EPERM = 1
+MOUNT_API = ("open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick")
+LACKS = {
+    "5.1": (ENOSYS, *MOUNT_API, "openat2", "mount_setattr"),
+    "5.11": (ENOSYS, "mount_setattr"),
+    "filter": (EPERM, *MOUNT_API, "openat2", "mount_setattr"),
+    "filter without openat2": (EPERM, "openat2"),
+}
+
 libc = ctypes.CDLL(None)
+
+
+def lacking(runtime: Runtime, work: Path, lack: str) -> Runtime:
+    """Return the same runtime with the system calls of ``LACKS[lack]`` refused."""
+    error, *calls = LACKS[lack]
+    wrapper = work / "lacking"
+    wrapper.write_text(
+        f"#!{sys.executable}\nimport os, sys\nsys.path.insert(0, {str(project.ROOT)!r})\n"
+        f"from tests.support.refusal import refuse\nrefuse({error}, *{calls!r})\n"
+        f"os.execv({str(runtime.path)!r}, [{str(runtime.path)!r}, *sys.argv[1:]])\n"
+    )
+    wrapper.chmod(0o755)
+    return Runtime(wrapper, runtime.root)
 
 
 def refuse(error: int, *calls: str) -> None:

@@ -179,7 +179,7 @@ def test_sources_come_from_the_new_configuration() -> None:
 def test_flags_by_the_record_and_by_the_configuration() -> None:
     config: Any = {"mounts": [{"destination": "/a", "source": "/x", "options": ["bind", "ro"]}]}
     recorded = [["/a", "/a", "rw,relatime"], ["/b", "/b", "rw,nosuid,noexec"]]
-    wanted = wanted_flags(recorded, config, {}, {})
+    wanted = wanted_flags(recorded, config, {}, {}, set())
     assert wanted == {"/a": 1, "/b": 10}
     now = [Mount("", "", "/a", "", "ro"), Mount("", "", "/b", "", "rw,nodev,relatime")]
     assert unmet(now, wanted) == {"/b": 2 | 8}
@@ -220,7 +220,7 @@ def test_a_mount_is_recognised_by_its_source(
             {"destination": "/w", "source": "/y", "options": ["bind"]},
         ]
     }
-    found = wanted_flags(recorded, config, shown, {"/a": X, "/same": X, "/w": Y})
+    found = wanted_flags(recorded, config, shown, {"/a": X, "/same": X, "/w": Y}, set())
     assert {target: found[target] for target in wanted} == wanted
 
 

@@ -1,0 +1,134 @@
+/*
+ * The null device: what covers masked files, and what standard streams often are.
+ *
+ * The host's node must not get into the container as it is.  A process there with CAP_FOWNER or
+ * CAP_CHOWN could change its mode and owner for the whole host, by a path or by fchmod(2) on
+ * a descriptor; anybody could change its times.  On a read-only mount a device opens for
+ * writing all the same, and the kernel refuses the rest with EROFS.
+ */
+#include "executor.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "kernel.h"
+
+static bool is_null(int fd)
+{
+	struct stat node;
+
+	return fstat(fd, &node) == 0 && S_ISCHR(node.st_mode) && node.st_rdev == makedev(1, 3);
+}
+
+/* Not before the mount namespace is entered: only mounts of one's own can be copied. */
+int open_null(struct executor *x)
+{
+	x->null_fd = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (x->null_fd < 0)
+		return fail(x, "open", "/dev/null");
+	errno = ENODEV;
+	return is_null(x->null_fd) ? 0 : fail(x, "verify", "/dev/null");
+}
+
+/* The host's node on a mount of its own, attached nowhere; not nodev, because it must open. */
+int copy_null(struct executor *x, const char *name)
+{
+	int tree = copy_mounts(x, x->null_fd, false, "/dev/null");
+
+	if (tree < 0 || change_mount(x, tree,
+				     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0,
+				     false, name) == 0)
+		return tree;
+	close(tree);
+	return -1;
+}
+
+/* Open `node` once more for each standard stream that is the null device, as that was opened. */
+static int replace_streams(struct executor *x, int node)
+{
+	char path[32];
+	struct text text = text_in(path, sizeof(path));
+
+	text_add(&text, "self/fd/");
+	text_add_number(&text, (uint32_t)node, 10);
+	for (int stream = 0; stream < 3; stream++) {
+		int flags, fd;
+
+		if (!is_null(stream))
+			continue;
+		flags = fcntl(stream, F_GETFL) & (O_ACCMODE | O_APPEND | O_NONBLOCK | O_PATH);
+		fd = openat(x->proc_fd, path, flags | O_NOCTTY | O_CLOEXEC);
+		if (fd < 0)
+			return fail(x, "open", "standard streams");
+		if (dup2(fd, stream) < 0)
+			return fail(x, "dup2", "standard streams");
+		close(fd);
+	}
+	return 0;
+}
+
+/* The root of the container that is to be joined; it need not be the right one, see below. */
+static int open_root(struct executor *x, uint32_t pid)
+{
+	char path[32];
+	struct text text = text_in(path, sizeof(path));
+
+	text_add_number(&text, pid, 10);
+	text_add(&text, "/root");
+	return openat(x->proc_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/*
+ * The container's own node, so that no mount from outside stays in use.  It may have put anything
+ * there, a link, a FIFO, another device (CVE-2026-88265), and exchange it at any moment: what
+ * counts is the type and number of what was found, and only that is opened.
+ */
+static int use_own_null(struct executor *x, int root)
+{
+	int node = open_below(root, "dev/null", O_PATH,
+			      RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	int result;
+
+	if (node < 0)
+		return -1;
+	result = is_null(node) ? replace_streams(x, node) : -1;
+	close(node);
+	return result;
+}
+
+/* The host's, read-only: for a container without a usable one of its own. */
+static int use_copied_null(struct executor *x)
+{
+	int tree, result;
+
+	if (x->null_fd < 0 && open_null(x) < 0)
+		return -1;
+	tree = copy_null(x, "standard streams");
+	if (tree < 0)
+		return -1;
+	result = replace_streams(x, tree);
+	close(tree);
+	return result;
+}
+
+int run_null_streams(struct executor *x, struct op_null_streams *op)
+{
+	int root = x->root_fd, result;
+
+	if (!is_null(0) && !is_null(1) && !is_null(2))
+		return 0;
+	if (op->root_of) {
+		look_for_mount_api(x);
+		root = open_root(x, op->root_of);
+	}
+	result = root < 0 ? -1 : use_own_null(x, root);
+	if (op->root_of && root >= 0)
+		close(root);
+	if (result == 0)
+		return 0;
+	result = use_copied_null(x);
+	/* Who may not copy a mount has no privileges over the host's node either. */
+	return result < 0 && x->failure.error == EPERM && geteuid() != 0 ? 0 : result;
+}
