@@ -29,6 +29,7 @@ def joining(apart: int = ALL, process: dict[str, Any] | None = None, **asked: ob
 def test_plain() -> None:
     assert names(joining()) == [
         "sync",
+        "null_streams",
         "join_process",
         "keyring",
         "chdir",

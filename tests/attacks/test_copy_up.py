@@ -1,0 +1,24 @@
+"""An image makes ``tmpcopyup`` fill memory."""
+
+from __future__ import annotations
+
+from tests.support.peers import deviates
+from tests.support.plugin import MakeBundle, MakeContainer
+
+MIB = 1 << 20
+
+
+@deviates(runc="copies before the process is in its cgroup", crun="copies on the host's account")
+def test_huge_directory_meets_the_memory_limit(
+    container: MakeContainer, bundle: MakeBundle
+) -> None:
+    """Have far more copied than the container's memory limit allows."""
+    one = bundle("true")
+    (one.rootfs / "data").mkdir()
+    with (one.rootfs / "data/huge").open("wb") as file:
+        file.truncate(96 * MIB)
+    one.mount("/data", "tmpfs", "tmpfs", "tmpcopyup")
+    one.resources["memory"] = {"limit": 24 * MIB, "swap": 24 * MIB}
+    made = container(one).create()
+    assert made.status == 1
+    assert "memory" in made.err.lower(), made

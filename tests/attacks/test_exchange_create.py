@@ -1,0 +1,238 @@
+"""While ``create`` runs, another container exchanges a directory or file for a symbolic link.
+
+Both share a volume.  The link leads to a directory of the host beside the bundle; whatever the
+runtime makes, mounts, copies or opens must stay within the container's root all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.devices import host_devices, tamper
+from tests.support.bundle import Bundle
+from tests.support.container import Container
+from tests.support.notify import Manager
+from tests.support.peers import judge_by
+from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.terminal import ConsoleSocket
+
+__all__ = ["host_devices", "tamper"]  # fixtures
+
+SECRET = "of the host"
+FEWEST = 0.1  # of the tries must succeed, else nothing was raced
+
+Place = tuple[str, str]  # names in the volume: the real one, the link that takes its place
+
+
+@pytest.fixture
+def outside(work: Path) -> Iterator[Path]:
+    """A directory of the host that looks like the volume's, and must not change."""
+    place = work / "outside"
+    (place / "pts").mkdir(parents=True)
+    for name in ("secret", "null", "console", "pts/ptmx"):
+        (place / name).write_text(SECRET)
+    before = _listing(place), _kernel()
+    yield place
+    assert (_listing(place), _kernel()) == before
+
+
+def _listing(place: Path) -> list[tuple[object, ...]]:
+    found: list[tuple[object, ...]] = []
+    for path in sorted(place.rglob("*")):
+        seen = path.lstat()
+        found.append((str(path), seen.st_mode, seen.st_uid, seen.st_gid, seen.st_ctime_ns))
+    return found
+
+
+def _kernel() -> tuple[str, str]:
+    """Mounts of the host, and the program that root runs for whoever writes it there."""
+    mounts = Path("/proc/self/mountinfo").read_text()
+    return mounts, Path("/proc/sys/kernel/core_pattern").read_text()
+
+
+@pytest.fixture
+def volume(work: Path, outside: Path) -> Path:
+    """A directory that both containers have, with a link to the host's beside each thing."""
+    place = work / "volume"
+    (place / "dir").mkdir(parents=True)
+    (place / "dir/secret").write_text("of the volume")
+    (place / "link").symlink_to(outside)
+    return place
+
+
+def _masks(one: Bundle, volume: Path) -> Place:
+    """A masked file and a masked directory in the volume."""
+    one.bind(volume, "/vol").shell("cat /vol/dir/secret; true")
+    one.linux["maskedPaths"] = ["/vol/dir/secret", "/vol/dir"]
+    return "dir", "link"
+
+
+def _read_only(one: Bundle, volume: Path) -> Place:
+    """A read-only path in the volume."""
+    one.bind(volume, "/vol").shell("cat /vol/dir/secret; true")
+    one.linux["readonlyPaths"] = ["/vol/dir"]
+    return "dir", "link"
+
+
+def _copy_up(one: Bundle, volume: Path) -> Place:
+    """A tmpfs that begins with a directory of the volume."""
+    one.bind(volume, "/vol").mount("/vol/dir", "tmpfs", "tmpfs", "tmpcopyup")
+    one.shell("cat /vol/dir/*; true")
+    return "dir", "link"
+
+
+def _copied_directory(one: Bundle, volume: Path) -> Place:
+    """A directory within the one that is copied."""
+    one.bind(volume, "/vol").mount("/vol", "tmpfs", "tmpfs", "tmpcopyup")
+    one.shell("cat /vol/*/secret; true")
+    return "dir", "link"
+
+
+def _working_directory(one: Bundle, volume: Path) -> Place:
+    """A working directory that ``create`` has to make."""
+    one.bind(volume, "/vol").shell("true")
+    one.process["cwd"] = "/vol/dir/new/deep"
+    return "dir", "link"
+
+
+def _mount_point(one: Bundle, volume: Path) -> Place:
+    """A mount point that ``create`` has to make."""
+    one.bind(volume, "/vol").mount("/vol/dir/new/point", "tmpfs", "tmpfs").shell("true")
+    return "dir", "link"
+
+
+def _dev(one: Bundle, volume: Path) -> None:
+    """Make the volume the container's /dev."""
+    for mount in one.config["mounts"]:
+        if mount["destination"] == "/dev":
+            mount.update({"type": "bind", "source": str(volume), "options": ["bind"]})
+    for name in ("pts", "shm", "mqueue"):
+        (volume / name).mkdir()
+
+
+def _null_device(one: Bundle, volume: Path) -> Place:
+    """The null device, for a link to the host's file of that name."""
+    _dev(one, volume)
+    os.mknod(volume / "null", 0o20666, os.makedev(1, 3))
+    (volume / "other").symlink_to(volume.parent / "outside/null")
+    one.args("/bin/tamper", "fds")
+    return "null", "other"
+
+
+def _wrong_device(one: Bundle, volume: Path) -> Place:
+    """The null device, for a FIFO that nobody writes to."""
+    _dev(one, volume)
+    os.mknod(volume / "null", 0o20666, os.makedev(1, 3))
+    os.mkfifo(volume / "other")
+    one.args("/bin/tamper", "fds")
+    return "null", "other"
+
+
+def _console(one: Bundle, volume: Path) -> Place:
+    """What the terminal is mounted on."""
+    _dev(one, volume)
+    (volume / "console").write_text("")
+    (volume / "other").symlink_to(volume.parent / "outside/console")
+    one.process["terminal"] = True
+    one.shell("true")
+    return "console", "other"
+
+
+def _terminals(one: Bundle, volume: Path) -> Place:
+    """The directory that devpts is mounted on, where the terminal is opened."""
+    _dev(one, volume)
+    (volume / "other").symlink_to(volume.parent / "outside/pts")
+    one.process["terminal"] = True
+    one.shell("true")
+    return "pts", "other"
+
+
+PLACES: dict[str, Callable[[Bundle, Path], Place]] = {
+    "masks": _masks,
+    "read-only paths": _read_only,
+    "copy up": _copy_up,
+    "copied directory": _copied_directory,
+    "working directory": _working_directory,
+    "mount point": _mount_point,
+    "null device": _null_device,
+    "wrong device": _wrong_device,
+    "console": _console,
+    "terminals": _terminals,
+}
+
+
+def _attempt(one: Container, socket: Path) -> bool:
+    """Run the container once; whether it came up.  It must not have read the host's file."""
+    if not one.bundle.process["terminal"]:
+        done = one.run()
+        assert SECRET not in done.out
+        return done.status == 0
+    listener = ConsoleSocket(socket)
+    try:
+        done = one.create("--console-socket", str(socket))
+        if done.status == 0:
+            os.close(listener.receive().master)
+            one.delete("--force").ok()
+            one.wait()
+        return done.status == 0
+    finally:
+        listener.close()
+        socket.unlink()
+
+
+@pytest.mark.parametrize("place", list(PLACES))
+def test_exchange(
+    container: MakeContainer,
+    bundle: MakeBundle,
+    exchange: Path,
+    tamper: Path,
+    outside: Path,
+    volume: Path,
+    tries: Callable[[int, int], int],
+    place: str,
+) -> None:
+    """Exchange it again and again while containers are created."""
+    one = bundle()
+    os.link(tamper, one.rootfs / "bin/tamper")
+    names = PLACES[place](one, volume)
+    made = container(one)
+    count = tries(100, 2000)
+    process = subprocess.Popen([exchange, *(str(volume / name) for name in names)])
+    try:
+        came_up = sum(_attempt(made, volume.parent / "socket") for _ in range(count))
+        assert process.poll() is None, "nothing was exchanged any more"
+    finally:
+        process.kill()
+        process.wait()
+    assert came_up >= FEWEST * count
+
+
+@judge_by("ociruntime")
+def test_exchange_below_the_notify_socket(
+    container: MakeContainer,
+    bundle: MakeBundle,
+    exchange: Path,
+    volume: Path,
+    work: Path,
+    tries: Callable[[int, int], int],
+) -> None:
+    """Exchange /run, where the container finds the manager's socket."""
+    manager = Manager(work / "manager")
+    one = bundle("true")
+    (one.rootfs / "link").symlink_to(volume.parent / "outside")
+    made = container(one)
+    count = tries(100, 2000)
+    process = subprocess.Popen([exchange, one.rootfs / "run", one.rootfs / "link"])
+    try:
+        came_up = sum(made.run(env=manager.environment).status == 0 for _ in range(count))
+        assert process.poll() is None, "nothing was exchanged any more"
+    finally:
+        process.kill()
+        process.wait()
+        manager.close()
+    assert came_up >= FEWEST * count
