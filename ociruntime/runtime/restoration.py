@@ -44,7 +44,6 @@ from ociruntime.runtime.external_mounts import (
     device_paths,
     find_source,
     identity,
-    masked_paths,
     parse_mountinfo,
 )
 from ociruntime.runtime.mounts import carry_out
@@ -248,7 +247,7 @@ class Restoration(Creation):
         mounts = parse_mountinfo(text)
         shown = {one.target: identity(f"/proc/{self._first}/root{one.target}") for one in mounts}
         sources = {where: identity(source) for where, source in bind_sources(bundle, config)}
-        nodes = masked_paths(config) | device_paths(config)
+        nodes = {one for one in map(identity, device_paths(config)) if one is not None}
         wanted = wanted_flags(self._record.mounts.values(), config, shown, sources, nodes)
         lacking = unmet(mounts, wanted)
         if not lacking:

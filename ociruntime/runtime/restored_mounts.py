@@ -30,14 +30,14 @@ def wanted_flags(
     config: Config,
     shown: Mapping[str, Identity | None],
     sources: Mapping[str, Identity | None],
-    nodes: Set[str],
+    nodes: Set[Identity],
 ) -> dict[str, int]:
     """Target -> MOUNT_ATTR_*.
 
     ``recorded`` are the mounts of an ImageRecord, ``shown`` what is at each target, ``sources``
-    what each bind mount of config.json, by its destination, shows.  ``nodes`` are the names of
-    masked paths and devices: CRIU covers them with nodes of the host, which must not be changed
-    through them.
+    what each bind mount of config.json, by its destination, shows.  ``nodes`` are the
+    host's own device nodes, with which CRIU covers masked paths and devices: unless config.json
+    binds one, they must not be changed through the mount.
     """
     asked = {}
     for index, mount in enumerate(config.get("mounts") or []):
@@ -50,12 +50,12 @@ def wanted_flags(
     for name, target, had in recorded:
         names[target] = name
         wanted[target] = _flags(had, RESTRICTIONS) | asked.get(name, 0)
-        if name in nodes and name not in asked:
-            wanted[target] |= RESTRICTIONS["ro"]
     for target, what in shown.items():
         if what is None or target == "/":  # the root is no mount of config.json's
             continue
         same = [where for where, source in sources.items() if source == what]
+        if what in nodes and not same:
+            wanted[target] = wanted.get(target, 0) | RESTRICTIONS["ro"]
         for one in (target, names.get(target)):
             if one in same:
                 same = [one]

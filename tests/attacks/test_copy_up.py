@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from tests.support.peers import deviates
 from tests.support.plugin import MakeBundle, MakeContainer
 
 MIB = 1 << 20
 
 
-@deviates(runc="copies before the process is in its cgroup", crun="copies on the host's account")
 def test_huge_directory_meets_the_memory_limit(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:

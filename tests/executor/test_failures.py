@@ -256,6 +256,10 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
     "hook-timeout": (
         inside(hook("/bin/sh", "-c", "sleep 60 & sleep 60", timeout=1)),
         "hook timeout", 1, "/bin/sh"),
+    "null-streams-without-privilege": (
+        lambda root: [
+            o.shared_root(source=str(root)), capabilities(), o.null_streams(root_of=0)],
+        "open_tree", errno.EPERM, "/dev/null"),
     "pivot-without-root": (alone(o.pivot_root()), "fchdir", errno.EBADF, "root"),
     "move-without-root": (alone(o.move_root(uncovered=[])), "fchdir", errno.EBADF, "root"),
     "chroot-without-root": (alone(o.chroot()), "fchdir", errno.EBADF, "root"),

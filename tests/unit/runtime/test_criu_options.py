@@ -274,3 +274,11 @@ def test_privileges(status: str, expected: str) -> None:
     found = excess(status, config)
     assert expected in found
     assert bool(found) == bool(expected)
+
+
+def test_nodes_of_the_host_become_read_only() -> None:
+    """Masks and devices, whatever the images say; not a bind mount of config.json."""
+    config: Any = {"mounts": [{"destination": "/w", "source": "/dev/zero", "options": ["bind"]}]}
+    shown = {"/proc/keys": X, "/elsewhere": X, "/w": Y, "/data": (2, 2)}
+    wanted = wanted_flags([["/proc/keys", "/", "rw,nosuid"]], config, shown, {"/w": Y}, {X, Y})
+    assert wanted == {"/": 2, "/proc/keys": 1, "/elsewhere": 1, "/w": 0}
