@@ -1,0 +1,106 @@
+"""Print which runtime withstands which attack.
+
+    tools/attack_table.py ociruntime=REPORT.xml runc=REPORT.xml ...
+
+Reads the JUnit reports that pytest writes for tests/attacks, one a runtime; each test is a row.
+The first runtime is the one under development: exit status 1 unless it withstands every attack
+that could be tried on it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools.test_summary import outcome
+
+WITHSTOOD = "withstood"
+LET_THROUGH = "let through"
+NOT_APPLICABLE = "not applicable: no such command"
+NOT_RUN = "not run"
+
+Column = dict[str, str]
+
+
+def attack_name(case: ET.Element) -> str:
+    """Return a row's name: ``test_root[link]`` of test_trust.py is "trust: root, link"."""
+    module = case.get("classname", "").rpartition(".")[2].removeprefix("test_")
+    name, _, parameters = case.get("name", "").removeprefix("test_").partition("[")
+    words = re.sub("_+", " ", name).strip()
+    values = f", {parameters.removesuffix(']').replace('-', ', ')}" if parameters else ""
+    return f"{module.replace('_', ' ')}: {words}{values}"
+
+
+def verdict(case: ET.Element) -> str:
+    """Return what a test of an attack says about its runtime."""
+    kind, reason = outcome(case)
+    if kind == "passed":
+        return WITHSTOOD
+    if kind in {"deviating", "failed"}:
+        return LET_THROUGH
+    if kind == "broken":
+        # A canary fails after the test, and pytest calls that an error.
+        return LET_THROUGH if "on teardown" in reason else "broken: see the report"
+    if "has none; only" in reason:
+        return NOT_APPLICABLE
+    return f"skipped: {reason or 'no reason'}"
+
+
+def column(report: Path) -> Column:
+    """Return attack -> verdict for one report; the worst verdict counts if a test has two."""
+    found: Column = {}
+    for case in ET.parse(report).iter("testcase"):
+        name = attack_name(case)
+        if found.get(name, WITHSTOOD) == WITHSTOOD:
+            found[name] = verdict(case)
+    return found
+
+
+def table(columns: dict[str, Column]) -> list[str]:
+    """Return the lines of the table, a count of verdicts last; rows in the order of the tests."""
+    names = list(dict.fromkeys(name for one in columns.values() for name in one))
+    rows = [["attack", *columns]]
+    rows += [[name, *(one.get(name, NOT_RUN) for one in columns.values())] for name in names]
+    counts = [
+        f"{sum(verdict == WITHSTOOD for verdict in one.values())} withstood, "
+        f"{sum(verdict == LET_THROUGH for verdict in one.values())} let through"
+        for one in columns.values()
+    ]
+    rows.append([f"{len(names)} attacks", *counts])
+    widths = [max(len(row[index]) for row in rows) for index in range(len(columns) + 1)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    rule = "-" * max(map(len, lines))
+    return [lines[0], rule, *lines[1:-1], rule, lines[-1]]
+
+
+def all_withstood(one: Column) -> bool:
+    """Return whether every attack that was tried failed, and any was tried."""
+    tried = [found for found in one.values() if not found.startswith(("skipped", "not applicable"))]
+    return bool(tried) and all(found == WITHSTOOD for found in tried)
+
+
+def main() -> int:
+    columns: dict[str, Column] = {}
+    for word in sys.argv[1:]:
+        name, _, path = word.partition("=")
+        if not Path(path).exists():
+            print(f"attack_table: {name}: the test run broke off: no report")
+            return 1
+        columns[name] = column(Path(path))
+    if not columns:
+        print("usage: tools/attack_table.py NAME=REPORT.xml...", file=sys.stderr)
+        return 2
+    print("\n".join(table(columns)))
+    return 0 if all_withstood(next(iter(columns.values()))) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
