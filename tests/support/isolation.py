@@ -2,19 +2,26 @@
 
 What the runtime calls "the host" is then a mount table that nobody else changes, so a mount
 left behind is seen exactly, and vanishes with the test process whatever happens.  ``/run`` and
-``/dev/shm`` are empty: state roots and locks of runtimes and engines are the session's own.  As
-child subreaper the test process stands where conmon or a containerd shim stands in production.
+``/dev/shm`` are empty: state roots and locks of runtimes and engines are the session's own.  So
+are the device nodes: whatever changes their mode or owner is seen, and the machine's own stay as
+they are.  As child subreaper the test process stands where conmon or a containerd shim stands in
+production.
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
+import stat
+import tempfile
 
 CLONE_NEWNS = 0x00020000
 MS_NODEV = 4
 MS_NOEXEC = 8
 MS_NOATIME = 1024
+MS_BIND = 4096
+MS_MOVE = 8192
 MS_REC = 0x4000
 MS_PRIVATE = 1 << 18
 MNT_DETACH = 2
@@ -43,12 +50,59 @@ def unmount(target: str) -> None:
 
 
 def enter() -> None:
-    """Unshare the mount namespace, empty /run, become child subreaper.  Call once, as root."""
+    """Unshare the mount namespace, have an own /run and /dev, become child subreaper; call once."""
     _check(_libc.unshare(CLONE_NEWNS), "unshare")
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     mount("tmpfs", "/run", "tmpfs", data="mode=755")
+    own_devices()
     mount("tmpfs", "/dev/shm", "tmpfs", data="mode=1777")
     adopt_orphans()
+
+
+def own_devices() -> None:
+    """Cover /dev with a tmpfs that has the same nodes, and the same file systems mounted in it.
+
+    Standard streams that are a device of the covered /dev are opened anew: children inherit them.
+    """
+    place = tempfile.mkdtemp(prefix="ociruntime-dev-", dir="/var/tmp")
+    try:
+        # Without nodev: its nodes are to work, in containers that bind them as well.
+        mount("tmpfs", place, "tmpfs", data="mode=755")
+        _copy_devices("/dev", place)
+        mount(place, "/dev", "", MS_MOVE)
+    finally:
+        os.rmdir(place)
+    for number in (0, 1, 2):
+        _reopen_device(number)
+
+
+def _copy_devices(source: str, target: str) -> None:
+    for entry in os.scandir(source):
+        about = entry.stat(follow_symlinks=False)
+        copy = os.path.join(target, entry.name)
+        if stat.S_ISLNK(about.st_mode):
+            os.symlink(os.readlink(entry.path), copy)
+        elif stat.S_ISDIR(about.st_mode):
+            os.mkdir(copy)
+            os.chmod(copy, stat.S_IMODE(about.st_mode))
+            if os.path.ismount(entry.path):
+                mount(entry.path, copy, "", MS_BIND)
+            else:
+                _copy_devices(entry.path, copy)
+        elif stat.S_ISCHR(about.st_mode) or stat.S_ISBLK(about.st_mode):
+            os.mknod(copy, about.st_mode, about.st_rdev)
+            os.chown(copy, about.st_uid, about.st_gid)
+            os.chmod(copy, stat.S_IMODE(about.st_mode))
+
+
+def _reopen_device(number: int) -> None:
+    path = os.readlink(f"/proc/self/fd/{number}")
+    about = os.fstat(number)
+    if not stat.S_ISCHR(about.st_mode) or os.isatty(number) or not os.path.exists(path):
+        return
+    opened = os.open(path, fcntl.fcntl(number, fcntl.F_GETFL) & (os.O_ACCMODE | os.O_APPEND))
+    os.dup2(opened, number)
+    os.close(opened)
 
 
 def adopt_orphans() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import cgroupfs, isolation, leaks, ordinary_user, processes, rootfs
+from tests.support import canary, cgroupfs, isolation, leaks, ordinary_user, processes, rootfs
 from tests.support.bundle import Bundle
 from tests.support.container import Container
 from tests.support.runtime import Runtime, kind_of
@@ -109,7 +109,7 @@ def programs(base: Path) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def isolated(base: Path) -> Iterator[None]:
+def isolated(base: Path, programs_unchanged: None) -> Iterator[None]:
     """The session's own mount namespace; see tests/support/isolation.py."""
     isolation.enter()
     yield
@@ -173,6 +173,50 @@ def nothing_left(
     deviation = request.node.get_closest_marker("deviates")
     if deviation is None or runtime.kind not in deviation.kwargs:
         pytest.fail("left behind: " + "; ".join(found), pytrace=False)
+
+
+class Canary:
+    """What the test has changed on the host up to now: ``changes()``, one line each."""
+
+    def __init__(self) -> None:
+        self._before = canary.snapshot()
+
+    def changes(self) -> list[str]:
+        return canary.changes(self._before)
+
+    def restore(self) -> None:
+        canary.restore(self._before)
+
+
+def _uses_host(item: pytest.Item) -> bool:
+    return "isolated" in getattr(item, "fixturenames", ()) and os.geteuid() == 0
+
+
+@pytest.fixture(autouse=True)
+def host_unchanged(request: pytest.FixtureRequest) -> Iterator[Canary | None]:
+    """Fail if the host is another one after a test with containers; see tests/support/canary.py."""
+    if not _uses_host(request.node):
+        yield None
+        return
+    request.getfixturevalue("isolated")
+    one = Canary()
+    yield one
+    found = one.changes()
+    if found and canary.may_pass(found):
+        processes.until(lambda: not one.changes(), 3)
+        found = one.changes()
+    if found:
+        one.restore()
+        pytest.fail("the host changed: " + "; ".join(found), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def programs_unchanged() -> Iterator[None]:
+    """Hash the runtimes' programs at both ends of the session."""
+    before = canary.program_hashes()
+    yield
+    found = canary.compare("program", before, canary.program_hashes())
+    assert not found, found
 
 
 @pytest.fixture
