@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.support import canary, isolation, project
+from tests.support.plugin import MakeBundle, MakeContainer
 from tests.support.runtime import Runtime
 
 # A session of its own, in whose namespaces each test breaks one thing.
@@ -118,6 +122,21 @@ def verdicts(runtime: Runtime, base: Path) -> dict[str, str]:
     }
 
 
+@contextmanager
+def descriptor_3(number: int) -> Iterator[None]:
+    """Have the file as descriptor 3 for a while."""
+    kept = os.dup(3) if os.path.exists("/proc/self/fd/3") else -1
+    os.dup2(number, 3)
+    try:
+        yield
+    finally:
+        if kept >= 0:
+            os.dup2(kept, 3, inheritable=False)
+            os.close(kept)
+        else:
+            os.close(3)
+
+
 @pytest.mark.parametrize("test", SEEN)
 def test_change_is_seen(verdicts: dict[str, str], test: str) -> None:
     assert ("the host changed" in verdicts[test]) == (test != "test_last")
@@ -183,3 +202,36 @@ def test_mounts_on_devices_are_not_their_nodes(work: Path) -> None:
     found = canary.device_nodes(str(top))
     isolation.unmount(str(top))
     assert list(found) == [str(top)]
+
+
+def test_hostile_program_gets_what_is_open(
+    container: MakeContainer, bundle: MakeBundle, hostile: Path, work: Path
+) -> None:
+    """What tests/attacks/hostile.c does not report in a container, that container withholds."""
+    node = work / "null"
+    os.mknod(node, 0o020666, os.makedev(1, 3))
+    one = bundle().capabilities("CAP_SYS_ADMIN", "CAP_MKNOD", "CAP_CHOWN", "CAP_FOWNER")
+    shutil.copy(hostile, one.rootfs / "bin" / "hostile")
+    one.linux["maskedPaths"] = one.linux["readonlyPaths"] = []
+    one.resources["devices"] = [{"allow": True, "access": "rwm"}]
+    one.args("/bin/hostile", "/proc/timer_list", ":", "/proc/irq")
+    # Pytest has the numbers from 3 on; the runtime hands on one, which is to be that one.
+    with open(node, "rb") as file, descriptor_3(file.fileno()), tempfile.TemporaryFile() as empty:
+        done = container(one).run("--preserve-fds=1", stdin=empty, pass_fds=(3,)).ok()
+    got = {tuple(line.split("\t")) for line in done.out.splitlines()}
+    assert got >= {
+        ("descriptor", str(node)),
+        ("fchmod", str(node)),
+        ("fchown", str(node)),
+        ("futimens", str(node)),
+        ("device", "/tmp c 10:237"),
+        ("mount", "proc"),
+        ("umount", "/dev/shm"),
+        ("remount", "/sys"),
+        ("unshare", "mount"),
+        ("read", "/proc/timer_list"),
+        ("write", "/proc/sys/vm/overcommit_memory"),
+        ("set", "/proc/sys/kernel/panic"),
+        ("done", ""),
+    }
+    assert not any(action.startswith("nested device") for action, _ in got)
