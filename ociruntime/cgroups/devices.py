@@ -91,7 +91,7 @@ _DEFAULT_RULES: tuple[tuple[str, int, int, int], ...] = (
     ("c", 1, 8, EVERY_ACCESS),  # random
     ("c", 1, 9, EVERY_ACCESS),  # urandom
     ("c", 5, 0, EVERY_ACCESS),  # tty
-    ("c", 5, 1, EVERY_ACCESS),  # console
+    # Not 5:1, the system's console: a container's own /dev/console is a terminal of devpts.
     ("c", 5, 2, EVERY_ACCESS),  # ptmx
     ("c", 136, ANY, EVERY_ACCESS),  # pts/*
 )
