@@ -16,7 +16,6 @@ import pytest
 
 from tests.support import canary, isolation, project
 from tests.support.plugin import MakeBundle, MakeContainer
-from tests.support.runtime import Runtime
 
 # A session of its own, in whose namespaces each test breaks one thing.
 SESSION = """
@@ -104,7 +103,7 @@ SEEN = {
 
 
 @pytest.fixture(scope="module")
-def verdicts(runtime: Runtime, base: Path) -> dict[str, str]:
+def verdicts(isolated: None, base: Path) -> dict[str, str]:
     """Test of that session -> how the canary has judged it; empty: it passed."""
     place = base / "canary"
     place.mkdir()
@@ -113,7 +112,7 @@ def verdicts(runtime: Runtime, base: Path) -> dict[str, str]:
     settings = str(project.ROOT / "pyproject.toml")
     command = [sys.executable, "-m", "pytest", "-q", "-c", settings]
     command += ["-p", "tests.conftest", "-p", "no:cacheprovider", f"--rootdir={place}"]
-    command += [f"--runtime={runtime.path}", f"--junitxml={report}", str(place / "test_broken.py")]
+    command += [f"--junitxml={report}", str(place / "test_broken.py")]
     done = subprocess.run(command, cwd=project.ROOT, capture_output=True, text=True)
     assert report.exists(), done
     return {
