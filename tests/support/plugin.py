@@ -19,7 +19,7 @@ from tests.support.runtime import Runtime, kind_of
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 PROBE_SOURCE = REPOSITORY / "tests" / "probe" / "probe.c"
-HOSTILE_SOURCE = REPOSITORY / "tests" / "attacks" / "hostile.c"
+HOSTILE_SOURCES = sorted((REPOSITORY / "tests" / "attacks").glob("hostile*.c"))
 POD_RUNTIMES = Path("/run/ocipod")
 TAG = f"oct{os.getpid():x}x"
 
@@ -114,7 +114,7 @@ def hostile(base: Path) -> Path:
     """The static program that tries to reach the host; see tests/attacks/hostile.c."""
     program = base / "hostile"
     flags = ["-std=c11", "-static", "-Os", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run(["gcc", *flags, "-o", program, HOSTILE_SOURCE], check=True)
+    subprocess.run(["gcc", *flags, "-o", program, *HOSTILE_SOURCES], check=True)
     return program
 
 
