@@ -21,7 +21,7 @@ from tools.test_summary import outcome
 
 WITHSTOOD = "withstood"
 LET_THROUGH = "let through"
-NOT_APPLICABLE = "not applicable: no such command"
+NOT_APPLICABLE = "not applicable: the runtime has no such command"
 NOT_RUN = "not run"
 
 Column = dict[str, str]
@@ -62,10 +62,13 @@ def column(report: Path) -> Column:
 
 
 def table(columns: dict[str, Column]) -> list[str]:
-    """Return the lines of the table, a count of verdicts last; rows in the order of the tests."""
+    """Return the lines of the table, then counts of verdicts and notes; rows in tests' order."""
     names = list(dict.fromkeys(name for one in columns.values() for name in one))
+    notes: list[str] = []
     rows = [["attack", *columns]]
-    rows += [[name, *(one.get(name, NOT_RUN) for one in columns.values())] for name in names]
+    for name in names:
+        verdicts = [one.get(name, NOT_RUN) for one in columns.values()]
+        rows.append([name, *(shortened(verdict, notes) for verdict in verdicts)])
     counts = [
         f"{sum(verdict == WITHSTOOD for verdict in one.values())} withstood, "
         f"{sum(verdict == LET_THROUGH for verdict in one.values())} let through"
@@ -78,7 +81,18 @@ def table(columns: dict[str, Column]) -> list[str]:
         for row in rows
     ]
     rule = "-" * max(map(len, lines))
-    return [lines[0], rule, *lines[1:-1], rule, lines[-1]]
+    below = [f"[{number}] {note}" for number, note in enumerate(notes, 1)]
+    return [lines[0], rule, *lines[1:-1], rule, lines[-1], *below]
+
+
+def shortened(verdict: str, notes: list[str]) -> str:
+    """Return what fits a cell: a reason becomes the number of a note, which is added to them."""
+    words, _, reason = verdict.partition(": ")
+    if not reason:
+        return words
+    if reason not in notes:
+        notes.append(reason)
+    return f"{words} [{notes.index(reason) + 1}]"
 
 
 def all_withstood(one: Column) -> bool:

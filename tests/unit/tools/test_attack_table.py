@@ -36,7 +36,10 @@ def report(path: Path, *cases: tuple[str, str]) -> Path:
         (XFAIL, "let through"),
         (TEARDOWN, "let through"),
         (SETUP, "broken: see the report"),
-        (SKIP.format("runc has none; only ociruntime"), "not applicable: no such command"),
+        (
+            SKIP.format("runc has none; only ociruntime"),
+            "not applicable: the runtime has no such command",
+        ),
         (SKIP.format("needs root"), "skipped: needs root"),
     ],
 )
@@ -63,6 +66,17 @@ def test_table(tmp_path: Path) -> None:
     assert first[-3:] == ["withstood", "let", "through"]
     assert second[-3:] == ["withstood", "not", "run"]
     assert " ".join(last) == "2 attacks 2 withstood, 0 let through 0 withstood, 1 let through"
+
+
+def test_reasons_are_notes_below(tmp_path: Path) -> None:
+    skipped = SKIP.format("needs root")
+    cases = ("test_a", skipped), ("test_b", ""), ("test_c", skipped)
+    column = attack_table.column(report(tmp_path / "r.xml", *cases, ("test_d", SETUP)))
+    lines = attack_table.table({"runc": column})
+    assert lines[2].split("  ")[-1] == "skipped [1]"
+    assert lines[4].split("  ")[-1] == "skipped [1]"
+    assert lines[5].split("  ")[-1] == "broken [2]"
+    assert lines[-2:] == ["[1] needs root", "[2] see the report"]
 
 
 @pytest.mark.parametrize(
