@@ -189,14 +189,15 @@ static inline bool read_write_proc(struct plan_reader *r, struct op_write_proc *
 	       plan_str(r, &op->data);
 }
 
-/* join a new session keyring */
+/* join a new anonymous session keyring */
 struct op_keyring {
-	const char *name;
+	char none;
 };
 
 static inline bool read_keyring(struct plan_reader *r, struct op_keyring *op)
 {
-	return plan_str(r, &op->name);
+	op->none = 0;
+	return r->ok;
 }
 
 /* set the propagation of the mount at the current root */

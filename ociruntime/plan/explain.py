@@ -59,7 +59,7 @@ VERBS: dict[str, str] = {
     "join_namespace": "join namespace",
     "id_map": "make id map",
     "join_process": "join namespaces",
-    "keyring": "join session keyring",
+    "keyring": "join a new session keyring",
     "listen_pid": "add LISTEN_PID to the environment",
     "loopback": "bring up loopback",
     "mask": "mask",
@@ -322,7 +322,6 @@ WRITERS: dict[str, Callable[[Fields], str]] = {
     "join_process": lambda f: (
         _namespaces(f) + (f" with the root of process {f['root_of']}" if f["root_of"] else "")
     ),
-    "keyring": lambda f: f["name"],
     "mask": _mask,
     "memory_policy": lambda f: (
         f"mode {f['mode']:#x}, nodes {int.from_bytes(f['nodes'], 'little'):#x}"

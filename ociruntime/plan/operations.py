@@ -93,11 +93,10 @@ def write_proc(
 
 def keyring(
     *,
-    name: str,
     where: str = "",
 ) -> Operation:
-    """Join a new session keyring."""
-    return Operation(10, (name,), where)
+    """Join a new anonymous session keyring."""
+    return Operation(10, (), where)
 
 
 def propagation(

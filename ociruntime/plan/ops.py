@@ -54,7 +54,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         "write a file of the host's verified procfs",
         (("path", "str", "path below /proc"), ("data", "str", "what is written, in one write")),
     ),
-    ("keyring", "join a new session keyring", (("name", "str", "its name"),)),
+    ("keyring", "join a new anonymous session keyring", ()),
     (
         "propagation",
         "set the propagation of the mount at the current root",

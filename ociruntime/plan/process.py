@@ -163,15 +163,16 @@ def _add_personality(job: Compilation) -> None:
 
 
 def add_keyring(job: Compilation, process: Process | None) -> None:
-    """A session keyring, with the process's label: under another one it could not use it.
+    """Give the process a session keyring with its own label: under another it could not use it.
 
-    The label for new keys holds until the next exec.
+    The keyring has no name: a named one is joined, not made, if another container has made it
+    first and opened it to everybody.  The label for new keys holds until the next exec.
     """
     label = process.get("selinuxLabel") if process else None
     if label:
         path = "self/attr/keycreate"
         job.add(operations.write_proc(path=path, data=label, where=_require_selinux(job)))
-    job.add(operations.keyring(name=f"_ses.{job.request.id}"))
+    job.add(operations.keyring())
 
 
 def _require_selinux(job: Compilation) -> str:
