@@ -225,6 +225,12 @@ static uint32_t filter_native(void)
 	return seccomp_arch_native();
 }
 
+/* The native number of a system call; negative if this machine has none of that name. */
+static int filter_number(const char *name)
+{
+	return seccomp_syscall_resolve_name(name);
+}
+
 static void filter_version(unsigned int *parts)
 {
 	const struct scmp_version *version = seccomp_version();

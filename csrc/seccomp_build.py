@@ -49,6 +49,7 @@ ffibuilder.cdef(
     static int filter_compile(const struct filter_request *request, struct filter_result *result);
     static void filter_free(struct filter_result *result);
     static uint32_t filter_native(void);
+    static int filter_number(const char *name);
     static void filter_version(unsigned int *parts);
     static int filter_flags_known(unsigned int flags);
     static int filter_action_known(uint32_t action);

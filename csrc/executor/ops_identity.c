@@ -103,17 +103,23 @@ int run_user(struct executor *x, struct op_user *op)
 	return 0;
 }
 
-int run_capabilities(struct executor *x, struct op_capabilities *op)
+static int set_capabilities(struct executor *x, uint64_t effective, uint64_t permitted,
+			    uint64_t inheritable)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = {
-		{ (uint32_t)op->effective, (uint32_t)op->permitted, (uint32_t)op->inheritable },
-		{ (uint32_t)(op->effective >> 32), (uint32_t)(op->permitted >> 32),
-		  (uint32_t)(op->inheritable >> 32) },
+		{ (uint32_t)effective, (uint32_t)permitted, (uint32_t)inheritable },
+		{ (uint32_t)(effective >> 32), (uint32_t)(permitted >> 32),
+		  (uint32_t)(inheritable >> 32) },
 	};
 
-	if (syscall(SYS_capset, &header, data) < 0)
-		return fail(x, "capset", "");
+	return syscall(SYS_capset, &header, data) < 0 ? fail(x, "capset", "") : 0;
+}
+
+int run_capabilities(struct executor *x, struct op_capabilities *op)
+{
+	if (set_capabilities(x, op->effective, op->permitted, op->inheritable) < 0)
+		return -1;
 	if (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0)
 		return fail(x, "prctl", "PR_SET_KEEPCAPS");
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
@@ -123,6 +129,12 @@ int run_capabilities(struct executor *x, struct op_capabilities *op)
 		    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) < 0)
 			return fail(x, "prctl", "PR_CAP_AMBIENT_RAISE");
 	return 0;
+}
+
+/* One call, because the filter is in force.  The ambient set stays: it has nothing of these. */
+int run_drop_extra(struct executor *x, struct op_drop_extra *op)
+{
+	return set_capabilities(x, op->effective, op->permitted, op->inheritable);
 }
 
 int run_no_new_privs(struct executor *x, struct op_no_new_privs *op)
@@ -146,10 +158,12 @@ int run_seccomp(struct executor *x, struct op_seccomp *op)
 	}
 	if (op->flags & SECCOMP_FILTER_FLAG_NEW_LISTENER)
 		return load_with_listener(x, op->flags, &program);
-	/* Done and said now: the filter may forbid both. */
-	if (apply_late_limits(x) < 0)
-		return -1;
-	announce_exec(x);
+	if (op->last) {
+		/* Done and said now: the filter may forbid both. */
+		if (apply_late_limits(x) < 0)
+			return -1;
+		announce_exec(x);
+	}
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, op->flags, &program) < 0)
 		return fail(x, "seccomp", "");
 	return 0;

@@ -76,19 +76,20 @@ enum plan_op {
 	OP_BOUNDING = 43,
 	OP_USER = 44,
 	OP_CAPABILITIES = 45,
-	OP_NO_NEW_PRIVS = 46,
-	OP_UMASK = 47,
-	OP_CLOSE_HOST = 48,
-	OP_HOME = 49,
-	OP_LISTEN_PID = 50,
-	OP_FIND_EXECUTABLE = 51,
-	OP_WAIT_START = 52,
-	OP_SECCOMP = 53,
-	OP_EXEC = 54,
-	OP_RESTRICT = 55,
+	OP_DROP_EXTRA = 46,
+	OP_NO_NEW_PRIVS = 47,
+	OP_UMASK = 48,
+	OP_CLOSE_HOST = 49,
+	OP_HOME = 50,
+	OP_LISTEN_PID = 51,
+	OP_FIND_EXECUTABLE = 52,
+	OP_WAIT_START = 53,
+	OP_SECCOMP = 54,
+	OP_EXEC = 55,
+	OP_RESTRICT = 56,
 };
 
-#define PLAN_OP_LAST 55u
+#define PLAN_OP_LAST 56u
 
 /* open a namespace file of the host and keep it under a slot */
 struct op_open_namespace {
@@ -685,6 +686,20 @@ static inline bool read_capabilities(struct plan_reader *r, struct op_capabiliti
 	       plan_u64(r, &op->ambient);
 }
 
+/* give up what only loading the filter took, by capset alone */
+struct op_drop_extra {
+	uint64_t effective;
+	uint64_t permitted;
+	uint64_t inheritable;
+};
+
+static inline bool read_drop_extra(struct plan_reader *r, struct op_drop_extra *op)
+{
+	return plan_u64(r, &op->effective) &&
+	       plan_u64(r, &op->permitted) &&
+	       plan_u64(r, &op->inheritable);
+}
+
 /* give up privileges of setuid programs for good */
 struct op_no_new_privs {
 	char none;
@@ -764,12 +779,14 @@ static inline bool read_wait_start(struct plan_reader *r, struct op_wait_start *
 /* load the system call filter */
 struct op_seccomp {
 	uint32_t flags;
+	uint32_t last;
 	struct plan_bytes filter;
 };
 
 static inline bool read_seccomp(struct plan_reader *r, struct op_seccomp *op)
 {
 	return plan_u32(r, &op->flags) &&
+	       plan_u32(r, &op->last) &&
 	       plan_bytes(r, &op->filter);
 }
 
@@ -844,6 +861,7 @@ static inline bool read_restrict(struct plan_reader *r, struct op_restrict *op)
 	X(OP_BOUNDING, bounding) \
 	X(OP_USER, user) \
 	X(OP_CAPABILITIES, capabilities) \
+	X(OP_DROP_EXTRA, drop_extra) \
 	X(OP_NO_NEW_PRIVS, no_new_privs) \
 	X(OP_UMASK, umask) \
 	X(OP_CLOSE_HOST, close_host) \

@@ -149,7 +149,12 @@ def _wait(
             if fd == pidfd:
                 status = _reap(pid)
                 if status is None:
-                    raise InternalError(f"process {pid} has ended but is not a child to wait for")
+                    if not _is_child(pid):
+                        raise InternalError(
+                            f"process {pid} has ended but is not a child to wait for"
+                        )
+                    # Something traces it, and hears of its end first; SIGCHLD follows.
+                    poll.unregister(pidfd)
             elif fd == signals.fd:
                 signals.clear_wakeup()
             elif notifying is not None and fd == notifying.fileno():
@@ -177,6 +182,14 @@ def _react(number: int, pidfd: int, relay: Relay | None) -> None:
             _signal.pidfd_send_signal(pidfd, number)
         except OSError:
             pass  # it has ended, or has become another user's
+
+
+def _is_child(pid: int) -> bool:
+    try:
+        posix.waitid(posix.P_PID, pid, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _reap(pid: int) -> int | None:

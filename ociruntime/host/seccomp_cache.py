@@ -39,16 +39,17 @@ LARGEST = 1 << 20  # bytes of a file
 S_IFREG = 0o100000
 OTHERS = 0o077
 
-MAGIC = b"SECCOMP1"
-HEAD = Struct("=8sIIIII")
+MAGIC = b"SECCOMP2"
+HEAD = Struct("=8sIIIIII")
 CHECKED = 12  # where that begins which the CRC is about
 
 # Who hears of it (listenerPath, listenerMetadata) has no part in the filter.
 DECISIVE = ("defaultAction", "defaultErrnoRet", "architectures", "flags", "syscalls")
 
 
-def cached_filter(profile: Seccomp, directory: str) -> tuple[bytes, int]:
-    """As ``seccomp.compile_filter``, from ``directory`` if it was compiled before.
+def cached_filter(profile: Seccomp, directory: str) -> tuple[bytes, int, frozenset[str]]:
+    """Return what ``seccomp.compile_filter`` does, and the calls that the filter lets through
+    (``seccomp_verdicts``), from ``directory`` if it was compiled before.
 
     Raises ConfigError.
     """
@@ -62,8 +63,10 @@ def cached_filter(profile: Seccomp, directory: str) -> tuple[bytes, int]:
         found = None
     if found is None:
         from ociruntime.host.seccomp import compile_filter
+        from ociruntime.host.seccomp_verdicts import allowed_calls
 
-        found = compile_filter(profile)
+        program, flags = compile_filter(profile)
+        found = program, flags, allowed_calls(program)
         try:
             _keep(directory, path, key, *found)
         except OSError:
@@ -71,16 +74,17 @@ def cached_filter(profile: Seccomp, directory: str) -> tuple[bytes, int]:
     return found
 
 
-def _find(directory: str, path: str, key: bytes) -> tuple[bytes, int] | None:
-    """The filter and its flags, or None; raises OSError."""
+def _find(directory: str, path: str, key: bytes) -> tuple[bytes, int, frozenset[str]] | None:
+    """The filter, its flags and the calls it lets through, or None; raises OSError."""
     if not _is_private(posix.lstat(directory), S_IFDIR):
         return None
     data = _read_private(path)
     if len(data) < HEAD.size:
         return None
-    magic, check, key_size, makers_size, filter_size, flags = HEAD.unpack_from(data)
+    magic, check, key_size, makers_size, calls_size, filter_size, flags = HEAD.unpack_from(data)
     makers_at = HEAD.size + key_size
-    filter_at = makers_at + makers_size
+    calls_at = makers_at + makers_size
+    filter_at = calls_at + calls_size
     if (
         magic != MAGIC
         or len(data) != filter_at + filter_size
@@ -88,17 +92,20 @@ def _find(directory: str, path: str, key: bytes) -> tuple[bytes, int] | None:
         or data[HEAD.size : makers_at] != key
     ):
         return None
-    for line in data[makers_at:filter_at].splitlines():
+    for line in data[makers_at:calls_at].splitlines():
         if _identity(line.split(b" ", 4)[4]) != line:
             return None
-    return data[filter_at:], flags
+    return data[filter_at:], flags, frozenset(data[calls_at:filter_at].decode().split())
 
 
-def _keep(directory: str, path: str, key: bytes, program: bytes, flags: int) -> None:
+def _keep(
+    directory: str, path: str, key: bytes, program: bytes, flags: int, allowed: frozenset[str]
+) -> None:
     """Write the file; raises OSError."""
     makers = b"\n".join([_identity(maker) for maker in _makers()])
-    sizes = Struct("=IIII").pack(len(key), len(makers), len(program), flags)
-    rest = b"".join([sizes, key, makers, program])
+    calls = " ".join(sorted(allowed)).encode()
+    sizes = Struct("=IIIII").pack(len(key), len(makers), len(calls), len(program), flags)
+    rest = b"".join([sizes, key, makers, calls, program])
     if CHECKED + len(rest) > LARGEST:
         return
     try:
@@ -122,14 +129,16 @@ def _evict(directory: str) -> None:
 
 def _makers() -> list[bytes]:
     """The files whose code has just compiled a filter.  Raises OSError."""
-    from ociruntime.host import seccomp, seccomp_stub
+    from ociruntime.host import seccomp, seccomp_stub, seccomp_verdicts
 
     libraries = {
         line.split(None, 5)[5]
         for line in _mapped_files().splitlines()
         if b"seccomp" in line.rpartition(b"/")[2]
     }
-    modules = {str(module.__file__).encode() for module in (seccomp, seccomp_stub)}
+    modules = {
+        str(module.__file__).encode() for module in (seccomp, seccomp_stub, seccomp_verdicts)
+    }
     return sorted(libraries | modules)
 
 

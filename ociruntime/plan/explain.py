@@ -311,6 +311,7 @@ WRITERS: dict[str, Callable[[Fields], str]] = {
     "console": _console,
     "device": _device,
     "domainname": lambda f: f["name"],
+    "drop_extra": lambda f: f"effective {_set(f['effective'])}",
     "exec": lambda f: f"{f['args']!r}, environment {f['env']!r}",
     "find_executable": lambda f: f["file"] + ("" if "/" in f["file"] else f" in {f['path']}"),
     "home": lambda f: f"of user {f['uid']}",

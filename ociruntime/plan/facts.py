@@ -67,6 +67,7 @@ class Request:
         "no_pivot",
         "preserve_fds",
         "rootfs",
+        "seccomp_calls",
         "seccomp_filter",
         "seccomp_flags",
     )
@@ -86,6 +87,7 @@ class Request:
         listen_names: str = "",
         seccomp_filter: bytes = b"",
         seccomp_flags: int = 0,
+        seccomp_calls: frozenset[str] = frozenset(),
     ) -> None:
         self.id = id
         self.bundle = bundle  # absolute
@@ -99,3 +101,4 @@ class Request:
         self.listen_names = listen_names  # LISTEN_FDNAMES
         self.seccomp_filter = seccomp_filter  # struct sock_filter array, empty: no filter
         self.seccomp_flags = seccomp_flags
+        self.seccomp_calls = seccomp_calls  # those it lets through, host/seccomp_verdicts.py

@@ -88,11 +88,11 @@ def compile_user(job: Compilation, process: Process, late_policy: bool = False) 
 
 
 def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None:
-    """All sets but the bounding one; ``extra`` is there until the next time, or exec."""
+    """Set all sets but the bounding one; ``extra`` is there until the next time, or exec."""
     masks = capability_masks(job, process)
     if job.request.seccomp_filter and not process.get("noNewPrivileges"):
-        # To load the filter, which is the last thing before exec; exec computes the sets anew
-        # from the bounding, inheritable and ambient ones, so that nothing of it is left.
+        # To load the filter.  ``drop_extra_capabilities`` follows, or exec, which computes the
+        # sets anew from the bounding, inheritable and ambient ones.
         extra |= CAP_SYS_ADMIN
     job.add(
         operations.capabilities(
@@ -103,6 +103,22 @@ def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None
             where="process.capabilities",
         ),
     )
+
+
+def drop_extra_capabilities(job: Compilation, process: Process) -> None:
+    """Give up what loading the filter has taken, under the filter."""
+    masks = capability_masks(job, process)
+    if not process.get("noNewPrivileges") and CAP_SYS_ADMIN & ~(
+        masks["effective"] & masks["permitted"]
+    ):
+        job.add(
+            operations.drop_extra(
+                effective=masks["effective"],
+                permitted=masks["permitted"],
+                inheritable=masks["inheritable"],
+                where="process.capabilities",
+            ),
+        )
 
 
 def _sets_groups(job: Compilation, process: Process) -> bool:

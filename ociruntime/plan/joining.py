@@ -11,14 +11,16 @@ from __future__ import annotations
 from ociruntime.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
 from ociruntime.plan import operations
 from ociruntime.plan.compilation import Compilation
+from ociruntime.plan.filtering import load_early, load_last, loads_early
 from ociruntime.plan.identity import add_capabilities
 from ociruntime.plan.ops import CONSOLE_CONTROL
 from ociruntime.plan.process import (
     add_console,
     add_hard_limits,
     add_keyring,
+    add_listen_pid,
     add_oom_score,
-    become_program,
+    add_program,
     prepare_process,
 )
 from ociruntime.plan.scheduling import add_scheduler, compile_affinity, ends_by_fork
@@ -65,11 +67,17 @@ def compile_exec_plan(
     environment = prepare_process(job, process, late)
     # Before the fork: from a child that still had them, a tracer in the container took them.
     job.add(operations.close_host())
+    early = forks and not late and loads_early(job, process, waits=False, forks=True)
+    if early:
+        load_early(job, process)
     if forks:
         terminal = int(job.request.console)
         job.add(operations.clone_process(terminal=terminal, where=WHERE))
     if late:
         add_scheduler(job, process)
         add_capabilities(job, process)
-    become_program(job, process, environment)
+    add_listen_pid(job)
+    if not early:
+        load_last(job)
+    add_program(job, process, environment)
     return job.plan

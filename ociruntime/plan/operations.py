@@ -508,12 +508,23 @@ def capabilities(
     return Operation(45, (effective, permitted, inheritable, ambient), where)
 
 
+def drop_extra(
+    *,
+    effective: int,
+    permitted: int,
+    inheritable: int,
+    where: str = "",
+) -> Operation:
+    """Give up what only loading the filter took, by capset alone."""
+    return Operation(46, (effective, permitted, inheritable), where)
+
+
 def no_new_privs(
     *,
     where: str = "",
 ) -> Operation:
     """Give up privileges of setuid programs for good."""
-    return Operation(46, (), where)
+    return Operation(47, (), where)
 
 
 def umask(
@@ -522,7 +533,7 @@ def umask(
     where: str = "",
 ) -> Operation:
     """Set the file mode creation mask."""
-    return Operation(47, (mask,), where)
+    return Operation(48, (mask,), where)
 
 
 def close_host(
@@ -530,7 +541,7 @@ def close_host(
     where: str = "",
 ) -> Operation:
     """Close every descriptor of the host that is left."""
-    return Operation(48, (), where)
+    return Operation(49, (), where)
 
 
 def home(
@@ -539,7 +550,7 @@ def home(
     where: str = "",
 ) -> Operation:
     """Add HOME from /etc/passwd to the environment."""
-    return Operation(49, (uid,), where)
+    return Operation(50, (uid,), where)
 
 
 def listen_pid(
@@ -547,7 +558,7 @@ def listen_pid(
     where: str = "",
 ) -> Operation:
     """Add LISTEN_PID, the pid as the program sees it, to the environment."""
-    return Operation(50, (), where)
+    return Operation(51, (), where)
 
 
 def find_executable(
@@ -557,7 +568,7 @@ def find_executable(
     where: str = "",
 ) -> Operation:
     """Look the program up as execvp would, as the user."""
-    return Operation(51, (file, path), where)
+    return Operation(52, (file, path), where)
 
 
 def wait_start(
@@ -565,17 +576,18 @@ def wait_start(
     where: str = "",
 ) -> Operation:
     """Wait for `start`."""
-    return Operation(52, (), where)
+    return Operation(53, (), where)
 
 
 def seccomp(
     *,
     flags: int,
+    last: int,
     filter: bytes,
     where: str = "",
 ) -> Operation:
     """Load the system call filter."""
-    return Operation(53, (flags, filter), where)
+    return Operation(54, (flags, last, filter), where)
 
 
 def exec(
@@ -585,7 +597,7 @@ def exec(
     where: str = "",
 ) -> Operation:
     """Become the container's program."""
-    return Operation(54, (args, env), where)
+    return Operation(55, (args, env), where)
 
 
 def restrict(
@@ -595,4 +607,4 @@ def restrict(
     where: str = "",
 ) -> Operation:
     """Add attributes to the mount at a target, if the host recognises it."""
-    return Operation(55, (target, set_attributes), where)
+    return Operation(56, (target, set_attributes), where)

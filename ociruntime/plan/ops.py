@@ -314,6 +314,15 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("ambient", "u64", "mask"),
         ),
     ),
+    (
+        "drop_extra",
+        "give up what only loading the filter took, by capset alone",
+        (
+            ("effective", "u64", "mask"),
+            ("permitted", "u64", "mask"),
+            ("inheritable", "u64", "mask, as it was set before"),
+        ),
+    ),
     ("no_new_privs", "give up privileges of setuid programs for good", ()),
     ("umask", "set the file mode creation mask", (("mask", "u32", "mask"),)),
     ("close_host", "close every descriptor of the host that is left", ()),
@@ -330,6 +339,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         "load the system call filter",
         (
             ("flags", "u32", "SECCOMP_FILTER_FLAG_* bits"),
+            ("last", "u32", "1: the program follows, and is announced before"),
             ("filter", "bytes", "struct sock_filter array"),
         ),
     ),

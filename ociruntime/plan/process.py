@@ -1,7 +1,7 @@
 """From a finished container to its program: what ``process`` says, in the order it must go.
 
-Everything that takes privilege first, then the user, then what the user may do; the filter
-of system calls last, because it may forbid any of the rest.
+Everything that takes privilege first, then the user, then what the user may do, then the filter
+of system calls, which may forbid much of the rest.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from ociruntime.errors import ConfigError
 from ociruntime.linux import CLONE_NEWUSER, PERSONALITIES, RLIMITS
 from ociruntime.paths import clean
 from ociruntime.plan import operations
+from ociruntime.plan.filtering import load_early, load_last, loads_early
 from ociruntime.plan.hooks import compile_start_hooks
 from ociruntime.plan.identity import compile_user
 from ociruntime.plan.ops import STAGE_READY
@@ -43,10 +44,17 @@ def compile_process(job: Compilation) -> None:
     environment = prepare_process(job, process)
     job.require_cgroup()
     job.add(operations.close_host())
+    early = loads_early(job, process, waits=True, forks=False)
+    if early:
+        add_listen_pid(job)
+        load_early(job, process)
     job.add(operations.sync(stage=STAGE_READY))
     job.add(operations.wait_start())
     compile_start_hooks(job)
-    become_program(job, process, environment)
+    if not early:
+        add_listen_pid(job)
+        load_last(job)
+    add_program(job, process, environment)
 
 
 def prepare_process(job: Compilation, process: Process, late_policy: bool = False) -> list[str]:
@@ -77,19 +85,14 @@ def prepare_process(job: Compilation, process: Process, late_policy: bool = Fals
     return environment
 
 
-def become_program(job: Compilation, process: Process, environment: list[str]) -> None:
-    """The filter, and the program."""
+def add_listen_pid(job: Compilation) -> None:
+    """Have LISTEN_PID, if there is need of it: in the process's own pid namespace."""
     if job.request.listen_fds:
-        # In its own pid namespace, and before a filter that may forbid to ask.
         job.add(operations.listen_pid(where="LISTEN_FDS"))
-    if job.request.seccomp_filter:
-        job.add(
-            operations.seccomp(
-                flags=job.request.seccomp_flags,
-                filter=job.request.seccomp_filter,
-                where="linux.seccomp",
-            ),
-        )
+
+
+def add_program(job: Compilation, process: Process, environment: list[str]) -> None:
+    """Become the program."""
     job.add(operations.exec(args=process["args"], env=environment, where="process.args"))
 
 

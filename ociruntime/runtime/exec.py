@@ -156,7 +156,9 @@ def _compile(
         from ociruntime.host.seccomp_cache import cached_filter
 
         filters = f"{context.root}/{FILTERS}"
-        request.seccomp_filter, request.seccomp_flags = cached_filter(profile, filters)
+        request.seccomp_filter, request.seccomp_flags, request.seccomp_calls = cached_filter(
+            profile, filters
+        )
     labelled = bool(process.get("apparmorProfile") or process.get("selinuxLabel"))
     with_process: Config = {**config, "process": process}
     plan = compile_exec_plan(with_process, gather("", (), labelled), request, container.pid, apart)

@@ -213,13 +213,17 @@ def _request(context: Context, options: CreateOptions, bundle: Bundle, filters: 
     if profile and filters and not context.log.debugging:
         from ociruntime.host.seccomp_cache import cached_filter
 
-        request.seccomp_filter, request.seccomp_flags = cached_filter(profile, filters)
+        request.seccomp_filter, request.seccomp_flags, request.seccomp_calls = cached_filter(
+            profile, filters
+        )
     elif profile:
         from ociruntime.host.seccomp import compile_filter
+        from ociruntime.host.seccomp_verdicts import allowed_calls
 
         request.seccomp_filter, request.seccomp_flags = compile_filter(
             profile, lambda name: context.log.debug(f"seccomp: {name} is unknown, passed over")
         )
+        request.seccomp_calls = allowed_calls(request.seccomp_filter)
     return request
 
 

@@ -40,7 +40,7 @@ BIND = o.bind(
 )  # fmt: skip
 FIND = o.find_executable(file="tool", path="/bin:/usr/bin", where="process.args[0]")
 EXEC = o.exec(args=["/bin/tool"], env=[], where="process.args")
-SECCOMP = o.seccomp(flags=0, filter=b"", where="linux.seccomp")
+SECCOMP = o.seccomp(flags=0, last=1, filter=b"", where="linux.seccomp")
 USER = o.user(uid=1000, gid=50, groups=[], set_groups=1, where="process.user")
 KILLED = " and was killed"
 MASK = o.mask(target="/proc/kcore", context="", where="linux.maskedPaths[2]")

@@ -302,6 +302,8 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
     "group-that-changes-nothing": (alone(user(5, NOBODY)), "verify", errno.EINVAL, ""),
     "capabilities-not-permitted": (
         alone(capabilities(effective=1)), "capset", errno.EPERM, ""),
+    "drop-extra-not-permitted": (
+        alone(o.drop_extra(effective=1, permitted=0, inheritable=0)), "capset", errno.EPERM, ""),
     "capabilities-ambient": (
         alone(capabilities(1, 1, ambient=1)), "prctl", errno.EPERM, "PR_CAP_AMBIENT_RAISE"),
     "find-missing": (after(find("nosuch")), "search", errno.ENOENT, "nosuch"),
@@ -316,18 +318,20 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
     "find-path-length": (
         after(find("/" + "n/" * 2100)), "find", errno.ENAMETOOLONG, "/" + "n/" * 255),
     "seccomp-nonsense": (
-        alone(o.seccomp(flags=0, filter=filter_of((0xFFFF, 0, 0, 0)))),
+        alone(o.seccomp(flags=0, last=1, filter=filter_of((0xFFFF, 0, 0, 0)))),
         "seccomp", errno.EINVAL, ""),
     "seccomp-cut": (
-        alone(o.seccomp(flags=0, filter=ALLOW + b"1234")), "seccomp", errno.EINVAL, ""),
+        alone(o.seccomp(flags=0, last=1, filter=ALLOW + b"1234")), "seccomp", errno.EINVAL, ""),
     "seccomp-length": (
-        alone(o.seccomp(flags=0, filter=ALLOW * 4097)), "seccomp", errno.EINVAL, ""),
+        alone(o.seccomp(flags=0, last=1, filter=ALLOW * 4097)), "seccomp", errno.EINVAL, ""),
     "seccomp-without-privilege": (
-        alone(capabilities(), o.seccomp(flags=0, filter=ALLOW)), "seccomp", errno.EACCES, ""),
+        alone(capabilities(), o.seccomp(flags=0, last=1, filter=ALLOW)),
+        "seccomp", errno.EACCES, ""),
     "seccomp-listener-without-privilege": (
-        alone(capabilities(), o.seccomp(flags=8, filter=ALLOW)), "seccomp", errno.EACCES, ""),
+        alone(capabilities(), o.seccomp(flags=8, last=1, filter=ALLOW)),
+        "seccomp", errno.EACCES, ""),
     "exec-missing-behind-a-listener": (
-        after(o.seccomp(flags=8, filter=ALLOW), o.exec(args=["/no/such"], env=[])),
+        after(o.seccomp(flags=8, last=1, filter=ALLOW), o.exec(args=["/no/such"], env=[])),
         "execve", errno.ENOENT, "/no/such"),
     "exec-nothing": (after(o.exec(args=[], env=[])), "execve", errno.EINVAL, ""),
     "exec-missing": (

@@ -140,7 +140,7 @@ GOOD = encode(
     plan_of(
         o.chdir(path="/tmp", optional=0),
         o.user(uid=1, gid=2, groups=[3, 4], set_groups=1),
-        o.seccomp(flags=0, filter=b"12345678"),
+        o.seccomp(flags=0, last=1, filter=b"12345678"),
         o.exec(args=["/bin/true", ""], env=["A=1"]),
     )
 )

@@ -85,7 +85,7 @@ def test_late_limits_of_the_program(root: Path) -> None:
         o.rlimit(resource=RLIMITS["RLIMIT_NOFILE"], soft=20, hard=30),
         o.rlimit(resource=RLIMITS["RLIMIT_NOFILE"], soft=10, hard=20),
         o.rlimit(resource=RLIMITS["RLIMIT_FSIZE"], soft=4096, hard=1 << 20),
-        o.seccomp(flags=0, filter=struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)),
+        o.seccomp(flags=0, last=1, filter=struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)),
     )
     script = "ulimit -n; ulimit -Hn; ulimit -f; ulimit -Hf"
     assert in_entered(root, script, *steps).output.split() == ["10", "20", "8", "2048"]
@@ -95,7 +95,7 @@ def test_filter_with_a_listener(root: Path) -> None:
     """The program has one thread, the limits that were to come late, and the filter."""
     steps = (
         o.rlimit(resource=RLIMITS["RLIMIT_NOFILE"], soft=10, hard=20),
-        o.seccomp(flags=8, filter=struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)),
+        o.seccomp(flags=8, last=1, filter=struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)),
     )
     script = "ulimit -n; ls /proc/self/task | wc -l; grep Seccomp: /proc/self/status"
     assert in_entered(root, script, *steps).output.split() == ["10", "1", "Seccomp:", "2"]
@@ -117,7 +117,7 @@ def test_identity(root: Path) -> None:
         o.chdir(path="/home/user", optional=0),
         o.no_new_privs(),
         o.home(uid=1000),
-        o.seccomp(flags=0, filter=struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)),
+        o.seccomp(flags=0, last=1, filter=struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)),
     )
     script = r"""
         id -u; id -g; id -G; pwd; echo $HOME

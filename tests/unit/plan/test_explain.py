@@ -62,7 +62,7 @@ def test_negative_nice() -> None:
 def test_whole_plan() -> None:
     plan = Plan(clone_flags=0x20020000, preserve_fds=2)
     plan.add(operations.umask(mask=0o22, where="process.user.umask"))
-    plan.add(operations.seccomp(flags=0, filter=bytes(16)))
+    plan.add(operations.seccomp(flags=0, last=1, filter=bytes(16)))
     plan.warnings.append("something")
     assert explain(plan).splitlines() == [
         "  0  spawn           in new namespaces: mnt pid, keeping descriptors 3 to 4",
@@ -75,7 +75,7 @@ def test_whole_plan() -> None:
         "preserveFds": 2,
         "operations": [
             {"operation": "umask", "mask": 18, "where": "process.user.umask"},
-            {"operation": "seccomp", "flags": 0, "filter": "00" * 16},
+            {"operation": "seccomp", "flags": 0, "last": 1, "filter": "00" * 16},
         ],
         "warnings": ["something"],
     }

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ociruntime.host.seccomp_verdicts import CALLS
 from ociruntime.linux import (
     CAPABILITIES,
     CLONE_NEWNET,
@@ -47,9 +48,15 @@ def test_plain() -> None:
     assert steps(joining(), "join_process") == [{"flags": ALL, "root_of": 0}]
 
 
-def test_fork_comes_when_all_is_given_up_and_before_the_filter() -> None:
-    order = names(joining(seccomp_filter=bytes(8)))
-    assert order.index("capabilities") < order.index("clone_process") < order.index("seccomp")
+def test_fork_comes_when_all_is_given_up_and_behind_the_filter() -> None:
+    order = names(joining(seccomp_filter=bytes(8), seccomp_calls=frozenset(CALLS)))
+    assert order[-4:] == ["seccomp", "drop_extra", "clone_process", "exec"]
+
+
+def test_fork_that_the_filter_forbids_comes_before_it() -> None:
+    plan = joining(seccomp_filter=bytes(8), seccomp_calls=frozenset(CALLS) - {"setsid"})
+    assert names(plan)[-3:] == ["clone_process", "seccomp", "exec"]
+    assert "setsid" in plan.warnings[0]
 
 
 def test_no_fork_without_a_pid_namespace() -> None:
