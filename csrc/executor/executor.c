@@ -148,7 +148,7 @@ int main(int argc, char **argv)
 	x->sync_fd = (int)sync_fd;
 	x->init_fd = (int)init_fd;
 	x->report_fd = x->sync_fd;
-	x->root_fd = x->proc_fd = x->null_fd = -1;
+	x->root_fd = x->proc_fd = x->null_fd = x->pid_fd = -1;
 	memset(x->slots, 0xff, sizeof(x->slots));
 	reset_signals();
 	umask(0);

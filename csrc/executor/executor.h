@@ -46,6 +46,7 @@ struct executor {
 	int root_fd;	  /* the container's root; targets are resolved in it */
 	int proc_fd;	  /* the host's /proc, verified */
 	int null_fd;	  /* the host's /dev/null, verified */
+	int pid_fd;	  /* a joined pid namespace, which is entered by a fork at the end; or -1 */
 	int preserve_fds; /* descriptors from 3 upwards that the program keeps */
 	int slots[SLOTS]; /* namespace files, id maps and detached trees */
 	bool own_mounts;  /* nobody else is in the mount namespace */
@@ -117,6 +118,9 @@ int apply_late_limits(struct executor *x);
 
 /* ops_program.c */
 void announce_exec(struct executor *x);
+
+/* joined_proc.c: a filesystem context */
+int fsopen_joined_proc(struct executor *x);
 
 /* copy_up.c */
 int copy_up(struct executor *x, int source, int target, const char *path);

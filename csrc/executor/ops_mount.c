@@ -153,11 +153,17 @@ int make_filesystem(struct executor *x, struct op_mount *op, int target)
 
 	if (inherited_mode(x, op, target, mode) < 0)
 		return -1;
-	if (!x->has_mount_api || (x->own_mounts && !fit_fsconfig(&op->options)))
+	if (x->pid_fd >= 0 && strcmp(op->fstype, "proc") == 0) {
+		fs = fsopen_joined_proc(x); /* mount(2) would show the host's processes */
+		if (fs < 0)
+			return -1;
+	} else if (!x->has_mount_api || (x->own_mounts && !fit_fsconfig(&op->options))) {
 		return make_filesystem_by_mount(x, op, mode);
-	fs = sys_fsopen(op->fstype, FSOPEN_CLOEXEC);
-	if (fs < 0)
-		return fail(x, "fsopen", op->fstype);
+	} else {
+		fs = sys_fsopen(op->fstype, FSOPEN_CLOEXEC);
+		if (fs < 0)
+			return fail(x, "fsopen", op->fstype);
+	}
 	if (op->source[0] &&
 	    sys_fsconfig(fs, FSCONFIG_SET_STRING, "source", op->source, 0) < 0)
 		return fail_filesystem(x, fs, "fsconfig", "source");

@@ -32,7 +32,10 @@ int run_join_namespace(struct executor *x, struct op_join_namespace *op)
 		return -1;
 	if (setns(*fd, (int)op->kind) < 0)
 		return fail(x, "setns", "");
-	close(*fd);
+	if (op->kind == CLONE_NEWPID)
+		x->pid_fd = *fd; /* only children are in it; their procfs is made before they are */
+	else
+		close(*fd);
 	*fd = -1;
 	return 0;
 }
@@ -146,11 +149,7 @@ int run_join_process(struct executor *x, struct op_join_process *op)
 int run_clone_process(struct executor *x, struct op_clone_process *op)
 {
 	/* Not clone3(2), which filters refuse because they cannot look at its flags. */
-#if defined(__s390x__)
-	long pid = syscall(SYS_clone, NULL, CLONE_PARENT, NULL, NULL, 0);
-#else
-	long pid = syscall(SYS_clone, CLONE_PARENT, NULL, NULL, NULL, 0);
-#endif
+	long pid = sys_clone(CLONE_PARENT);
 
 	if (pid < 0)
 		return fail(x, "clone", "");

@@ -77,8 +77,8 @@ int run_rlimit(struct executor *x, struct op_rlimit *op)
 		return set_late(x, &x->late_limits[0], op);
 	if (op->resource == RLIMIT_FSIZE)
 		return set_late(x, &x->late_limits[1], op);
-	/* Who joins a container forks as its user, and is one process more for a moment. */
-	if (op->resource == RLIMIT_NPROC && x->joined)
+	/* A pid namespace is joined by a fork as the user, with one process more for a moment. */
+	if (op->resource == RLIMIT_NPROC && (x->joined || x->pid_fd >= 0))
 		return set_late(x, &x->late_limits[2], op);
 	return set_limit(x, op->resource, op->soft, op->hard);
 }

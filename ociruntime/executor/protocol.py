@@ -6,7 +6,7 @@ kind in the state directory.  Each message is one packet.
     create                          executor (then init)
       | ---- clone3, execveat ------->  |
       |                                 |  operations ...
-      | <--- INIT_PID ----------------  |  only when born by clone_init
+      | <--- INIT_PID ----------------  |  only if forked: by clone_process about READY
       | <--- STAGE maps --------------  |  only with a new user namespace
       | ---- GO (maps are written) -->  |
       | <--- STAGE cgroup ------------  |

@@ -32,6 +32,10 @@ CLONE_PARENT = 0x8000
 SIGCHLD = 17
 TIOCSCTTY = 0x540E
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 # The name by which a plan asks -> the system call, and the arguments that are known.
 CALLS: dict[str, tuple[str, dict[int, int]]] = {
     "clone": ("clone", {0: CLONE_PARENT}),
@@ -107,7 +111,7 @@ def _verdicts(program: bytes, data: dict[int, int]) -> set[int]:
     return found
 
 
-_TESTS = {
+_TESTS: dict[int, Callable[[int, int], bool]] = {
     JUMP_EQUAL: int.__eq__,
     JUMP_GREATER: int.__gt__,
     JUMP_NOT_LESS: int.__ge__,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.linux import CLONE_NEWCGROUP, CLONE_NEWNS, MOUNT_ATTR_RDONLY
+from ociruntime.linux import CLONE_NEWCGROUP, CLONE_NEWNS, CLONE_NEWPID, MOUNT_ATTR_RDONLY
 from ociruntime.plan import operations
 from ociruntime.plan.ops import STAGE_CGROUP
 from ociruntime.plan.plan import Plan
@@ -63,6 +63,11 @@ class Compilation:
     def shares_mounts(self) -> bool:
         """Whether the container lives in the runtime's mount namespace: nothing is mounted."""
         return not (self.new | self.joined) & CLONE_NEWNS
+
+    @property
+    def forks_last(self) -> bool:
+        """Whether others are in the pid namespace: it is entered when privileges are gone."""
+        return bool(self.joined & CLONE_NEWPID)
 
     def add(self, operation: Operation) -> None:
         """Append an operation."""

@@ -56,7 +56,8 @@ def compile_devices(job: Compilation) -> None:
         )
     _add_links(job)
     if job.request.console:
-        add_console(job, job.config["process"], CONSOLE_BIND | CONSOLE_CONTROL)
+        control = 0 if job.forks_last else CONSOLE_CONTROL
+        add_console(job, job.config["process"], CONSOLE_BIND | control)
 
 
 def _node(
@@ -85,5 +86,8 @@ def _add_links(job: Compilation) -> None:
     job.add(
         operations.symlink(target="/dev/ptmx", text="pts/ptmx", requires="", replace=replace),
     )
-    for link, text, requires in LINKS:
+    # The procfs has no "self" for a process that is not in its pid namespace.
+    process = "/1/" if job.forks_last else "/self/"
+    for link, text, required in LINKS:
+        requires = required.replace("/self/", process)
         job.add(operations.symlink(target=link, text=text, requires=requires, replace=0))

@@ -30,13 +30,11 @@ LATE_LIMITS = ("RLIMIT_NOFILE", "RLIMIT_FSIZE", "RLIMIT_NPROC")  # csrc/executor
 
 
 def loads_early(job: Compilation, process: Process, *, waits: bool, forks: bool) -> bool:
-    """Whether the filter can be loaded before the fork and the wait for `start`.
+    """Return whether the filter can be loaded before the fork and the wait for `start`.
 
-    Warns if there is a filter that cannot.
+    Warns if it cannot, and the process keeps a capability for that.
     """
     request = job.request
-    if not request.seccomp_filter:
-        return False
     if request.seccomp_flags & SECCOMP_FILTER_FLAG_NEW_LISTENER:
         reason = "it has an agent (SCMP_ACT_NOTIFY)"
     else:
@@ -79,8 +77,7 @@ def load_early(job: Compilation, process: Process) -> None:
 
 def load_last(job: Compilation) -> None:
     """Load the filter as the last thing before the program."""
-    if job.request.seccomp_filter:
-        _add(job, 1)
+    _add(job, 1)
 
 
 def _add(job: Compilation, last: int) -> None:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from ociruntime.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
 from ociruntime.plan import operations
 from ociruntime.plan.compilation import Compilation
-from ociruntime.plan.filtering import load_early, load_last, loads_early
 from ociruntime.plan.identity import add_capabilities
 from ociruntime.plan.ops import CONSOLE_CONTROL
 from ociruntime.plan.process import (
     add_console,
+    add_fork,
     add_hard_limits,
     add_keyring,
     add_listen_pid,
@@ -67,17 +67,20 @@ def compile_exec_plan(
     environment = prepare_process(job, process, late)
     # Before the fork: from a child that still had them, a tracer in the container took them.
     job.add(operations.close_host())
-    early = forks and not late and loads_early(job, process, waits=False, forks=True)
+    early = False
+    if request.seccomp_filter:
+        from ociruntime.plan.filtering import load_early, load_last, loads_early
+
+        early = forks and not late and loads_early(job, process, waits=False, forks=True)
     if early:
         load_early(job, process)
     if forks:
-        terminal = int(job.request.console)
-        job.add(operations.clone_process(terminal=terminal, where=WHERE))
+        add_fork(job)
     if late:
         add_scheduler(job, process)
         add_capabilities(job, process)
     add_listen_pid(job)
-    if not early:
+    if request.seccomp_filter and not early:
         load_last(job)
     add_program(job, process, environment)
     return job.plan

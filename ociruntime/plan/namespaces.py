@@ -3,7 +3,9 @@
 Two ways to be born.  Where every namespace is new, the executor is cloned straight into
 them.  A joined namespace, a user namespace (its maps are written from outside) or a time
 namespace (it takes in children only) needs steps first: then the executor starts on the
-host, takes them, and forks the container's first process with ``clone_init``.
+host, takes them, and forks the container's first process with ``clone_init``.  In a joined pid
+namespace others may trace whatever appears there: it is entered last, by ``clone_process``, when
+everything is built and all privileges are gone (plan/process.py).
 """
 
 from __future__ import annotations
@@ -86,9 +88,11 @@ def compile_namespaces(job: Compilation) -> None:
         job.add(operations.sync(stage=STAGE_MAPS, where="linux.uidMappings"))
         job.add(operations.become_root(where=where))
     _add_time_namespace(job)
-    job.add(
-        operations.clone_init(flags=job.new & WITH_THE_PROCESS, where="linux.namespaces"),
-    )
+    flags = job.new & WITH_THE_PROCESS
+    if not job.forks_last:
+        job.add(operations.clone_init(flags=flags, where="linux.namespaces"))
+    elif flags:
+        job.add(operations.unshare(flags=flags, where="linux.namespaces"))
 
 
 def _where(job: Compilation, kind: str) -> str:

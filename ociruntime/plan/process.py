@@ -10,11 +10,10 @@ from ociruntime.errors import ConfigError
 from ociruntime.linux import CLONE_NEWUSER, PERSONALITIES, RLIMITS
 from ociruntime.paths import clean
 from ociruntime.plan import operations
-from ociruntime.plan.filtering import load_early, load_last, loads_early
 from ociruntime.plan.hooks import compile_start_hooks
-from ociruntime.plan.identity import compile_user
+from ociruntime.plan.identity import add_capabilities, compile_user
 from ociruntime.plan.ops import STAGE_READY
-from ociruntime.plan.scheduling import compile_scheduling
+from ociruntime.plan.scheduling import add_scheduler, compile_scheduling, ends_by_fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,22 +37,39 @@ def compile_process(job: Compilation) -> None:
     if not process:
         job.require_cgroup()
         job.add(operations.close_host())
+        if job.forks_last:
+            add_fork(job)
         job.add(operations.sync(stage=STAGE_READY))
         job.add(operations.wait_start())
         return
-    environment = prepare_process(job, process)
+    forks = job.forks_last
+    late = forks and ends_by_fork(process.get("scheduler"))
+    environment = prepare_process(job, process, late)
     job.require_cgroup()
     job.add(operations.close_host())
-    early = loads_early(job, process, waits=True, forks=False)
+    early = False
+    if job.request.seccomp_filter:
+        from ociruntime.plan.filtering import load_early, load_last, loads_early
+
+        early = not late and loads_early(job, process, waits=True, forks=forks)
     if early:
-        add_listen_pid(job)
+        if not forks:
+            add_listen_pid(job)
         load_early(job, process)
+    if forks:
+        add_fork(job)
+    if late:
+        add_scheduler(job, process)
+        add_capabilities(job, process)
+    if early and forks:
+        add_listen_pid(job)
     job.add(operations.sync(stage=STAGE_READY))
     job.add(operations.wait_start())
     compile_start_hooks(job)
     if not early:
         add_listen_pid(job)
-        load_last(job)
+        if job.request.seccomp_filter:
+            load_last(job)
     add_program(job, process, environment)
 
 
@@ -83,6 +99,12 @@ def prepare_process(job: Compilation, process: Process, late_policy: bool = Fals
         ),
     )
     return environment
+
+
+def add_fork(job: Compilation) -> None:
+    """Enter the joined pid namespace, with nothing that a tracer in it could take."""
+    terminal = int(job.request.console)
+    job.add(operations.clone_process(terminal=terminal, where="linux.namespaces"))
 
 
 def add_listen_pid(job: Compilation) -> None:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.preparation import Preparation
 
 WAITING = "wait for the executor"
+CLONE_PROCESS = [name for name, _, _ in ops.OPERATIONS].index("clone_process") + 1
 WAIT_START = [name for name, _, _ in ops.OPERATIONS].index("wait_start") + 1
 
 
@@ -57,6 +58,7 @@ class Creation:
     __slots__ = (
         "_console",
         "_context",
+        "_forks",
         "_hooked",
         "_options",
         "_pidfd_receiver",
@@ -85,6 +87,7 @@ class Creation:
         self._pidfd_receiver = pidfd_receiver  # and to whoever gets a pidfd of the first process
         self._rollback = Rollback(context.log)
         self._removal: Removal | None = None  # of the cgroups, as cgroup.json has it
+        self._forks = False  # the pid is that of a parent, whose word may come after its child's
         self._hooked = False  # from here on a failure is followed by the poststop hooks
         self.id = options.id
         self.directory = ""
@@ -140,6 +143,7 @@ class Creation:
         A unit of systemd is made when the first process is known (``_enter_cgroup``).
         """
         prepared = self._prepared
+        self._forks = any(each.code == CLONE_PROCESS for each in prepared.plan.operations)
         born_inside = prepared.cgroup.born_inside
         if born_inside:
             self._make_cgroup()
@@ -174,6 +178,7 @@ class Creation:
 
     def _converse(self) -> None:
         """Answer the executor until it is ready (executor/protocol.py)."""
+        ready = False
         while True:
             self._context.mark(WAITING)
             message = receive(self.executor.channel)
@@ -182,9 +187,12 @@ class Creation:
             if message.kind == ops.MESSAGE_FAILURE:
                 raise self._failed(message)
             if message.kind == ops.MESSAGE_STAGE and message.value == ops.STAGE_READY:
+                ready = True
+            else:
+                self._answer(message)
+            if ready and not self._forks:
                 self._commit()
                 return
-            self._answer(message)
 
     def _failed(self, message: Message) -> RuntimeFailure:
         from ociruntime.runtime.failed_step import failed_step
@@ -195,6 +203,7 @@ class Creation:
     def _answer(self, message: Message) -> None:
         if message.kind == ops.MESSAGE_INIT_PID:
             self.executor.became(message.pid)
+            self._forks = False
         elif message.kind == ops.MESSAGE_CONSOLE:
             self._take_console(message.fd)
         elif message.kind == ops.MESSAGE_STAGE:

@@ -48,12 +48,16 @@ def test_create_sends_the_master(
     assert one.output == ""
 
 
+@pytest.mark.parametrize("shared_pids", [False, True])
 def test_container_owns_the_terminal(
-    container: MakeContainer, bundle: MakeBundle, console: ConsoleSocket
+    container: MakeContainer, bundle: MakeBundle, console: ConsoleSocket, shared_pids: bool
 ) -> None:
     """It leads the session, so that ^C reaches it."""
     script = "trap 'echo interrupted; exit 3' INT; echo ready; while :; do sleep 0.05; done"
-    one = container(with_terminal(bundle(), script))
+    made = with_terminal(bundle(), script)
+    if shared_pids:
+        made.namespace("pid", f"/proc/{container().started().pid}/ns/pid")
+    one = container(made)
     one.create("--console-socket", str(console.path)).silent()
     terminal = console.receive()
     one.start().silent()

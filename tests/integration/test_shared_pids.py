@@ -53,3 +53,23 @@ def test_one_ends_and_the_others_live(
     assert living(second) == left
     assert sandbox.status == second.status == "running"
     assert Path(f"/proc/{sandbox.pid}").exists()
+
+
+def test_procfs_is_that_of_the_shared_namespace(
+    container: MakeContainer, bundle: MakeBundle
+) -> None:
+    """The container is built by a process outside, which has another procfs."""
+    sandbox = container().started()
+    made = bundle().shell("readlink /dev/fd; cat /proc/1/comm; test -d /proc/self && echo $$")
+    made.namespace("pid", f"/proc/{sandbox.pid}/ns/pid")
+    link, first, own = container(made).run().ok().out.splitlines()
+    assert (link, first) == ("/proc/self/fd", "sleep")
+    assert int(own) > 1
+
+
+def test_process_of_its_own_session(container: MakeContainer, bundle: MakeBundle) -> None:
+    sandbox = container().started()
+    made = bundle("sh", "-c", "cut -d' ' -f6 /proc/self/stat; echo $$")
+    made.namespace("pid", f"/proc/{sandbox.pid}/ns/pid")
+    session, own = container(made).run().ok().out.split()
+    assert session == own

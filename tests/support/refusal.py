@@ -63,6 +63,17 @@ def refuse(error: int, *calls: str) -> None:
     _load([*code, (0x06, 0, 0, 0x7FFF0000), (0x06, 0, 0, 0x00050000 | error)])
 
 
+def refuse_fsconfig(error: int, command: int) -> None:
+    """From now on this process and its children get ``error`` from that command of fsconfig(2)."""
+    _load(
+        [
+            *((0x20, 0, 0, 0), (0x15, 0, 3, CALLS["fsconfig"])),
+            *((0x20, 0, 0, 24), (0x15, 0, 1, command)),
+            *((0x06, 0, 0, 0x00050000 | error), (0x06, 0, 0, 0x7FFF0000)),
+        ]
+    )
+
+
 def kill_on_prctl(option: int, value: int) -> None:
     """From now on this process and its children die of prctl(``option``, ``value``)."""
     number = 157 if os.uname().machine == "x86_64" else 167

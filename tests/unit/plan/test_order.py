@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ociruntime.host.seccomp_verdicts import CALLS
 from ociruntime.linux import CLONE_NEWCGROUP, CLONE_NEWNS, CLONE_NEWUSER
 from ociruntime.plan.ops import STAGE_CGROUP, STAGE_HOOKS, STAGE_MAPS, STAGE_NETWORK, STAGE_READY
 from tests.support import golden
@@ -100,11 +101,32 @@ def test_cgroup_namespace_is_made_in_the_cgroup() -> None:
 
 
 def test_joining_is_done_before_the_process_exists() -> None:
-    plan = compiled(config(linux=namespaces("mount", network="/run/netns/a", pid="/proc/1/ns/pid")))
+    plan = compiled(config(linux=namespaces("mount", network="/run/netns/a", ipc="/proc/1/ns/ipc")))
     assert plan.clone_flags == 0
     order = names(plan)
     assert order[:5] == ["open_namespace"] * 2 + ["join_namespace"] * 2 + ["clone_init"]
     assert steps(plan, "clone_init") == [{"flags": CLONE_NEWNS}]
+
+
+@pytest.mark.parametrize("calls", [CALLS.keys(), set()])
+def test_joined_pid_namespace_is_entered_when_all_is_given_up(calls: set[str]) -> None:
+    """Who is in it may trace whatever appears there."""
+    document = config(linux=namespaces("mount", pid="/proc/1/ns/pid"))
+    plan = compiled(document, seccomp_filter=bytes(8), seccomp_calls=frozenset(calls))
+    order = names(plan)
+    assert order[:3] == ["open_namespace", "join_namespace", "unshare"]
+    assert "clone_init" not in order
+    fork = order.index("clone_process")
+    assert order[fork + 1 : fork + 3] == ["sync", "wait_start"]
+    before = ["seccomp", "drop_extra"] if calls else ["sync", "close_host"]
+    assert order[fork - 2 : fork] == before
+    assert bool(plan.warnings) is not bool(calls)
+
+
+def test_joined_pid_namespace_without_a_process() -> None:
+    document = config(linux=namespaces("mount", pid="/proc/1/ns/pid"))
+    del document["process"]
+    assert names(compiled(document))[-3:] == ["clone_process", "sync", "wait_start"]
 
 
 @pytest.mark.parametrize(("uid", "place"), [(0, -1), (1000, 0)])

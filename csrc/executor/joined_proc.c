@@ -1,0 +1,130 @@
+/*
+ * The procfs of a pid namespace that others are in, made by a process that is not.
+ *
+ * Whoever builds the container has all privileges, and stays outside until they are gone: inside,
+ * a neighbour with CAP_SYS_PTRACE could seize it.  Since Linux 6.17 procfs takes the namespace as
+ * an option.  Before, fsopen(2) must be called by a process inside: by one that can do nothing
+ * else, and whose answer is tried before it is used.
+ */
+#include "executor.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "kernel.h"
+
+#if defined(__x86_64__)
+#define NATIVE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE AUDIT_ARCH_AARCH64
+#endif
+
+#define ALLOW(call)                                            \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1),     \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+static bool confine(void)
+{
+	static struct sock_filter code[] = {
+#ifdef NATIVE
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+#endif
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		ALLOW(SYS_fsopen), ALLOW(SYS_sendmsg), ALLOW(SYS_clone), ALLOW(SYS_wait4),
+		ALLOW(SYS_exit_group),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	const struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const uint32_t kept = 1u << CAP_SYS_ADMIN;
+	const struct __user_cap_data_struct sets[2] = { { kept, kept, 0 }, { 0, 0, 0 } };
+
+	return syscall(SYS_capset, &header, sets) == 0 &&
+	       prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+}
+
+/* Outside still: what it forks is inside, and has been confined before it was there. */
+static _Noreturn void help(struct executor *x, int channel)
+{
+	int status, fs;
+
+	if ((x->pid_fd >= 0 && setns(x->pid_fd, CLONE_NEWPID) < 0) || !confine())
+		_exit(1);
+	if (sys_clone(SIGCHLD) > 0)
+		_exit(waitpid(-1, &status, 0) < 0);
+	fs = sys_fsopen("proc", FSOPEN_CLOEXEC);
+	_exit(fs < 0 || send_message(channel, "", 1, fs) < 0);
+}
+
+static int receive_fd(int channel)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	char byte;
+	struct iovec part = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+				  .msg_controllen = sizeof(control) };
+	int fd = -1;
+
+	errno = EPERM;
+	if (syscall(SYS_recvmsg, channel, &message, MSG_CMSG_CLOEXEC) == 1 &&
+	    message.msg_controllen >= sizeof(struct cmsghdr) &&
+	    control.header.cmsg_level == SOL_SOCKET && control.header.cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+	return fd;
+}
+
+static int fsopen_inside(struct executor *x)
+{
+	int own = openat(x->proc_fd, "self/ns/pid", O_RDONLY | O_CLOEXEC), channel[2], fs, status;
+	pid_t helper;
+
+	if (own < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) < 0)
+		return fail(x, "fsopen", "proc");
+	/* Not allowed in a user namespace, which the neighbours have no privileges outside of. */
+	(void)setns(own, CLONE_NEWPID);
+	helper = fork();
+	if (helper == 0)
+		help(x, channel[1]);
+	close(channel[1]);
+	fs = helper < 0 ? -1 : receive_fd(channel[0]);
+	if (helper > 0)
+		(void)waitpid(helper, &status, 0);
+	close(channel[0]);
+	close(own);
+	if (setns(x->pid_fd, CLONE_NEWPID) < 0)
+		return fail(x, "setns", "");
+	/* No other filesystem has this option: the neighbours may have had their hands in it. */
+	if (fs < 0 || sys_fsconfig(fs, FSCONFIG_SET_STRING, "hidepid", "0", 0) < 0)
+		return fail(x, "fsopen", "proc");
+	return fs;
+}
+
+int fsopen_joined_proc(struct executor *x)
+{
+	int fs = sys_fsopen("proc", FSOPEN_CLOEXEC);
+
+	if (fs < 0)
+		return fail(x, "fsopen", "proc");
+	if (sys_fsconfig(fs, FSCONFIG_SET_FD, "pidns", NULL, x->pid_fd) == 0)
+		return fs;
+	if (errno != EINVAL)
+		return fail(x, "fsconfig", "pidns");
+	close(fs);
+	return fsopen_inside(x);
+}

@@ -1,0 +1,68 @@
+"""The procfs of a joined pid namespace, on kernels that take it as an option and on older ones."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ociruntime.linux import CLONE_NEWPID
+from ociruntime.plan import operations as o
+from ociruntime.plan.ops import NO_SLOT
+from tests.support import rootfs
+from tests.support.executor import entered, plan_of, run, shell
+from tests.support.refusal import refuse_fsconfig
+
+pytestmark = [
+    pytest.mark.usefixtures("nothing_left", "each_build"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+]
+
+FSCONFIG_SET_FD = 5
+
+
+@pytest.fixture
+def root(work: Path, programs: dict[str, Path]) -> Path:
+    path = work / "root"
+    rootfs.build(path, programs)
+    return path
+
+
+@pytest.fixture
+def namespace() -> Iterator[str]:
+    """A pid namespace whose first process is a sleep."""
+    with subprocess.Popen(["unshare", "-pf", "--kill-child", "sleep", "100"]) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while not (first := children.read_text().split()):
+            pass
+        yield f"/proc/{first[0]}/ns/pid"
+        process.kill()
+
+
+def as_before_6_17() -> None:
+    refuse_fsconfig(errno.EINVAL, FSCONFIG_SET_FD)
+
+
+@pytest.mark.parametrize("prepare", [None, as_before_6_17])
+def test_shows_the_joined_namespace(
+    root: Path, namespace: str, prepare: Callable[[], None] | None
+) -> None:
+    proc = o.mount(
+        fstype="proc", source="proc", target="/proc", options=[], attributes=0,
+        propagation=0, flags=0, id_map=NO_SLOT, label="",
+    )  # fmt: skip
+    steps = [
+        o.open_namespace(slot=0, source=namespace),
+        o.join_namespace(slot=0, kind=CLONE_NEWPID),
+        *entered(root, proc),
+        o.close_host(),
+        o.clone_process(terminal=0),
+        shell("cat /proc/1/comm; cd /proc; echo $((1 + 0)) self $(readlink self) $$"),
+    ]
+    words = run(plan_of(*steps), prepare=prepare).ok().output.split()
+    assert words[0] == "sleep"
+    assert len(words) == 5
