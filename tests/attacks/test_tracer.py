@@ -165,6 +165,7 @@ def waiting(container: MakeContainer, bundle: MakeBundle) -> Callable[[Kind], Co
     return make
 
 
+@deviates(runc="a process of its own is seized with all capabilities")
 @kinds
 def test_tracer_that_joins_a_created_container(
     container: MakeContainer,
