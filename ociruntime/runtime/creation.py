@@ -58,7 +58,6 @@ class Creation:
     __slots__ = (
         "_console",
         "_context",
-        "_forks",
         "_hooked",
         "_options",
         "_pidfd_receiver",
@@ -87,7 +86,6 @@ class Creation:
         self._pidfd_receiver = pidfd_receiver  # and to whoever gets a pidfd of the first process
         self._rollback = Rollback(context.log)
         self._removal: Removal | None = None  # of the cgroups, as cgroup.json has it
-        self._forks = False  # the pid is that of a parent, whose word may come after its child's
         self._hooked = False  # from here on a failure is followed by the poststop hooks
         self.id = options.id
         self.directory = ""
@@ -143,7 +141,6 @@ class Creation:
         A unit of systemd is made when the first process is known (``_enter_cgroup``).
         """
         prepared = self._prepared
-        self._forks = any(each.code == CLONE_PROCESS for each in prepared.plan.operations)
         born_inside = prepared.cgroup.born_inside
         if born_inside:
             self._make_cgroup()
@@ -178,6 +175,8 @@ class Creation:
 
     def _converse(self) -> None:
         """Answer the executor until it is ready (executor/protocol.py)."""
+        # In a joined pid namespace the word of the parent (INIT_PID) may come after its child's.
+        forks = any(each.code == CLONE_PROCESS for each in self._prepared.plan.operations)
         ready = False
         while True:
             self._context.mark(WAITING)
@@ -190,7 +189,8 @@ class Creation:
                 ready = True
             else:
                 self._answer(message)
-            if ready and not self._forks:
+            forks = forks and message.kind != ops.MESSAGE_INIT_PID
+            if ready and not forks:
                 self._commit()
                 return
 
@@ -203,7 +203,6 @@ class Creation:
     def _answer(self, message: Message) -> None:
         if message.kind == ops.MESSAGE_INIT_PID:
             self.executor.became(message.pid)
-            self._forks = False
         elif message.kind == ops.MESSAGE_CONSOLE:
             self._take_console(message.fd)
         elif message.kind == ops.MESSAGE_STAGE:
@@ -299,7 +298,7 @@ class Creation:
             "created": now(),
             "annotations": prepared.annotations,
             "freezer": freezer_file(prepared.cgroup.hierarchies()),
-            "ownPidNamespace": own_pid_namespace(prepared),
+            "ownPidNamespace": prepared.own_pid_namespace,
             "hooks": {kind: found for kind, found in hooks.items() if found},
             "newKeyring": not self._options.no_new_keyring,
             "notified": prepared.notified,
@@ -311,12 +310,7 @@ class Creation:
         prepared = self._prepared
         return dump(
             state_document(
-                SPEC_VERSION,
-                self.id,
-                status,
-                pid,
-                prepared.bundle.path,
-                prepared.annotations,
+                SPEC_VERSION, self.id, status, pid, prepared.bundle.path, prepared.annotations
             )
         )
 
@@ -394,12 +388,6 @@ def start_steps(operations: list[Operation]) -> list[list[Any]]:
         [index, operations[index].code, operations[index].where]
         for index in range(first, len(operations))
     ]
-
-
-def own_pid_namespace(prepared: Preparation) -> bool:
-    """Whether the container's end is the end of all its processes."""
-    namespaces = (prepared.config.get("linux") or {}).get("namespaces") or []
-    return any(entry["type"] == "pid" and not entry.get("path") for entry in namespaces)
 
 
 def now() -> str:

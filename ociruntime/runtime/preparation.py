@@ -67,6 +67,12 @@ class Preparation:
         """Whether the host has to move any."""
         return bool((self.config.get("linux") or {}).get("netDevices"))
 
+    @property
+    def own_pid_namespace(self) -> bool:
+        """Whether the container's end is the end of all its processes."""
+        namespaces = (self.config.get("linux") or {}).get("namespaces") or []
+        return any(entry["type"] == "pid" and not entry.get("path") for entry in namespaces)
+
     def hooks(self, kind: str) -> list[Hook]:
         """The hooks of one kind."""
         found: Any = (self.config.get("hooks") or {}).get(kind) or []

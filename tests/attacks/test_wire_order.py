@@ -54,9 +54,8 @@ def inside(calls: list[Call]) -> list[Call]:
 def created(container: Container, output: Path) -> tuple[subprocess.Popen[bytes], set[int]]:
     """Create under strace, which stays; and the descriptors of the process that waits."""
     container.bundle.save()
-    words = ("create", "--bundle", str(container.bundle.path))
-    words = (*words, "--pid-file", str(container.pid_file))
-    command = strace.command(output, *container.runtime.command(*words), container.id)
+    places = ("--bundle", str(container.bundle.path), "--pid-file", str(container.pid_file))
+    command = strace.command(output, *container.runtime.command("create", *places), container.id)
     null = subprocess.DEVNULL
     tracing = subprocess.Popen(command, stdin=null, stdout=null, stderr=null)
     container.exists = True
