@@ -1,9 +1,8 @@
 """The one table of operations.
 
-Each operation is one to three system calls that the executor makes.  From this
-table ``tools/generate.py`` writes ``plan/operations.py`` (typed constructors),
-``csrc/plan_ops.h`` (structures, decoders, dispatch) and
-``docs/plan-reference.md``; a test regenerates them and compares.
+Each operation is one to three system calls that the executor makes.  From this table
+``tools/generate_plan.py`` writes ``plan/operations.py`` (typed constructors), ``plan_ops.h``
+(structures, decoders, dispatch) and ``docs/plan-reference.md``; a test compares them.
 
 Field types: ``u32``, ``u64``, ``str``, ``bytes``, ``strs`` (list of str),
 ``u32s`` (list of u32).  A path called ``target`` is resolved inside the
@@ -154,10 +153,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "mkdir",
         "make a directory and its parents where missing",
-        (
-            ("target", "str", "directory"),
-            ("mode", "u32", "permission bits of the new ones"),
-        ),
+        (("target", "str", "directory"), ("mode", "u32", "permission bits of the new ones")),
     ),
     (
         "device",
@@ -317,11 +313,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "drop_extra",
         "give up what only loading the filter took, by capset alone",
-        (
-            ("effective", "u64", "mask"),
-            ("permitted", "u64", "mask"),
-            ("inheritable", "u64", "mask, as it was set before"),
-        ),
+        (("effective", "u64", "set"), ("permitted", "u64", "set"), ("inheritable", "u64", "set")),
     ),
     ("no_new_privs", "give up privileges of setuid programs for good", ()),
     ("umask", "set the file mode creation mask", (("mask", "u32", "mask"),)),
