@@ -65,6 +65,9 @@ OWN_LIBC = [
     *("-fno-lto", "-fno-pie", "-no-pie", "-fno-asynchronous-unwind-tables"),
     "-Wl,-z,noseparate-code",
 ]
+# Away from where interpreters lie that are linked to a fixed address: a snapshot of one is mapped
+# beside the launcher (csrc/snapshot/thaw.c).
+LAUNCHER_ADDRESS = ["-Wl,-Ttext-segment=0x70000000"] if platform.machine() == "x86_64" else []
 # gcc has no static address sanitizer.
 SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
@@ -84,7 +87,8 @@ def compile_small(directory: str, flags: list[str]) -> None:
 def compile_launchers(directory: str, flags: list[str]) -> None:
     """Compile the programs that start the interpreter."""
     for name, sources in LAUNCHERS.items():
-        compile_program(["csrc/launcher/interpreter.c", *sources], f"{directory}/{name}", flags)
+        sources = ["csrc/launcher/interpreter.c", "csrc/snapshot/thaw.c", *sources]
+        compile_program(sources, f"{directory}/{name}", flags, LAUNCHER_ADDRESS)
 
 
 def compile_program(

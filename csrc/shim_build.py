@@ -48,13 +48,19 @@ ffibuilder.cdef(
     int oci_unwatch(int fd, int watch);
     int oci_own_mounts(void);
     int oci_own_null(void);
+    int oci_freeze(int out, const char *program, const char *const *watched);
+    const char *const *oci_thawed_arguments(void);
+    const char *const *oci_thawed_environment(void);
     """
 )
 
 ffibuilder.set_source(
     "ociruntime._shim",
     (HERE / "shim.h").read_text(encoding="utf-8")
-    + (HERE / "shim.c").read_text(encoding="utf-8").replace('#include "shim.h"', ""),
+    + (HERE / "shim.c").read_text(encoding="utf-8").replace('#include "shim.h"', "")
+    + '#include "snapshot/freeze.h"',
+    sources=["csrc/snapshot/freeze.c"],
+    include_dirs=["csrc"],
     extra_compile_args=[
         *("-std=gnu11", "-O2", "-Wall", "-Wextra", "-fstack-protector-strong"),
         *("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"),

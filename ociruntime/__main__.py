@@ -23,7 +23,8 @@ def _extend_path() -> None:
     use_archive(directory, AHEAD.get(command, ""))
 
 
-def _start() -> int:
+def run() -> int:
+    """Run the command of ``sys.argv`` and return the exit status."""
     # Looking for circular garbage costs half a millisecond of imports; there is none to speak of.
     gc.disable()
     try:
@@ -42,4 +43,4 @@ def _start() -> int:
 if __name__ == "__main__":
     # Nothing is buffered and nothing registered: taking the interpreter apart again would
     # only cost a millisecond.
-    posix._exit(_start())
+    posix._exit(run())

@@ -45,7 +45,7 @@ class Archive:
     __slots__ = ("_directory", "_fd", "_index")
 
     def __init__(self, fd: int, index: "dict[str, Entry]", directory: str) -> None:
-        self._fd = fd
+        self._fd = fd  # -1: to be opened when it is needed
         self._index = index
         self._directory = directory  # that holds the package
 
@@ -81,7 +81,19 @@ class Archive:
 
     def _content(self, name: str) -> "Any":  # noqa: ANN401 - code, or a list of it
         offset, size, _, _, _ = self._index[name]
+        if self._fd < 0:
+            self._fd = _open(self._directory)
         return marshal.loads(posix.pread(self._fd, size, offset))  # noqa: S302
+
+    def close(self) -> None:
+        """Close the file until something is read from it again."""
+        posix.close(self._fd)
+        self._fd = -1
+
+    def sources_to_watch(self, names: "Sequence[str]") -> "list[str]":
+        """Return the sources of modules that the archive compares by time: not installed ones."""
+        known = [name for name in names if self._index.get(name, (0, 0, 0, 0, 0))[4]]
+        return [source for name in known if (source := self._source(name)) is not None]
 
     def create_module(self, spec: ModuleSpec) -> None:
         """As importlib.abc.Loader has it: the usual kind of module."""
@@ -124,21 +136,27 @@ def find_packages() -> None:
     ]
 
 
-def use_archive(directory: str, command: str) -> None:
+def _open(directory: str) -> int:
+    return posix.open(f"{directory}/ociruntime/{NAME}", posix.O_RDONLY | posix.O_CLOEXEC)
+
+
+def use_archive(directory: str, command: str) -> "Archive | None":
     """Let the modules below ``directory`` be found in its archive, if it has a fitting one.
 
     ``command``: all that it needs is loaded at once; "" or a key of build_archive.py's NEEDED.
+    Returns the archive, or None if there is none that fits.
     """
     try:
-        fd = posix.open(f"{directory}/ociruntime/{NAME}", posix.O_RDONLY | posix.O_CLOEXEC)
+        fd = _open(directory)
     except OSError:
-        return
+        return None
     head = posix.read(fd, HEAD)
     if head[:16] != MAGIC:
         posix.close(fd)
-        return
+        return None
     index = marshal.loads(posix.read(fd, int.from_bytes(head[16:], "little")))  # noqa: S302
     archive = Archive(fd, index, directory)
     sys.meta_path.insert(0, archive)
     if command:
         archive.load_ahead(command)
+    return archive

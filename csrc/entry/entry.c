@@ -2,6 +2,7 @@
 #include "entry.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 static int answer_found(const struct request *request, struct container *container,
 			int *failure_fd)
@@ -19,19 +20,31 @@ static int answer_found(const struct request *request, struct container *contain
 	return FALL_BACK;
 }
 
+static int answer_request(const struct request *request, struct container *container,
+			  int *failure_fd)
+{
+	if (request->verb == VERB_DELETE && has_leftovers(container))
+		return FALL_BACK;
+	if (open_container(container))
+		return answer_found(request, container, failure_fd);
+	/* `delete --force` of what is not there is no error. */
+	if (request->verb == VERB_DELETE && request->force && container->fd < 0 && errno == ENOENT)
+		return 0;
+	return FALL_BACK;
+}
+
 int answer(int argc, char *const argv[], int *failure_fd)
 {
 	static struct container container; /* too large for a stack */
 	struct request request;
+	int status;
 
 	if (!read_arguments(argc, argv, &request) || !open_root(&request, &container))
 		return FALL_BACK;
-	if (request.verb == VERB_DELETE && has_leftovers(&container))
-		return FALL_BACK;
-	if (open_container(&container))
-		return answer_found(&request, &container, failure_fd);
-	/* `delete --force` of what is not there is no error. */
-	if (request.verb == VERB_DELETE && request.force && container.fd < 0 && errno == ENOENT)
-		return 0;
-	return FALL_BACK;
+	status = answer_request(&request, &container, failure_fd);
+	/* A snapshot is mapped, not executed: it would keep what is open, with the lock. */
+	if (container.fd >= 0)
+		close(container.fd);
+	close(container.root_fd);
+	return status;
 }

@@ -11,6 +11,8 @@
 
 #include "launcher/interpreter.h"
 
+#include "snapshot/thaw.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,6 +27,9 @@
 #ifndef INTERPRETER_DIR
 #define INTERPRETER_DIR "/usr/bin"
 #endif
+
+/* Who wants every command to start the interpreter anew makes this file. */
+#define SNAPSHOT_SWITCH "/etc/ociruntime/no-snapshot"
 
 enum { OLDEST_MINOR = 11, NEWEST_MINOR = 30 };
 
@@ -141,6 +146,25 @@ static bool find_place(const char *file, struct place *place)
 	return find_for_version(prefix, bin, "3", file, place);
 }
 
+/* In one place for each user, whatever --root says (ociruntime/snapshot.py makes it). */
+static bool find_snapshot(char path[PATH_MAX])
+{
+	const char *directory = geteuid() == 0 ? "/run" : getenv("XDG_RUNTIME_DIR");
+
+	return directory && directory[0] == '/' &&
+	       snprintf(path, PATH_MAX, "%s/ociruntime/.snapshot", directory) < PATH_MAX &&
+	       access(SNAPSHOT_SWITCH, F_OK) < 0;
+}
+
+/* Returns if there is none that fits. */
+static void thaw_interpreter(const struct place *place, char **arguments)
+{
+	char path[PATH_MAX];
+
+	if (find_snapshot(path))
+		thaw(path, place->program, arguments, environ);
+}
+
 int become_interpreter(const struct program *program, int argc, char *argv[], int failure_fd)
 {
 	static struct place place;
@@ -171,6 +195,7 @@ int become_interpreter(const struct program *program, int argc, char *argv[], in
 		line[used++] = "--failure-fd";
 		line[used++] = failure;
 	}
+	thaw_interpreter(&place, (char **)line + sizeof(head) / sizeof(*head) - 1);
 	execv(place.interpreter, (char *const *)line);
 	free(line);
 	dprintf(STDERR_FILENO, "%s: cannot run %s: %m\n", program->name, place.interpreter);

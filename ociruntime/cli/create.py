@@ -5,6 +5,7 @@ from __future__ import annotations
 from ociruntime.cli.container_options import container_options, open_timeline
 from ociruntime.runtime.create import create
 from ociruntime.runtime.options import make_root
+from ociruntime.snapshot import make_in_background
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,4 +19,5 @@ def run(context: Context, arguments: Arguments) -> int:
     options = container_options(arguments, arguments.positional[0], detach=True)
     make_root(context)
     create(context, options)
+    make_in_background()
     return 0

@@ -21,6 +21,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("while it lives", ("exec", "ps", "pause", "resume", "update", "mounts")),
     ("written down and brought back", ("checkpoint", "restore")),
     ("looking at it", ("state", "events", "list")),
+    ("starting sooner", ("snapshot",)),
 )
 
 ID_FORMAT = "ID is the container's name: letters, digits and _ + - ."
@@ -153,6 +154,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("What mounts.json lists", "ociruntime mounts add web mounts.json"),
         ("Without it again", "ociruntime mounts remove web mounts.json"),
     ),
+    "snapshot": (("Whether commands start from it, and if not, why", "ociruntime snapshot status"),),
     "checkpoint": (
         (
             "Write it down, to go on another time",

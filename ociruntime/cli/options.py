@@ -392,4 +392,17 @@ COMMANDS: tuple[Command, ...] = (
         (),
         "The document is the Features Structure of the runtime specification.",
     ),
+    (
+        "snapshot",
+        "status|make|remove",
+        1,
+        1,
+        "manage the snapshot that commands start from",
+        (),
+        (
+            "A snapshot of a warm interpreter makes create and exec start some 9 ms sooner. The first\n"
+            "`create` of a boot makes it; it is never used when anything it depends on has changed.\n"
+            "The file /etc/ociruntime/no-snapshot switches it off."
+        ),
+    ),
 )

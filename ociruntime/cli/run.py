@@ -5,6 +5,7 @@ from __future__ import annotations
 from ociruntime.cli.container_options import container_options, open_timeline
 from ociruntime.runtime.options import make_root
 from ociruntime.runtime.run import run as run_container
+from ociruntime.snapshot import make_in_background
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,4 +19,6 @@ def run(context: Context, arguments: Arguments) -> int:
     open_timeline(context, arguments, "ociruntime run " + arguments.positional[0])
     options = container_options(arguments, arguments.positional[0], detach=detach)
     make_root(context)
-    return run_container(context, options)
+    status = run_container(context, options)
+    make_in_background()
+    return status

@@ -1,0 +1,106 @@
+/*
+ * The snapshot of a warm interpreter: one file, written by freeze.c, mapped back by thaw.c.
+ *
+ *     head     struct snapshot_head, of which `head_size` bytes are used
+ *     pages    from the next page boundary on, in the order of the regions that name them
+ *
+ * A region is a range of the frozen process's memory.  Its content comes from the file that was mapped
+ * there (code and constants), from the snapshot (pages that were written to) or is zero.
+ * Numbers are those of the machine that wrote the file: it is valid for one boot only.
+ */
+#ifndef SNAPSHOT_FORMAT_H
+#define SNAPSHOT_FORMAT_H
+
+#include <stdint.h>
+
+#define SNAPSHOT_MAGIC 0x31504e5349434fULL /* "OCISNP1" */
+
+enum {
+	SNAPSHOT_FORMAT = 1, /* to be counted up with every change of this file */
+	SNAPSHOT_PAGE = 4096,
+	SNAPSHOT_REGIONS = 256,
+	SNAPSHOT_MAPPED = 48,
+	SNAPSHOT_WATCHED = 320,
+	SNAPSHOT_PATHS = 40960,
+	SNAPSHOT_VDSO = 4,
+	SNAPSHOT_SIGNALS = 8,
+};
+
+/* Where a region's content comes from; other values count in `mapped`. */
+enum { CONTENT_ZERO = -2, CONTENT_SNAPSHOT = -1 };
+
+struct snapshot_region {
+	uint64_t address;
+	uint64_t size;
+	uint64_t offset; /* in the file that the content comes from */
+	int32_t content;
+	uint32_t protection; /* PROT_* */
+};
+
+/* A file that must be the same still; its path begins at `path` in `paths`. */
+struct snapshot_file {
+	uint64_t device;
+	uint64_t inode;
+	uint64_t size;
+	uint64_t modified; /* nanoseconds */
+	uint32_t path;
+	uint32_t unused;
+};
+
+struct snapshot_range {
+	uint64_t address;
+	uint64_t size;
+};
+
+/* As rt_sigaction(2) takes it. */
+struct snapshot_signal {
+	uint64_t number;
+	uint64_t action[4];
+};
+
+/* What freeze.c left in the frozen process's memory for thaw.c to fill in. */
+struct snapshot_mailbox {
+	int64_t argument_count;
+	char **arguments;
+	char **environment;
+};
+
+struct snapshot_head {
+	uint64_t magic;
+	uint32_t format;
+	uint32_t head_size;
+	uint64_t checksum;  /* of the head, this member taken as 0 */
+	uint64_t file_size; /* of the whole snapshot */
+	uint64_t registers[8]; /* rbx rbp r12 r13 r14 r15 rsp rip */
+	uint64_t thread_pointer;
+	uint64_t thread_id; /* address */
+	uint64_t robust_list;
+	uint64_t robust_list_size;
+	uint64_t mailbox; /* address */
+	uint64_t vdso_checksum;
+	uint32_t vdso_count;
+	uint32_t signal_count;
+	uint32_t region_count;
+	uint32_t mapped_count;
+	uint32_t watched_count;
+	uint32_t program; /* offset in `paths`: __main__.py of the package that was frozen */
+	struct snapshot_range vdso[SNAPSHOT_VDSO]; /* the code last, as the kernel lays them out */
+	struct snapshot_signal signals[SNAPSHOT_SIGNALS];
+	struct snapshot_region regions[SNAPSHOT_REGIONS];
+	struct snapshot_file mapped[SNAPSHOT_MAPPED];
+	struct snapshot_file watched[SNAPSHOT_WATCHED];
+	char paths[SNAPSHOT_PATHS];
+};
+
+/* FNV-1a over 64-bit words; `size` is a multiple of 8. */
+static inline uint64_t snapshot_checksum(const void *data, uint64_t size)
+{
+	const uint64_t *word = data;
+	uint64_t sum = 0xcbf29ce484222325ULL;
+
+	for (uint64_t i = 0; i < size / sizeof(*word); i++)
+		sum = (sum ^ word[i]) * 0x100000001b3ULL;
+	return sum;
+}
+
+#endif

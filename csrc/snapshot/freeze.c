@@ -1,0 +1,387 @@
+/*
+ * Writing a snapshot of the calling process (format.h), which goes on as if nothing had happened.
+ *
+ * The process has one thread, has closed what it had opened, and was started with
+ * GLIBC_TUNABLES=glibc.pthread.rseq=0 and LD_BIND_NOW=1: the kernel would write to an area of restartable
+ * sequences that the new process has not registered, and symbols bound later would dirty pages.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "freeze.h"
+
+#include "snapshot/format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Where ociruntime/snapshot.py reads. */
+_Static_assert(offsetof(struct snapshot_head, vdso_count) == 144, "");
+_Static_assert(offsetof(struct snapshot_head, mapped) == 8744, "");
+_Static_assert(offsetof(struct snapshot_head, watched) == 10664, "");
+_Static_assert(offsetof(struct snapshot_head, paths) == 23464, "");
+
+static struct snapshot_mailbox mailbox;
+
+const char *const *oci_thawed_arguments(void)
+{
+	return (const char *const *)mailbox.arguments;
+}
+
+const char *const *oci_thawed_environment(void)
+{
+	return (const char *const *)mailbox.environment;
+}
+
+#if defined(__x86_64__) && defined(__GLIBC__)
+#include <asm/prctl.h>
+
+/* A gap this short between written pages is cheaper as data than as two more mappings. */
+#define GAP_PAGES 64
+#define STACK_ROOM (7UL << 20) /* below what is saved of the stack, for it to grow */
+#define RED_ZONE 256u
+#define MAPS_SIZE (1u << 18)
+
+extern char **environ;
+extern void *__curbrk;
+/* Since glibc 2.35; 0 if no area is registered. */
+extern const unsigned int __rseq_size __attribute__((weak));
+
+/* Scratch memory, mapped for the time of the dump and left out of it. */
+struct dump {
+	struct snapshot_head head;
+	char maps[MAPS_SIZE];
+	char page[SNAPSHOT_PAGE];
+	uint32_t paths_used;
+	uint64_t at; /* where the next page goes in the snapshot */
+	int out;
+};
+
+/* One line of /proc/self/maps. */
+struct mapping {
+	uint64_t start;
+	uint64_t end;
+	uint64_t offset;
+	uint32_t protection;
+	bool shared;
+	const char *path; /* "" for anonymous memory */
+	int32_t file;	  /* index in `mapped`, or CONTENT_ZERO */
+	int source;	  /* that file, opened; or -1 */
+};
+
+/* Returns 0, and 1 once more in each process that is made of the snapshot. */
+int oci_save_registers(uint64_t registers[8]) __attribute__((returns_twice));
+__asm__(".text\n"
+	".globl oci_save_registers\n"
+	".hidden oci_save_registers\n"
+	".type oci_save_registers,@function\n"
+	"oci_save_registers:\n"
+	"	mov %rbx, 0(%rdi)\n"
+	"	mov %rbp, 8(%rdi)\n"
+	"	mov %r12, 16(%rdi)\n"
+	"	mov %r13, 24(%rdi)\n"
+	"	mov %r14, 32(%rdi)\n"
+	"	mov %r15, 40(%rdi)\n"
+	"	lea 8(%rsp), %rdx\n"
+	"	mov %rdx, 48(%rdi)\n"
+	"	mov (%rsp), %rdx\n"
+	"	mov %rdx, 56(%rdi)\n"
+	"	xor %eax, %eax\n"
+	"	ret\n"
+	".size oci_save_registers,.-oci_save_registers\n");
+
+static int add_path(struct dump *d, const char *path, uint32_t *offset)
+{
+	size_t size = strlen(path) + 1;
+
+	errno = ENAMETOOLONG;
+	if (size > SNAPSHOT_PATHS - d->paths_used)
+		return -1;
+	*offset = d->paths_used;
+	memcpy(d->head.paths + d->paths_used, path, size);
+	d->paths_used += (uint32_t)size;
+	return 0;
+}
+
+static int add_file(struct dump *d, const char *path, struct snapshot_file *file)
+{
+	struct stat status;
+
+	if (stat(path, &status) < 0)
+		return -1;
+	*file = (struct snapshot_file){
+		.device = status.st_dev,
+		.inode = status.st_ino,
+		.size = (uint64_t)status.st_size,
+		.modified = (uint64_t)status.st_mtim.tv_sec * 1000000000 +
+			    (uint64_t)status.st_mtim.tv_nsec,
+	};
+	return add_path(d, path, &file->path);
+}
+
+/* The index of a mapped file, which is added if it is new; -1 and errno. */
+static int32_t mapped_file(struct dump *d, const char *path)
+{
+	struct snapshot_head *head = &d->head;
+
+	for (uint32_t i = 0; i < head->mapped_count; i++)
+		if (strcmp(head->paths + head->mapped[i].path, path) == 0)
+			return (int32_t)i;
+	errno = E2BIG;
+	if (head->mapped_count == SNAPSHOT_MAPPED ||
+	    add_file(d, path, &head->mapped[head->mapped_count]) < 0)
+		return -1;
+	return (int32_t)head->mapped_count++;
+}
+
+static int add_region(struct dump *d, uint64_t address, uint64_t size, uint64_t offset,
+		      int32_t content, uint32_t protection)
+{
+	struct snapshot_head *head = &d->head;
+	struct snapshot_region *last = &head->regions[head->region_count - 1];
+
+	if (head->region_count > 0 && last->content == content &&
+	    last->protection == protection && last->address + last->size == address &&
+	    (content == CONTENT_ZERO || last->offset + last->size == offset)) {
+		last->size += size;
+		return 0;
+	}
+	errno = E2BIG;
+	if (head->region_count == SNAPSHOT_REGIONS)
+		return -1;
+	head->regions[head->region_count++] = (struct snapshot_region){
+		.address = address,
+		.size = size,
+		.offset = offset,
+		.content = content,
+		.protection = protection,
+	};
+	return 0;
+}
+
+/* Whether a page holds something that neither its file nor zero memory would give again. */
+static bool is_written(struct dump *d, const struct mapping *m, uint64_t address)
+{
+	memset(d->page, 0, SNAPSHOT_PAGE);
+	if (m->protection & PROT_EXEC)
+		return false;
+	if (m->source >= 0 &&
+	    pread(m->source, d->page, SNAPSHOT_PAGE, (off_t)(m->offset + (address - m->start))) < 0)
+		return true;
+	return memcmp(d->page, (const void *)address, SNAPSHOT_PAGE) != 0;
+}
+
+/* How many pages from `address` on belong to the snapshot, short gaps included; 0: none. */
+static uint64_t written_pages(struct dump *d, const struct mapping *m, uint64_t address)
+{
+	uint64_t written = 0;
+
+	for (uint64_t i = 0; address + i * SNAPSHOT_PAGE < m->end && i < written + GAP_PAGES; i++)
+		if (is_written(d, m, address + i * SNAPSHOT_PAGE))
+			written = i + 1;
+		else if (i == 0)
+			break;
+	return written;
+}
+
+static int dump_mapping(struct dump *d, const struct mapping *m)
+{
+	uint64_t address = m->start;
+
+	if (!(m->protection & PROT_READ))
+		return add_region(d, m->start, m->end - m->start, 0, CONTENT_ZERO, m->protection);
+	while (address < m->end) {
+		uint64_t size = written_pages(d, m, address) * SNAPSHOT_PAGE;
+
+		if (size == 0) {
+			if (add_region(d, address, SNAPSHOT_PAGE, m->offset + (address - m->start),
+				       m->file, m->protection) < 0)
+				return -1;
+			address += SNAPSHOT_PAGE;
+			continue;
+		}
+		if (pwrite(d->out, (const void *)address, size, (off_t)d->at) != (ssize_t)size ||
+		    add_region(d, address, size, d->at, CONTENT_SNAPSHOT, m->protection) < 0)
+			return -1;
+		d->at += size;
+		address += size;
+	}
+	return 0;
+}
+
+/* Of the stack only what lies above the saved stack pointer, with room below. */
+static int trim_stack(struct dump *d, struct mapping *m)
+{
+	uint64_t low = (d->head.registers[6] - RED_ZONE) & ~(uint64_t)(SNAPSHOT_PAGE - 1);
+
+	if (low > m->start)
+		m->start = low;
+	return add_region(d, m->start - STACK_ROOM, STACK_ROOM, 0, CONTENT_ZERO, m->protection);
+}
+
+static bool begins_with(const char *text, const char *beginning)
+{
+	return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+static int dump_line(struct dump *d, char *line)
+{
+	struct snapshot_head *head = &d->head;
+	struct mapping m = { .file = CONTENT_ZERO, .source = -1 };
+	char flags[5];
+	int path = 0, result;
+
+	errno = EINVAL;
+	if (sscanf(line, "%lx-%lx %4s %lx %*s %*s %n", &m.start, &m.end, flags, &m.offset, &path) < 4)
+		return -1;
+	m.path = line + path;
+	m.protection = (flags[0] == 'r' ? PROT_READ : 0) | (flags[1] == 'w' ? PROT_WRITE : 0) |
+		       (flags[2] == 'x' ? PROT_EXEC : 0);
+	m.shared = flags[3] == 's';
+	if (m.start == (uint64_t)d || begins_with(m.path, "[vsyscall]"))
+		return 0;
+	if (begins_with(m.path, "[vdso") || begins_with(m.path, "[vvar")) {
+		if (head->vdso_count == SNAPSHOT_VDSO)
+			return -1;
+		head->vdso[head->vdso_count++] = (struct snapshot_range){ m.start, m.end - m.start };
+		return 0;
+	}
+	if (m.shared && (m.protection & PROT_WRITE))
+		return -1; /* somebody else's memory as well */
+	if (m.path[0] == '/') {
+		m.file = mapped_file(d, m.path);
+		m.source = open(m.path, O_RDONLY | O_CLOEXEC);
+		if (m.file < 0 || m.source < 0)
+			return -1;
+	}
+	if (begins_with(m.path, "[stack]") && trim_stack(d, &m) < 0)
+		return -1;
+	result = dump_mapping(d, &m);
+	if (m.source >= 0)
+		close(m.source);
+	return result;
+}
+
+/* All of it before the first line is worked on: reading on would show what the work has changed. */
+static int read_maps(struct dump *d)
+{
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	size_t used = 0;
+	ssize_t size;
+
+	if (fd < 0)
+		return -1;
+	while ((size = read(fd, d->maps + used, MAPS_SIZE - 1 - used)) > 0)
+		used += (size_t)size;
+	close(fd);
+	errno = E2BIG;
+	return size == 0 && used < MAPS_SIZE - 1 ? 0 : -1;
+}
+
+static int dump_memory(struct dump *d)
+{
+	struct snapshot_head *head = &d->head;
+	const struct snapshot_range *code;
+
+	d->at = (sizeof(*head) + SNAPSHOT_PAGE - 1) & ~(uint64_t)(SNAPSHOT_PAGE - 1);
+	if (read_maps(d) < 0)
+		return -1;
+	for (char *rest = d->maps, *line; (line = strsep(&rest, "\n")) && *line;)
+		if (dump_line(d, line) < 0)
+			return -1;
+	errno = ENODEV;
+	if (head->vdso_count == 0)
+		return -1;
+	code = &head->vdso[head->vdso_count - 1];
+	head->vdso_checksum = snapshot_checksum((const void *)code->address, code->size);
+	head->file_size = d->at;
+	head->head_size = (uint32_t)((offsetof(struct snapshot_head, paths) + d->paths_used + 7) & ~7UL);
+	head->checksum = snapshot_checksum(head, head->head_size);
+	return pwrite(d->out, head, head->head_size, 0) == (ssize_t)head->head_size ? 0 : -1;
+}
+
+static void note_signals(struct snapshot_head *head)
+{
+	for (uint64_t number = 1; number <= 64 && head->signal_count < SNAPSHOT_SIGNALS; number++) {
+		struct snapshot_signal *signal = &head->signals[head->signal_count];
+
+		signal->number = number;
+		if (syscall(SYS_rt_sigaction, number, NULL, signal->action, 8) == 0 &&
+		    signal->action[0] != 0)
+			head->signal_count++;
+	}
+}
+
+static int describe_process(struct dump *d, const char *program, const char *const *watched)
+{
+	struct snapshot_head *head = &d->head;
+
+	head->magic = SNAPSHOT_MAGIC;
+	head->format = SNAPSHOT_FORMAT;
+	head->mailbox = (uint64_t)&mailbox;
+	note_signals(head);
+	if (syscall(SYS_arch_prctl, ARCH_GET_FS, &head->thread_pointer) < 0 ||
+	    prctl(PR_GET_TID_ADDRESS, &head->thread_id) < 0 ||
+	    syscall(SYS_get_robust_list, 0, &head->robust_list, &head->robust_list_size) < 0 ||
+	    add_path(d, program, &head->program) < 0)
+		return -1;
+	for (; *watched; watched++) {
+		errno = E2BIG;
+		if (head->watched_count == SNAPSHOT_WATCHED ||
+		    add_file(d, *watched, &head->watched[head->watched_count++]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int dump_process(struct dump *d, const char *program, const char *const *watched)
+{
+	if (describe_process(d, program, watched) < 0)
+		return -1;
+	if (oci_save_registers(d->head.registers) != 0) {
+		/* A new process.  Its break is the launcher's: malloc must not ask for more of it. */
+		environ = mailbox.environment;
+		__curbrk = (void *)~(uintptr_t)(SNAPSHOT_PAGE - 1);
+		return 1;
+	}
+	return dump_memory(d);
+}
+
+int oci_freeze(int out, const char *program, const char *const *watched)
+{
+	struct dump *d;
+	int result, error;
+
+	if (&__rseq_size && __rseq_size != 0)
+		return -EBUSY;
+	/* Shared, so that the kernel does not join it with the memory around it. */
+	d = mmap(NULL, sizeof(*d), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (d == MAP_FAILED)
+		return -errno;
+	d->out = out;
+	result = dump_process(d, program, watched);
+	if (result == 1)
+		return 1; /* there the scratch memory was never mapped */
+	error = errno;
+	munmap(d, sizeof(*d));
+	return result < 0 ? -error : 0;
+}
+#else
+int oci_freeze(int out, const char *program, const char *const *watched)
+{
+	(void)out;
+	(void)program;
+	(void)watched;
+	return -ENOSYS;
+}
+#endif

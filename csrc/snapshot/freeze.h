@@ -1,0 +1,17 @@
+/* Snapshots of the interpreter, for Python. */
+#ifndef SNAPSHOT_FREEZE_H
+#define SNAPSHOT_FREEZE_H
+
+/*
+ * Write a snapshot of this process to `out`; `program` is the package's __main__.py, `watched` a list
+ * of files, ended by NULL, whose change makes it stale.  Returns 0; 1 in each process that is made of
+ * the snapshot; -errno, -ENOSYS on processors and C libraries without support, -EBUSY if the
+ * kernel writes to this process's memory (rseq).
+ */
+int oci_freeze(int out, const char *program, const char *const *watched);
+
+/* In a process that was made of a snapshot: its own, ended by NULL. */
+const char *const *oci_thawed_arguments(void);
+const char *const *oci_thawed_environment(void);
+
+#endif

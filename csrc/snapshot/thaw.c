@@ -1,0 +1,249 @@
+/*
+ * Mapping a snapshot (format.h) back.
+ *
+ * The file is code that we are about to execute, with the trust of the state directory beside it: own
+ * user, no access for others, no link, in a directory that nobody else may write to.  Whatever does not
+ * fit (another boot, another version, a changed file, an address that is taken) ends in a return,
+ * and the caller executes the interpreter, which replaces what was mapped so far.
+ */
+#define _GNU_SOURCE
+#include "snapshot/thaw.h"
+
+#include "snapshot/format.h"
+
+#if defined(__x86_64__)
+#include <asm/prctl.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct snapshot_head head;
+
+static bool is_trusted(int fd, mode_t type, mode_t refused)
+{
+	struct stat status;
+
+	return fstat(fd, &status) == 0 && (status.st_mode & S_IFMT) == type &&
+	       status.st_uid == geteuid() && (status.st_mode & refused) == 0;
+}
+
+/* The directory by descriptor, then the file in it: neither can be exchanged in between. */
+static int open_trusted(const char *path)
+{
+	char directory[256];
+	const char *slash = strrchr(path, '/');
+	size_t size = slash ? (size_t)(slash - path) : sizeof(directory);
+	int parent, fd = -1;
+
+	if (size >= sizeof(directory))
+		return -1;
+	memcpy(directory, path, size);
+	directory[size] = '\0';
+	parent = open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (parent < 0)
+		return -1;
+	if (is_trusted(parent, S_IFDIR, S_IWGRP | S_IWOTH))
+		fd = openat(parent, slash + 1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	close(parent);
+	if (fd >= 0 && !is_trusted(fd, S_IFREG, S_IRWXG | S_IRWXO)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static bool is_path(uint32_t offset)
+{
+	size_t limit = head.head_size - offsetof(struct snapshot_head, paths);
+
+	return offset < limit && memchr(head.paths + offset, '\0', limit - offset);
+}
+
+/* Whether the head is whole and of this format; nothing in it is used before. */
+static bool read_head(int fd)
+{
+	ssize_t size = read(fd, &head, sizeof(head));
+	uint64_t checksum = head.checksum;
+	struct stat status;
+
+	if (size < (ssize_t)offsetof(struct snapshot_head, paths) ||
+	    head.magic != SNAPSHOT_MAGIC || head.format != SNAPSHOT_FORMAT ||
+	    head.head_size > (size_t)size || head.head_size % 8 != 0 ||
+	    head.head_size < offsetof(struct snapshot_head, paths))
+		return false;
+	head.checksum = 0;
+	return snapshot_checksum(&head, head.head_size) == checksum && fstat(fd, &status) == 0 &&
+	       (uint64_t)status.st_size == head.file_size &&
+	       head.vdso_count > 0 && head.vdso_count <= SNAPSHOT_VDSO &&
+	       head.signal_count <= SNAPSHOT_SIGNALS && head.region_count <= SNAPSHOT_REGIONS &&
+	       head.mapped_count <= SNAPSHOT_MAPPED && head.watched_count <= SNAPSHOT_WATCHED;
+}
+
+static bool is_same(const struct snapshot_file *file, const struct stat *status)
+{
+	return status->st_dev == file->device && status->st_ino == file->inode &&
+	       (uint64_t)status->st_size == file->size &&
+	       (uint64_t)status->st_mtim.tv_sec * 1000000000 +
+			       (uint64_t)status->st_mtim.tv_nsec == file->modified;
+}
+
+static bool are_unchanged(void)
+{
+	struct stat status;
+
+	for (uint32_t i = 0; i < head.watched_count; i++)
+		if (!is_path(head.watched[i].path) ||
+		    stat(head.paths + head.watched[i].path, &status) < 0 ||
+		    !is_same(&head.watched[i], &status))
+			return false;
+	return true;
+}
+
+static bool open_mapped(int files[SNAPSHOT_MAPPED])
+{
+	struct stat status;
+
+	for (uint32_t i = 0; i < head.mapped_count; i++) {
+		if (!is_path(head.mapped[i].path))
+			return false;
+		files[i] = open(head.paths + head.mapped[i].path, O_RDONLY | O_CLOEXEC);
+		if (files[i] < 0 || fstat(files[i], &status) < 0 ||
+		    !is_same(&head.mapped[i], &status))
+			return false;
+	}
+	return true;
+}
+
+/* Nothing that is mapped already is replaced: the stack's place differs in each process. */
+static bool map_region(const struct snapshot_region *region, int snapshot, const int *files)
+{
+	const int placed = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
+	void *address = (void *)region->address;
+	int flags = placed, fd;
+
+	if (region->content == CONTENT_ZERO) {
+		flags |= MAP_ANONYMOUS | MAP_NORESERVE;
+		fd = -1;
+	} else if (region->content == CONTENT_SNAPSHOT) {
+		fd = snapshot;
+	} else if (region->content >= 0 && (uint32_t)region->content < head.mapped_count) {
+		fd = files[region->content];
+	} else {
+		return false;
+	}
+	return mmap(address, region->size, (int)region->protection, flags, fd,
+		    fd < 0 ? 0 : (off_t)region->offset) == address;
+}
+
+/* The kernel's own pages are those of this boot, or the frozen process's pointers are wrong. */
+static bool is_vdso(uint64_t code)
+{
+	return code && snapshot_checksum((const void *)code, head.vdso[head.vdso_count - 1].size) ==
+			       head.vdso_checksum;
+}
+
+static bool move_vdso(uint64_t code)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+	uint64_t frozen = head.vdso[head.vdso_count - 1].address;
+
+	for (uint32_t i = 0; code != frozen && i < head.vdso_count; i++) {
+		struct snapshot_range *range = &head.vdso[i];
+		void *to = (void *)range->address, *from = (void *)(code + (range->address - frozen));
+
+		/* mremap(2) would replace what is there; so the place is taken first. */
+		if (mmap(to, range->size, PROT_NONE, flags, -1, 0) != to ||
+		    mremap(from, range->size, range->size, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to)
+			return false;
+	}
+	return true;
+}
+
+/* The interpreter's own settings, but a signal that our caller ignores stays ignored. */
+static void restore_signals(void)
+{
+	for (uint32_t i = 0; i < head.signal_count; i++) {
+		uint64_t now[4] = { 0 };
+
+		if (syscall(SYS_rt_sigaction, head.signals[i].number, NULL, now, 8) == 0 &&
+		    now[0] != (uint64_t)(uintptr_t)SIG_IGN)
+			syscall(SYS_rt_sigaction, head.signals[i].number, head.signals[i].action,
+				NULL, 8);
+	}
+}
+
+/* From here on there is no way back.  The stack protector's value is the frozen process's. */
+static _Noreturn __attribute__((no_stack_protector)) void
+become(char **arguments, char **environment)
+{
+	struct snapshot_mailbox *mailbox = (void *)head.mailbox;
+
+	mailbox->arguments = arguments;
+	mailbox->environment = environment;
+	*(int *)head.thread_id = (int)syscall(SYS_set_tid_address, head.thread_id);
+	syscall(SYS_set_robust_list, head.robust_list, head.robust_list_size);
+	restore_signals();
+	__asm__ volatile("mov %1, %%rbx\n"
+			 "mov %2, %%eax\n"
+			 "mov %3, %%edi\n"
+			 "mov %4, %%rsi\n"
+			 "syscall\n"
+			 "mov %%rbx, %%rdi\n"
+			 "mov 0(%%rdi), %%rbx\n"
+			 "mov 8(%%rdi), %%rbp\n"
+			 "mov 16(%%rdi), %%r12\n"
+			 "mov 24(%%rdi), %%r13\n"
+			 "mov 32(%%rdi), %%r14\n"
+			 "mov 40(%%rdi), %%r15\n"
+			 "mov 48(%%rdi), %%rsp\n"
+			 "mov $1, %%eax\n"
+			 "jmp *56(%%rdi)\n"
+			 :
+			 : "m"(head), "r"(head.registers), "i"(SYS_arch_prctl), "i"(ARCH_SET_FS),
+			   "m"(head.thread_pointer)
+			 : "rax", "rdi", "rsi", "rcx", "r11", "memory");
+	__builtin_unreachable();
+}
+
+void thaw(const char *path, const char *program, char **arguments, char **environment)
+{
+	uint64_t code = getauxval(AT_SYSINFO_EHDR);
+	int files[SNAPSHOT_MAPPED], snapshot = open_trusted(path);
+
+	memset(files, 0xff, sizeof(files));
+	if (snapshot >= 0 && read_head(snapshot) && is_path(head.program) &&
+	    strcmp(head.paths + head.program, program) == 0 && is_vdso(code) && are_unchanged() &&
+	    open_mapped(files)) {
+		bool mapped = true;
+
+		for (uint32_t i = 0; mapped && i < head.region_count; i++)
+			mapped = map_region(&head.regions[i], snapshot, files);
+		if (mapped && move_vdso(code)) {
+			for (uint32_t i = 0; i < head.mapped_count; i++)
+				close(files[i]);
+			close(snapshot);
+			become(arguments, environment);
+		}
+	}
+	for (uint32_t i = 0; i < head.mapped_count && i < SNAPSHOT_MAPPED; i++)
+		if (files[i] >= 0)
+			close(files[i]);
+	if (snapshot >= 0)
+		close(snapshot);
+}
+#else
+void thaw(const char *path, const char *program, char **arguments, char **environment)
+{
+	(void)path;
+	(void)program;
+	(void)arguments;
+	(void)environment;
+}
+#endif

@@ -1,0 +1,336 @@
+"""The snapshot of a warm interpreter: commands that need Python start from it in a millisecond.
+
+Starting an interpreter and loading a hundred modules takes 10 ms, most of what ``create`` and ``exec``
+cost. A snapshot is the memory of an interpreter that has done both, written to one file; the
+launcher maps it back and jumps into it (``csrc/snapshot/``, whose ``format.h`` has the file's layout).
+
+There is one for each user and boot, made in the background by the first ``create`` or ``run`` that had to do
+without, or by ``ociruntime snapshot make``:
+
+    /run/ociruntime/.snapshot                  for root
+    $XDG_RUNTIME_DIR/ociruntime/.snapshot      for everybody else
+
+It holds modules and nothing else: the process that writes it has an empty environment, no arguments
+of a user's, no open file, and has never looked at a container or at the host. Since it is code, the
+launcher takes it only from its own user, out of a directory that nobody else may write to. If it, the
+interpreter, a library or a module has changed, the launcher starts the interpreter instead, with the same
+result. A file ``/etc/ociruntime/no-snapshot`` switches all of it off.
+"""
+
+from __future__ import annotations
+
+import posix
+import sys
+from _struct import Struct
+
+from ociruntime.errors import HostError, InternalError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SWITCH = "/etc/ociruntime/no-snapshot"
+NAME = ".snapshot"
+DIRECTORY_MODE = 0o700
+OTHERS_WRITE = 0o022
+OTHERS = 0o077
+
+# The beginning of struct snapshot_head: magic, format, head_size, checksum, file_size; then, behind
+# the registers and addresses, six counts. freeze.c asserts these places.
+BEGINNING = Struct("=QIIQQ")
+MAGIC, FORMAT = 0x31504E5349434F, 1
+COUNTS = Struct("=IIIIII")
+COUNTS_AT, MAPPED_AT, WATCHED_AT, PATHS_AT = 144, 8744, 10664, 23464
+FILE = Struct("=QQQQII")
+
+# What the commands of a container's life load, whatever the configuration asks for.
+MODULES = """
+    cli.main cli.create cli.run cli.exec cli.start cli.state cli.kill cli.delete cli.list cli.ps
+    cli.pause cli.resume cli.update cli.events cli.output spec.check spec.shape
+    spec.validate_resources cgroups.resources cgroups.devices cgroups.device_rules
+    cgroups.settings_v1 cgroups.settings_v2 cgroups.device_program cgroups.statistics
+    host.seccomp_cache host.foreground host.hooks host.idmap plan.cgroup_owner plan.further_mounts
+"""
+CHILD = """
+import sys
+directory, fd = sys.argv[1:]
+sys.path.insert(0, directory)
+from ociruntime.snapshot import freeze
+freeze(directory, int(fd))
+"""
+# rseq: the kernel would write to an area that the next process has not registered. BIND_NOW:
+# symbols that are bound later would each make a page different from its file's.
+CHILD_ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0", "LD_BIND_NOW": "1"}
+
+thawed = False  # whether this process was made of a snapshot
+
+
+class Unusable(Exception):
+    """Why the launcher would not start from a snapshot: ``str()`` says it."""
+
+
+def location(environ: Mapping[bytes, bytes], euid: int) -> str:
+    """Return the snapshot's path for a user, "" without a runtime directory."""
+    if euid == 0:
+        return f"/run/ociruntime/{NAME}"
+    directory = environ.get(b"XDG_RUNTIME_DIR", b"").decode("utf-8", "surrogateescape")
+    return f"{directory}/ociruntime/{NAME}" if directory.startswith("/") else ""
+
+
+def own_program() -> str:
+    """Return the package's ``__main__.py`` as the launcher names it."""
+    return __file__.rpartition("/")[0] + "/__main__.py"
+
+
+def inspect(path: str) -> int:
+    """Return the size of a snapshot that a command would start from.  Raises Unusable."""
+    if _exists(SWITCH):
+        raise Unusable(f"switched off by {SWITCH}")
+    if not path:
+        raise Unusable("XDG_RUNTIME_DIR is not set")
+    if not _exists(path):
+        raise Unusable("not made yet")
+    head = _read_head(path)
+    offset = COUNTS.unpack_from(head, COUNTS_AT)[5]
+    program = _text(head, offset)
+    if program != own_program():
+        raise Unusable(f"it belongs to the installation of {program}")
+    for name, expected in _files(head):
+        if _identity(name) != expected:
+            raise Unusable(f"{name} has changed since it was made")
+    return int(BEGINNING.unpack_from(head)[4])
+
+
+def _exists(path: str) -> bool:
+    try:
+        posix.lstat(path)
+    except OSError:
+        return False
+    return True
+
+
+def _read_head(path: str) -> bytes:
+    flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
+    directory = path.rpartition("/")[0]
+    try:
+        above = posix.lstat(directory)
+        fd = posix.open(path, flags)
+    except OSError as error:
+        raise Unusable(f"cannot be opened: {posix.strerror(error.errno or 0)}") from None
+    try:
+        file = posix.fstat(fd)
+        head = posix.read(fd, 1 << 17) if file.st_mode & 0o170000 == 0o100000 else b""
+    finally:
+        posix.close(fd)
+    me = posix.geteuid()
+    if (above.st_uid, file.st_uid) != (me, me) or file.st_mode & OTHERS:
+        raise Unusable("it is not this user's alone")
+    if above.st_mode & OTHERS_WRITE:
+        raise Unusable(f"others may write to {directory}")
+    if len(head) < PATHS_AT or BEGINNING.unpack_from(head)[:2] != (MAGIC, FORMAT):
+        raise Unusable("damaged, or of another version")
+    return head
+
+
+def _text(head: bytes, offset: int) -> str:
+    start = PATHS_AT + offset
+    return head[start : head.find(b"\0", start)].decode("utf-8", "surrogateescape")
+
+
+def _files(head: bytes) -> Iterator[tuple[str, tuple[int, int, int, int]]]:
+    """Each file that the snapshot depends on, and what it was when that was made."""
+    _, _, _, mapped, watched, _ = COUNTS.unpack_from(head, COUNTS_AT)
+    for at, count in ((MAPPED_AT, mapped), (WATCHED_AT, watched)):
+        for index in range(count):
+            entry = FILE.unpack_from(head, at + index * FILE.size)
+            yield _text(head, entry[4]), entry[:4]
+
+
+def _identity(path: str) -> tuple[int, int, int, int] | None:
+    try:
+        status = posix.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def make(path: str) -> int:
+    """Write the snapshot and return its size in bytes.
+
+    It appears by one rename; of several makers at once one works and the others wait for it.
+    Raises HostError, or InternalError if the interpreter cannot be frozen here.
+    """
+    import subprocess
+    from fcntl import LOCK_EX, flock
+
+    directory = path.rpartition("/")[0]
+    _make_directory(directory)
+    unfinished = f"{path}.new"
+    flags = posix.O_RDWR | posix.O_CREAT | posix.O_NOFOLLOW | posix.O_CLOEXEC
+    try:
+        lock = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+        try:
+            flock(lock, LOCK_EX)
+            fd = posix.open(unfinished, flags | posix.O_TRUNC, 0o600)
+            try:
+                child = subprocess.run(
+                    _command(fd),
+                    env=CHILD_ENVIRONMENT,
+                    cwd="/",
+                    pass_fds=(fd,),
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    check=False,
+                )
+                size = posix.fstat(fd).st_size
+            finally:
+                posix.close(fd)
+            if child.returncode != 0:
+                # An empty file stands for "not possible here": nobody tries again in this boot.
+                posix.truncate(unfinished, 0)
+            posix.rename(unfinished, path)
+        finally:
+            posix.close(lock)
+    except OSError as error:
+        raise HostError(f'write the snapshot "{path}"', error) from None
+    if child.returncode != 0:
+        lines = child.stderr.decode("utf-8", "replace").splitlines() or ["it was killed"]
+        raise InternalError(f'write the snapshot "{path}": {lines[-1]}')
+    return size
+
+
+def _command(fd: int) -> list[str]:
+    directory = own_program().rpartition("/ociruntime/")[0]
+    return [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", CHILD, directory, str(fd)]
+
+
+def _make_directory(directory: str) -> None:
+    """Make the directory 0700 if it is missing.  Raises HostError if others may write to it."""
+    try:
+        try:
+            posix.mkdir(directory, DIRECTORY_MODE)
+        except FileExistsError:
+            pass
+        status = posix.lstat(directory)
+    except OSError as error:
+        raise HostError(f'use the directory "{directory}"', error) from None
+    if status.st_uid != posix.geteuid() or status.st_mode & OTHERS_WRITE:
+        raise HostError(
+            f'use the directory "{directory}"',
+            PermissionError(1, "others may write to it"),
+            f"chown it to this user, then: chmod go-w {directory}",
+        )
+
+
+def make_in_background() -> None:
+    """Have the snapshot made while this command goes on, if there is none that fits.
+
+    One of another installation is left alone: two installations would replace each other's for ever.
+    """
+    if thawed or not hasattr(posix, "memfd_create"):
+        return
+    path = location(posix.environ, posix.geteuid())
+    try:
+        inspect(path)
+        return
+    except Unusable as reason:
+        text = str(reason)
+    if text != "not made yet" and not text.endswith("has changed since it was made"):
+        return
+    import subprocess
+
+    command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", own_program(), "snapshot", "make"]
+    try:
+        subprocess.Popen(
+            command,
+            cwd="/",
+            env={"XDG_RUNTIME_DIR": path.rpartition("/ociruntime/")[0]},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return  # the next command tries again
+
+
+def remove(path: str) -> bool:
+    """Remove the snapshot; return whether there was one.  Raises HostError."""
+    try:
+        posix.unlink(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise HostError(f'remove the snapshot "{path}"', error) from None
+    return True
+
+
+def freeze(directory: str, fd: int) -> None:
+    """Load what commands need, write this process to ``fd`` and exit.
+
+    In each process that is made of it this goes on as that command.  Raises OSError.
+    """
+    import gc
+
+    from ociruntime.archive import find_packages, use_archive
+
+    find_packages()
+    archive = use_archive(directory, "create")
+    for name in MODULES.split():
+        __import__(f"ociruntime.{name}")
+    from ociruntime import _seccomp, _shim  # noqa: F401 - to have it loaded
+
+    watched = [f"{directory}/ociruntime/modules.bin"]
+    if archive is not None:
+        watched += archive.sources_to_watch(list(sys.modules))
+        archive.close()
+    ffi, lib = _shim.ffi, _shim.lib
+    texts = [ffi.new("char[]", path.encode("utf-8", "surrogateescape")) for path in watched]
+    program = ffi.new("char[]", own_program().encode("utf-8", "surrogateescape"))
+    paths = ffi.new("const char *[]", [*texts, ffi.NULL])
+    gc.collect()
+    gc.freeze()  # what is older than this would be copied by the first look for garbage
+    gc.disable()
+    result = lib.oci_freeze(fd, program, paths)
+    if result < 0:
+        raise OSError(-result, posix.strerror(-result))
+    if result == 0:
+        posix._exit(0)
+    _adopt()
+    from ociruntime.__main__ import run
+
+    posix._exit(run())
+
+
+def _adopt() -> None:
+    """Take over the arguments and the environment of the new process."""
+    global thawed  # noqa: PLW0603
+    from ociruntime import _shim
+
+    thawed = True
+    sys.argv[:] = [_decoded(word) for word in _strings(_shim.lib.oci_thawed_arguments())]
+    environ = {}
+    for entry in _strings(_shim.lib.oci_thawed_environment()):
+        name, equals, value = entry.partition(b"=")
+        if equals:
+            environ.setdefault(name, value)
+    # In place: modules keep references to both. os.environ is a view of a dictionary of its own.
+    copies = [posix.environ]
+    if "os" in sys.modules:
+        copies.append(sys.modules["os"].environ._data)
+    for copy in copies:
+        copy.clear()
+        copy.update(environ)
+
+
+def _decoded(word: bytes) -> str:
+    return word.decode("utf-8", "surrogateescape")
+
+
+def _strings(array: object) -> Iterator[bytes]:
+    from ociruntime import _shim
+
+    index = 0
+    while array[index]:  # type: ignore[index]
+        yield _shim.ffi.string(array[index])  # type: ignore[index]
+        index += 1
