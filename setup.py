@@ -42,6 +42,7 @@ LAUNCHERS = {
     "ocictl": ["csrc/launcher/ocictl.c"],
     "ocid": ["csrc/launcher/ocid.c"],
 }
+LAUNCHER_SOURCES = ["csrc/launcher/interpreter.c", "csrc/snapshot/thaw.c"]
 EXTENSIONS = ["csrc/shim_build.py:ffibuilder", "csrc/seccomp_build.py:ffibuilder"]
 INCLUDES = ["csrc/executor", "csrc"]
 # Programs and where below share/ each writes.
@@ -87,8 +88,8 @@ def compile_small(directory: str, flags: list[str]) -> None:
 def compile_launchers(directory: str, flags: list[str]) -> None:
     """Compile the programs that start the interpreter."""
     for name, sources in LAUNCHERS.items():
-        sources = ["csrc/launcher/interpreter.c", "csrc/snapshot/thaw.c", *sources]
-        compile_program(sources, f"{directory}/{name}", flags, LAUNCHER_ADDRESS)
+        target = f"{directory}/{name}"
+        compile_program([*LAUNCHER_SOURCES, *sources], target, flags, LAUNCHER_ADDRESS)
 
 
 def compile_program(

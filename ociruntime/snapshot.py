@@ -1,20 +1,22 @@
 """The snapshot of a warm interpreter: commands that need Python start from it in a millisecond.
 
-Starting an interpreter and loading a hundred modules takes 10 ms, most of what ``create`` and ``exec``
-cost. A snapshot is the memory of an interpreter that has done both, written to one file; the
-launcher maps it back and jumps into it (``csrc/snapshot/``, whose ``format.h`` has the file's layout).
+Starting an interpreter and loading a hundred modules takes 10 ms, most of what ``create`` and
+``exec`` cost. A snapshot is the memory of an interpreter that has done both, written to one file.
+The launcher maps it back and jumps into it (``csrc/snapshot/``; its ``format.h`` describes the
+file).
 
-There is one for each user and boot, made in the background by the first ``create`` or ``run`` that had to do
-without, or by ``ociruntime snapshot make``:
+There is one for each user and boot, made in the background by the first ``create`` or ``run``
+that had to do without, or by ``ociruntime snapshot make``:
 
     /run/ociruntime/.snapshot                  for root
     $XDG_RUNTIME_DIR/ociruntime/.snapshot      for everybody else
 
-It holds modules and nothing else: the process that writes it has an empty environment, no arguments
-of a user's, no open file, and has never looked at a container or at the host. Since it is code, the
-launcher takes it only from its own user, out of a directory that nobody else may write to. If it, the
-interpreter, a library or a module has changed, the launcher starts the interpreter instead, with the same
-result. A file ``/etc/ociruntime/no-snapshot`` switches all of it off.
+It holds modules and nothing else: the process that writes it has an empty environment, no
+arguments of a user's, no open file, and has never looked at a container or at the host. Since it
+is code, the launcher takes it only from its own user, out of a directory that nobody else may
+write to. If it, the interpreter, a library or a module has changed, the launcher starts the
+interpreter instead, with the same result. The file ``/etc/ociruntime/no-snapshot`` switches all
+of it off.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from ociruntime.errors import HostError, InternalError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from ociruntime.archive import Archive
 
 SWITCH = "/etc/ociruntime/no-snapshot"
 NAME = ".snapshot"
@@ -51,16 +55,23 @@ MODULES = """
     cgroups.settings_v1 cgroups.settings_v2 cgroups.device_program cgroups.statistics
     host.seccomp_cache host.foreground host.hooks host.idmap plan.cgroup_owner plan.further_mounts
 """
+INTERPRETER = (sys.executable, "-I", "-S", "-B", "-X", "utf8")
 CHILD = """
 import sys
 directory, fd = sys.argv[1:]
 sys.path.insert(0, directory)
+from ociruntime.archive import find_packages, use_archive
+find_packages()
+archive = use_archive(directory, "create")
 from ociruntime.snapshot import freeze
-freeze(directory, int(fd))
+freeze(directory, archive, int(fd))
 """
 # rseq: the kernel would write to an area that the next process has not registered. BIND_NOW:
 # symbols that are bound later would each make a page different from its file's.
 CHILD_ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0", "LD_BIND_NOW": "1"}
+
+NOT_MADE = "not made yet"
+CHANGED = " has changed since it was made"
 
 thawed = False  # whether this process was made of a snapshot
 
@@ -89,7 +100,7 @@ def inspect(path: str) -> int:
     if not path:
         raise Unusable("XDG_RUNTIME_DIR is not set")
     if not _exists(path):
-        raise Unusable("not made yet")
+        raise Unusable(NOT_MADE)
     head = _read_head(path)
     offset = COUNTS.unpack_from(head, COUNTS_AT)[5]
     program = _text(head, offset)
@@ -97,7 +108,7 @@ def inspect(path: str) -> int:
         raise Unusable(f"it belongs to the installation of {program}")
     for name, expected in _files(head):
         if _identity(name) != expected:
-            raise Unusable(f"{name} has changed since it was made")
+            raise Unusable(name + CHANGED)
     return int(BEGINNING.unpack_from(head)[4])
 
 
@@ -154,54 +165,70 @@ def _identity(path: str) -> tuple[int, int, int, int] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
+def how_started() -> str:
+    """Return a line for ``--debug``: from what this process was made, and if not, why."""
+    if thawed:
+        return "started from the snapshot of the interpreter"
+    path = location(posix.environ, posix.geteuid())
+    try:
+        inspect(path)
+    except Unusable as reason:
+        return f"started the interpreter: snapshot {path}: {reason}"
+    return f"started the interpreter: the snapshot {path} could not be mapped"
+
+
 def make(path: str) -> int:
     """Write the snapshot and return its size in bytes.
 
     It appears by one rename; of several makers at once one works and the others wait for it.
-    Raises HostError, or InternalError if the interpreter cannot be frozen here.
+    Raises HostError, or InternalError if the interpreter cannot be frozen here: then an empty file
+    stands in the snapshot's place, and nobody tries again in this boot.
     """
-    import subprocess
     from fcntl import LOCK_EX, flock
 
     directory = path.rpartition("/")[0]
     _make_directory(directory)
     unfinished = f"{path}.new"
-    flags = posix.O_RDWR | posix.O_CREAT | posix.O_NOFOLLOW | posix.O_CLOEXEC
+    flags = posix.O_RDWR | posix.O_CREAT | posix.O_TRUNC | posix.O_NOFOLLOW | posix.O_CLOEXEC
+    lock = fd = -1
     try:
         lock = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
-        try:
-            flock(lock, LOCK_EX)
-            fd = posix.open(unfinished, flags | posix.O_TRUNC, 0o600)
-            try:
-                child = subprocess.run(
-                    _command(fd),
-                    env=CHILD_ENVIRONMENT,
-                    cwd="/",
-                    pass_fds=(fd,),
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    check=False,
-                )
-                size = posix.fstat(fd).st_size
-            finally:
-                posix.close(fd)
-            if child.returncode != 0:
-                # An empty file stands for "not possible here": nobody tries again in this boot.
-                posix.truncate(unfinished, 0)
-            posix.rename(unfinished, path)
-        finally:
-            posix.close(lock)
+        flock(lock, LOCK_EX)
+        fd = posix.open(unfinished, flags, 0o600)
+        problem = _write(fd)
+        if problem:
+            posix.ftruncate(fd, 0)
+        size = posix.fstat(fd).st_size
+        posix.rename(unfinished, path)
     except OSError as error:
         raise HostError(f'write the snapshot "{path}"', error) from None
-    if child.returncode != 0:
-        lines = child.stderr.decode("utf-8", "replace").splitlines() or ["it was killed"]
-        raise InternalError(f'write the snapshot "{path}": {lines[-1]}')
+    finally:
+        for each in (fd, lock):
+            if each >= 0:
+                posix.close(each)
+    if problem:
+        raise InternalError(f'write the snapshot "{path}": {problem}')
     return size
 
 
-def _command(fd: int) -> list[str]:
+def _write(fd: int) -> str:
+    """Have a fresh interpreter write itself to ``fd``; return why it could not, or ""."""
+    import subprocess
+
     directory = own_program().rpartition("/ociruntime/")[0]
-    return [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", CHILD, directory, str(fd)]
+    child = subprocess.run(
+        [*INTERPRETER, "-c", CHILD, directory, str(fd)],
+        env=CHILD_ENVIRONMENT,
+        cwd="/",
+        pass_fds=(fd,),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    if child.returncode == 0:
+        return ""
+    lines = child.stderr.decode("utf-8", "replace").splitlines()
+    return lines[-1] if lines else f"the interpreter ended with status {child.returncode}"
 
 
 def _make_directory(directory: str) -> None:
@@ -225,7 +252,7 @@ def _make_directory(directory: str) -> None:
 def make_in_background() -> None:
     """Have the snapshot made while this command goes on, if there is none that fits.
 
-    One of another installation is left alone: two installations would replace each other's for ever.
+    One of another installation is left alone: two of them would replace each other's for ever.
     """
     if thawed or not hasattr(posix, "memfd_create"):
         return
@@ -235,14 +262,13 @@ def make_in_background() -> None:
         return
     except Unusable as reason:
         text = str(reason)
-    if text != "not made yet" and not text.endswith("has changed since it was made"):
+    if text != NOT_MADE and not text.endswith(CHANGED):
         return
     import subprocess
 
-    command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", own_program(), "snapshot", "make"]
     try:
-        subprocess.Popen(
-            command,
+        subprocess.Popen(  # nobody waits for it: it belongs to no command
+            [*INTERPRETER, own_program(), "snapshot", "make"],
             cwd="/",
             env={"XDG_RUNTIME_DIR": path.rpartition("/ociruntime/")[0]},
             stdin=subprocess.DEVNULL,
@@ -265,17 +291,13 @@ def remove(path: str) -> bool:
     return True
 
 
-def freeze(directory: str, fd: int) -> None:
+def freeze(directory: str, archive: Archive | None, fd: int) -> None:
     """Load what commands need, write this process to ``fd`` and exit.
 
     In each process that is made of it this goes on as that command.  Raises OSError.
     """
     import gc
 
-    from ociruntime.archive import find_packages, use_archive
-
-    find_packages()
-    archive = use_archive(directory, "create")
     for name in MODULES.split():
         __import__(f"ociruntime.{name}")
     from ociruntime import _seccomp, _shim  # noqa: F401 - to have it loaded
@@ -304,12 +326,12 @@ def freeze(directory: str, fd: int) -> None:
 
 def _adopt() -> None:
     """Take over the arguments and the environment of the new process."""
-    global thawed  # noqa: PLW0603
+    global thawed
     from ociruntime import _shim
 
     thawed = True
     sys.argv[:] = [_decoded(word) for word in _strings(_shim.lib.oci_thawed_arguments())]
-    environ = {}
+    environ: dict[bytes, bytes] = {}
     for entry in _strings(_shim.lib.oci_thawed_environment()):
         name, equals, value = entry.partition(b"=")
         if equals:

@@ -36,6 +36,14 @@ struct made_mount {
 	uint64_t id;
 };
 
+#define GO_FILES 32u /* as ociruntime/plan/ops.py has it */
+
+/* What came with the runtime's GO. */
+struct go_files {
+	unsigned int count;
+	int fds[GO_FILES];
+};
+
 #define MADE_MOUNTS 1024u /* of more, the last ones are known */
 
 struct executor {
@@ -81,6 +89,7 @@ int send_message(int fd, const void *data, size_t size, int attached_fd);
 int send_short(struct executor *x, int fd, uint32_t kind, uint32_t value, int attached_fd);
 void report_failure(struct executor *x);
 void await_go(int fd);
+void await_go_with(int fd, struct go_files *files);
 int present_mount(struct executor *x, int fd);
 
 /* listener.c */

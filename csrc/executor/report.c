@@ -67,22 +67,49 @@ void report_failure(struct executor *x)
 	(void)send_message(x->report_fd, &x->failure, sizeof(x->failure), -1);
 }
 
-static uint32_t receive_answer(int fd)
+/* The answer's kind, 0 without one; and the descriptors that came with it. */
+static uint32_t receive_answer(int fd, struct go_files *files)
 {
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(files->fds))];
+	} control = { 0 };
 	struct message answer;
+	struct iovec part = { .iov_base = &answer, .iov_len = sizeof(answer) };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	const struct cmsghdr *header;
 	ssize_t size;
 
+	files->count = 0;
 	do {
-		size = recv(fd, &answer, sizeof(answer), 0);
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+		size = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
 	} while (size < 0 && errno == EINTR);
-	return size < (ssize_t)MESSAGE_SHORT ? 0 : answer.kind;
+	if (size < (ssize_t)MESSAGE_SHORT)
+		return 0;
+	header = CMSG_FIRSTHDR(&message);
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+		size_t length = header->cmsg_len - CMSG_LEN(0);
+
+		memcpy(files->fds, CMSG_DATA(header), length);
+		files->count = (unsigned int)(length / sizeof(int));
+	}
+	return answer.kind;
 }
 
 /* Without an answer the runtime is gone and with it the container that was to be. */
+void await_go_with(int fd, struct go_files *files)
+{
+	if (receive_answer(fd, files) != MESSAGE_GO)
+		_exit(1);
+}
+
 void await_go(int fd)
 {
-	if (receive_answer(fd) != MESSAGE_GO)
-		_exit(1);
+	struct go_files none;
+
+	await_go_with(fd, &none);
 }
 
 /*
@@ -92,11 +119,12 @@ void await_go(int fd)
  */
 int present_mount(struct executor *x, int fd)
 {
+	struct go_files none;
 	uint32_t answer;
 
 	if (send_short(x, x->sync_fd, MESSAGE_MOUNT, x->step, fd) < 0)
 		return fail(x, "sendmsg", "");
-	answer = receive_answer(x->sync_fd);
+	answer = receive_answer(x->sync_fd, &none);
 	if (answer != MESSAGE_GO && answer != MESSAGE_SKIP)
 		_exit(1);
 	return answer == MESSAGE_GO;

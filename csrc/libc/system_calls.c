@@ -215,6 +215,8 @@ DEFINE(int, socketpair, (int domain, int type, int protocol, int ends[2]), SYS_s
 DEFINE(int, accept4, (int fd, struct sockaddr *address, socklen_t *size, int flags), SYS_accept4,
        fd, address, size, flags)
 DEFINE(ssize_t, recv, (int fd, void *to, size_t size, int flags), SYS_recvfrom, fd, to, size, flags)
+DEFINE(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), SYS_recvmsg, fd, message,
+       flags)
 DEFINE(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), SYS_sendmsg, fd,
        message, flags)
 

@@ -82,10 +82,8 @@ class Cgroup:
 
     @property
     def born_inside(self) -> bool:
-        """Whether the first process can be cloned into it; else it is moved there."""
-        return bool(self.placements) and all(
-            each.hierarchy.version == 2 for each in self.placements
-        )
+        """Whether a process can be cloned into its v2 directory; else it is moved there."""
+        return self._v2() is not None
 
     @property
     def paths(self) -> dict[str, str]:
@@ -177,15 +175,44 @@ class Cgroup:
         except OSError as error:
             raise control_files.failure(f"open cgroup {unified.directory}", error) from None
 
-    def attach(self, pid: int, born_in_v2: bool = False, beside: int = 0) -> None:
-        """Move a process, with all its threads, into every hierarchy.
+    def open_v1_entrances(self) -> list[int]:
+        """Open the file ``tasks`` of each v1 directory, for a process that enters by itself.
+
+        That is all a process needs to move itself there, whatever it may do otherwise: the kernel
+        looks at who has opened the file. Raises HostError.
+        """
+        entrances: list[int] = []
+        for each in self._v1():
+            try:
+                flags = posix.O_WRONLY | posix.O_CLOEXEC
+                entrances.append(posix.open(f"{each.directory}/tasks", flags))
+            except OSError as error:
+                for fd in entrances:
+                    posix.close(fd)
+                raise control_files.failure(f"open cgroup {each.directory}", error) from None
+        return entrances
+
+    def entry_failure(self, pid: int, index: int, error: OSError) -> HostError:
+        """Return the error of a process that could not enter the v1 directory ``index``."""
+        action = f"move process {pid} into cgroup {self._v1()[index].directory}"
+        return control_files.failure(action, error, _attach_hint(error))
+
+    def _v1(self) -> list[Placement]:
+        return [each for each in self.placements if each.hierarchy.version == 1]
+
+    def attach(
+        self, pid: int, born_in_v2: bool = False, beside: int = 0, only_v2: bool = False
+    ) -> None:
+        """Move a process, with all its threads, into every hierarchy, or the v2 one alone.
 
         ``born_in_v2``: it was cloned into the v2 directory.  ``beside``: a process of the
         container, to whose cgroup to go where the payload has made cgroups of its own, for
         then v2 allows no process in the container's.  Raises HostError.
         """
         for each in self.placements:
-            if born_in_v2 and each.hierarchy.version == 2:
+            if (born_in_v2 and each.hierarchy.version == 2) or (
+                only_v2 and each.hierarchy.version == 1
+            ):
                 continue
             try:
                 control_files.write(f"{each.directory}/cgroup.procs", str(pid))

@@ -130,11 +130,13 @@ class SystemdCgroup(Cgroup):
             self._disconnect()
         self._precedent = resources
 
-    def attach(self, pid: int, born_in_v2: bool = False, beside: int = 0) -> None:
+    def attach(
+        self, pid: int, born_in_v2: bool = False, beside: int = 0, only_v2: bool = False
+    ) -> None:
         """As the other driver; what a user may not move, the user's systemd has moved."""
         inside = pid == self.first_pid and self._is_scope()
         try:
-            super().attach(pid, born_in_v2 or inside, beside)
+            super().attach(pid, born_in_v2 or inside, beside, only_v2)
         except HostError as error:
             if not self.user or error.errno not in (errno.EACCES, errno.EPERM):
                 raise

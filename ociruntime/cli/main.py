@@ -61,6 +61,10 @@ def _run(argv: list[str], arguments: Arguments) -> int:
         return _show("version", "")
     _check_count(command, len(arguments.positional))
     context = _context(arguments)
+    if context.log.debugging:
+        from ociruntime.snapshot import how_started
+
+        context.log.debug(how_started())
     # Only the command's own module is loaded; its name comes from the table.
     module = __import__(f"ociruntime.cli.{name}", None, None, ("run",))
     status: int = module.run(context, arguments)

@@ -154,7 +154,9 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("What mounts.json lists", "ociruntime mounts add web mounts.json"),
         ("Without it again", "ociruntime mounts remove web mounts.json"),
     ),
-    "snapshot": (("Whether commands start from it, and if not, why", "ociruntime snapshot status"),),
+    "snapshot": (
+        ("Whether commands start from it, and if not, why", "ociruntime snapshot status"),
+    ),
     "checkpoint": (
         (
             "Write it down, to go on another time",

@@ -10,7 +10,7 @@ kind in the state directory.  Each message is one packet.
       | <--- STAGE maps --------------  |  only with a new user namespace
       | ---- GO (maps are written) -->  |
       | <--- STAGE cgroup ------------  |
-      | ---- GO (it is inside) ------>  |
+      | ---- GO + cgroup files ------>  |  it enters them (v1), or is inside
       | <--- CONSOLE + master --------  |  only with a terminal
       | <--- STAGE hooks -------------  |  only with prestart or createRuntime hooks
       | ---- GO (they have run) ----->  |
@@ -46,6 +46,7 @@ from ociruntime.plan.ops import MESSAGE_FAILURE, MESSAGE_GO, MESSAGE_SKIP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from socket import socket
 
 SOL_SOCKET = 1
@@ -56,6 +57,7 @@ MSG_NOSIGNAL = 0x4000
 SHORT = Struct("=IIii")
 LONG = Struct("=IIii32s512s3072s")
 ANCILLARY_SPACE = 24  # one descriptor
+GO_FILES = 32  # as csrc/executor/executor.h has it
 
 
 class Message:
@@ -96,10 +98,18 @@ def receive(channel: socket) -> Message | None:
     return Message(data, fd)
 
 
-def go(channel: socket) -> bool:
-    """Let the executor go on; False if it is gone."""
+def go(channel: socket, files: Sequence[int] = ()) -> bool:
+    """Let the executor go on; False if it is gone.
+
+    ``files``: ``tasks`` of cgroups v1, in which it enters itself; at most ``GO_FILES``.
+    """
+    message = SHORT.pack(MESSAGE_GO, 0, 0, 0)
     try:
-        channel.send(SHORT.pack(MESSAGE_GO, 0, 0, 0), MSG_NOSIGNAL)
+        if files:
+            rights = Struct(f"={len(files)}i").pack(*files)
+            channel.sendmsg([message], [(SOL_SOCKET, SCM_RIGHTS, rights)], MSG_NOSIGNAL)
+        else:
+            channel.send(message, MSG_NOSIGNAL)
     except OSError:
         return False
     return True

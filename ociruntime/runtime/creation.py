@@ -18,6 +18,7 @@ from ociruntime.host.gate import make_gate
 from ociruntime.host.process import start_time
 from ociruntime.host.store import CREATING, begin_creation, commit_creation, remove_directory
 from ociruntime.plan import ops
+from ociruntime.runtime.cgroup_entry import enter_cgroup, go_in, refuse_entry
 from ociruntime.runtime.container import (
     CGROUP,
     freezer_file,
@@ -58,6 +59,7 @@ class Creation:
     __slots__ = (
         "_console",
         "_context",
+        "_entrances",
         "_hooked",
         "_options",
         "_pidfd_receiver",
@@ -87,6 +89,7 @@ class Creation:
         self._rollback = Rollback(context.log)
         self._removal: Removal | None = None  # of the cgroups, as cgroup.json has it
         self._hooked = False  # from here on a failure is followed by the poststop hooks
+        self._entrances: list[int] = []  # of cgroups v1, to be sent to the executor
         self.id = options.id
         self.directory = ""
         self.master = -1
@@ -136,16 +139,17 @@ class Creation:
         write_config(self.directory, prepared.bundle.config_bytes)
 
     def _start(self) -> None:
-        """The executor; on v2 born in its cgroup, on v1 at work while that is made.
+        """Start the executor: born in the v2 cgroup, if there is one; it enters v1 ones itself.
 
         A unit of systemd is made when the first process is known (``_enter_cgroup``).
         """
         prepared = self._prepared
-        born_inside = prepared.cgroup.born_inside
+        cgroup = prepared.cgroup
+        born_inside = cgroup.born_inside
         if born_inside:
             self._make_cgroup()
         gate = make_gate(self.directory)
-        cgroup_fd = prepared.cgroup.open_v2() if born_inside else -1
+        cgroup_fd = cgroup.open_v2() if born_inside else -1
         times_fd, streams = self._context.times_of(prepared.plan), self._options.streams
         try:
             self.executor = spawn(prepared.plan, gate.fileno(), cgroup_fd, times_fd, streams)
@@ -154,7 +158,7 @@ class Creation:
             if cgroup_fd >= 0:
                 posix.close(cgroup_fd)
         self._rollback.push(self.executor.discard)
-        if not born_inside and not prepared.cgroup.unit:
+        if not born_inside and not cgroup.unit:
             self._make_cgroup()
 
     def _make_cgroup(self) -> None:
@@ -184,6 +188,7 @@ class Creation:
             if message is None:
                 raise self._vanished()
             if message.kind == ops.MESSAGE_FAILURE:
+                refuse_entry(self._prepared.cgroup, self.pid, message)
                 raise self._failed(message)
             if message.kind == ops.MESSAGE_STAGE and message.value == ops.STAGE_READY:
                 ready = True
@@ -208,7 +213,7 @@ class Creation:
         elif message.kind == ops.MESSAGE_STAGE:
             self._context.mark(STAGES[message.value][1])
             STAGES[message.value][0](self)
-            go(self.executor.channel)  # if it is gone, the next receive tells
+            go_in(self.executor.channel, self._entrances)
 
     def _write_maps(self) -> None:
         from ociruntime.host.idmap import write_maps
@@ -230,7 +235,7 @@ class Creation:
         cgroup.first_pid = self.pid
         if cgroup.unit:
             self._make_cgroup()
-        cgroup.attach(self.executor.pid, born_in_v2=cgroup.born_inside)
+        self._entrances = enter_cgroup(cgroup, self.executor.pid, cgroup.born_inside)
         cgroup.apply(prepared.resources)
         if prepared.rdt:
             from ociruntime.runtime.intel_rdt import enter

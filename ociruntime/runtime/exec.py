@@ -21,7 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from socket import socket
 
-    from ociruntime.cgroups.group import Cgroup
     from ociruntime.executor.spawn import Executor
     from ociruntime.host.foreground import CaughtSignals
     from ociruntime.plan.plan import Plan
@@ -95,7 +94,7 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
         )
         # A frozen cgroup would hold the process before it has its affinity, and us with it.
         born = status != PAUSED and not (process.get("execCPUAffinity") or {}).get("initial")
-        execution.run(plan, init_fd, born and _is_v2(cgroup))
+        execution.run(plan, init_fd, born and cgroup.born_inside)
     finally:
         posix.close(init_fd)
     _tell(options, execution.executor, pidfd_receiver)
@@ -129,10 +128,6 @@ def _pidfd_receiver(path: str) -> socket | None:
     from ociruntime.host.pidfd_socket import open_receiver
 
     return open_receiver(path)
-
-
-def _is_v2(cgroup: Cgroup) -> bool:
-    return all(each.hierarchy.version == 2 for each in cgroup.placements)
 
 
 def _compile(

@@ -24,6 +24,7 @@ from ociruntime.executor.protocol import go, receive
 from ociruntime.executor.spawn import spawn
 from ociruntime.host.files import exists
 from ociruntime.plan import ops
+from ociruntime.runtime.cgroup_entry import enter_cgroup, go_in, refuse_entry
 from ociruntime.runtime.container import RUNNING, document
 
 TYPE_CHECKING = False
@@ -134,12 +135,13 @@ class Execution:
             elif message.kind == ops.MESSAGE_CONSOLE:
                 self._take_console(message.fd)
             elif message.kind == ops.MESSAGE_STAGE:
-                self._cgroup.attach(self.executor.pid, self._born, self._beside)
+                pid = self.executor.pid
+                entrances = enter_cgroup(self._cgroup, pid, self._born, self._beside)
                 if exists(f"{self._container.directory}/rdt.json"):
                     from ociruntime.runtime.intel_rdt import follow
 
                     follow(self._container.directory, self.executor.pid)
-                go(self.executor.channel)  # if it is gone, the next receive tells
+                go_in(self.executor.channel, entrances)
             elif message.kind == ops.MESSAGE_LISTENER:
                 self._listener = message.fd
             if self._listener >= 0 and not self._forks:
@@ -179,6 +181,7 @@ class Execution:
 
         if not self._container.alive():
             return NotRunning(self._container.id)
+        refuse_entry(self._cgroup, self.executor.pid, message)
         operations = self.executor.plan.operations
         known = message.value < len(operations)
         return failure(operations[message.value] if known else None, message)

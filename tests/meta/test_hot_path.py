@@ -56,8 +56,9 @@ OWN = {
         plan.cgroup_mounts plan.codec plan.compilation plan.compiler plan.devices plan.facts
         plan.filesystem_options plan.hooks plan.identity plan.mount_options plan.mounts
         plan.namespace_settings plan.namespaces plan.operations plan.ops plan.plan
-        plan.process plan.rootfs plan.scheduling runtime.create runtime.creation
-        runtime.entry_record runtime.preparation runtime.request_checks runtime.rollback
+        plan.process plan.rootfs plan.scheduling runtime.cgroup_entry runtime.create
+        runtime.creation runtime.entry_record runtime.preparation runtime.request_checks
+        runtime.rollback snapshot
         spec.bundle spec.check spec.shape spec.validate spec.validate_linux spec.validate_mounts
         spec.validate_namespaces spec.validate_process spec.validate_resources spec.version
     """,
@@ -66,9 +67,9 @@ OWN = {
         cgroups.placement cli.container_options cli.exec executor executor.image
         executor.protocol executor.spawn host.facts host.foreground host.namespaces linux plan
         plan.codec plan.compilation plan.facts plan.hooks plan.identity plan.joining
-        plan.operations plan.ops plan.plan plan.process plan.scheduling runtime.exec
-        runtime.exec_options runtime.exec_process runtime.execution runtime.request_checks
-        spec.validate_process
+        plan.operations plan.ops plan.plan plan.process plan.scheduling runtime.cgroup_entry
+        runtime.exec runtime.exec_options runtime.exec_process runtime.execution
+        runtime.request_checks spec.validate_process
     """,
     "start": "cli.start executor executor.protocol plan plan.ops runtime.start",
     "state": "cli.output cli.state runtime.state",

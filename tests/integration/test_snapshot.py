@@ -1,0 +1,261 @@
+"""The snapshot of the interpreter: what it saves, when it is not used, and what is not in it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ociruntime import snapshot
+from tests.support import isolation, processes
+from tests.support.peers import judge_by
+from tests.support.plugin import MakeContainer
+from tests.support.runtime import Runtime
+
+pytestmark = judge_by("ociruntime")
+
+PATH = Path(snapshot.location({}, 0))
+FROM_SNAPSHOT = "started from the snapshot of the interpreter"
+FROM_INTERPRETER = "started the interpreter"
+SECRET = "a-word-that-nobody-else-writes"
+
+CHECKSUM_AT, FORMAT_AT, VDSO_AT = 16, 8, 136
+FIRST_BASIS, PRIME = 0xCBF29CE484222325, 0x100000001B3
+
+
+@pytest.fixture
+def made(runtime: Runtime, isolated: None) -> Iterator[Path]:
+    """A snapshot that commands start from."""
+    was_there = PATH.parent.exists()
+    runtime("snapshot", "make").ok()
+    yield PATH
+    PATH.unlink(missing_ok=True)
+    if not was_there and not os.listdir(PATH.parent):
+        PATH.parent.rmdir()
+
+
+def way(runtime: Runtime) -> str:
+    """How a command was started, by its own account."""
+    return runtime("--debug", "features").ok().err
+
+
+def whole_life(container: MakeContainer, runtime: Runtime) -> None:
+    one = container().started()
+    assert one.status == "running"
+    assert runtime("exec", one.id, "echo", "hi").ok().out == "hi\n"
+    one.delete("--force").silent()
+
+
+def test_a_command_starts_from_it(made: Path, runtime: Runtime, container: MakeContainer) -> None:
+    assert FROM_SNAPSHOT in way(runtime)
+    assert "used" in runtime("snapshot", "status").ok().out
+    whole_life(container, runtime)
+    assert made.stat().st_mode & 0o777 == 0o600
+    assert runtime("snapshot", "remove").ok().out == f"{made}: removed\n"
+    assert FROM_INTERPRETER in way(runtime)
+    status = runtime("snapshot", "status")
+    assert (status.status, status.out) == (1, f"{made}: not used: not made yet\n")
+    assert runtime("snapshot", "remove").ok().out == f"{made}: there was none\n"
+
+
+def test_the_first_create_makes_it(runtime: Runtime, container: MakeContainer) -> None:
+    PATH.unlink(missing_ok=True)
+    container().created()
+    try:
+        assert processes.until(PATH.exists, 20)
+        assert processes.until(lambda: FROM_SNAPSHOT in way(runtime))
+    finally:
+        PATH.unlink(missing_ok=True)
+
+
+def test_an_unknown_argument_is_refused(runtime: Runtime) -> None:
+    runtime("snapshot", "melt").failed(
+        "unknown argument", "melt", "of snapshot (status, make or remove)"
+    )
+
+
+def test_without_a_runtime_directory(runtime: Runtime) -> None:
+    program = ["setpriv", "--reuid=65534", "--clear-groups", str(runtime.path), "snapshot", "make"]
+    environment = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "snapshot: XDG_RUNTIME_DIR is not set" in done.stderr
+
+
+def checksum(head: bytes) -> int:
+    total = FIRST_BASIS
+    for (word,) in struct.iter_unpack("=Q", head):
+        total = (total ^ word) * PRIME % (1 << 64)
+    return total
+
+
+def rewrite(at: int, form: str, change: Callable[[int], int]) -> None:
+    """Change one number of the head, and make the head's checksum right again."""
+    content = bytearray(PATH.read_bytes())
+    (size,) = struct.unpack_from("=I", content, 12)
+    (number,) = struct.unpack_from(form, content, at)
+    struct.pack_into(form, content, at, change(number))
+    struct.pack_into("=Q", content, CHECKSUM_AT, 0)
+    struct.pack_into("=Q", content, CHECKSUM_AT, checksum(bytes(content[:size])))
+    PATH.write_bytes(content)
+
+
+def flip(at: int) -> None:
+    content = bytearray(PATH.read_bytes())
+    content[at] ^= 1
+    PATH.write_bytes(content)
+
+
+def as_link() -> None:
+    PATH.rename(f"{PATH}.elsewhere")
+    PATH.symlink_to(f"{PATH}.elsewhere")
+
+
+def as_another_kind(make: Callable[[Path], None]) -> Callable[[], None]:
+    def replace() -> None:
+        PATH.unlink()
+        make(PATH)
+
+    return replace
+
+
+def truncated() -> None:
+    os.truncate(PATH, PATH.stat().st_size // 2)
+
+
+DAMAGE: dict[str, Callable[[], object]] = {
+    "truncated": truncated,
+    "empty": lambda: os.truncate(PATH, 0),
+    "somebody else's": lambda: os.chown(PATH, 65534, 65534),
+    "writable by its group": lambda: PATH.chmod(0o620),
+    "readable by others": lambda: PATH.chmod(0o604),
+    "in a directory writable by a group": lambda: PATH.parent.chmod(0o770),
+    "in somebody else's directory": lambda: os.chown(PATH.parent, 65534, 65534),
+    "a link": as_link,
+    "a FIFO": as_another_kind(os.mkfifo),
+    "a directory": as_another_kind(os.mkdir),
+    "with a damaged head": lambda: flip(300),
+    "with a damaged checksum": lambda: flip(CHECKSUM_AT),
+    "of another format": lambda: rewrite(FORMAT_AT, "=I", lambda number: number + 1),
+    "of another boot": lambda: rewrite(VDSO_AT, "=Q", lambda number: number + 1),
+    "of another interpreter": lambda: rewrite(
+        snapshot.MAPPED_AT + 8, "=Q", lambda number: number + 1
+    ),
+    "of other modules": lambda: rewrite(
+        snapshot.WATCHED_AT + 24, "=Q", lambda number: number - 10**9
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_what_does_not_fit_is_not_used(
+    made: Path, runtime: Runtime, container: MakeContainer, damage: Callable[[], object]
+) -> None:
+    mode, owner = made.parent.stat().st_mode & 0o7777, made.parent.stat().st_uid
+    try:
+        damage()
+        assert FROM_INTERPRETER in way(runtime)
+        whole_life(container, runtime)
+    finally:
+        os.chown(made.parent, owner, 0)
+        made.parent.chmod(mode)
+        if made.is_dir():
+            made.rmdir()
+        made.unlink(missing_ok=True)
+        Path(f"{made}.elsewhere").unlink(missing_ok=True)
+        # A create makes a new one in the background of what has only become stale.
+        assert processes.until(lambda: not processes.descendants(), 20)
+
+
+def test_a_file_switches_it_off(made: Path, runtime: Runtime, work: Path) -> None:
+    upper, spare = work / "upper", work / "spare"
+    (upper / "ociruntime").mkdir(parents=True)
+    spare.mkdir()
+    options = f"lowerdir=/etc,upperdir={upper},workdir={spare}"
+    isolation.mount("overlay", "/etc", "overlay", data=options)
+    try:
+        Path(snapshot.SWITCH).touch()
+        assert f"switched off by {snapshot.SWITCH}" in way(runtime)
+        assert runtime("snapshot", "status").status == 1
+    finally:
+        isolation.unmount("/etc")
+
+
+def test_replaced_by_many_while_it_is_used(made: Path, runtime: Runtime) -> None:
+    makers = [threading.Thread(target=lambda: runtime("snapshot", "make").ok()) for _ in range(20)]
+    for maker in makers:
+        maker.start()
+    while any(maker.is_alive() for maker in makers):
+        assert "started" in way(runtime)
+    for maker in makers:
+        maker.join()
+    assert FROM_SNAPSHOT in way(runtime)
+    assert [name for name in os.listdir(made.parent) if "snapshot" in name] == [made.name]
+
+
+def test_nothing_of_its_makers_is_in_it(made: Path, runtime: Runtime, work: Path) -> None:
+    environment = {**os.environ, "TOKEN": SECRET}
+    with (work / SECRET).open("w") as held:
+        command = [str(runtime.path), "--log", str(work / SECRET), "snapshot", "make"]
+        fds = (held.fileno(),)
+        subprocess.run(command, env=environment, cwd=work, pass_fds=fds, check=True)
+    content = made.read_bytes()
+    assert SECRET.encode() not in content
+    assert os.uname().release.encode() not in content, "a fact of the host"
+
+
+def test_environment_and_arguments_are_the_new_process_s(
+    made: Path, runtime: Runtime, container: MakeContainer, work: Path
+) -> None:
+    one = container().started()
+    (work / "bin").mkdir()
+    (work / "bin" / "ps").write_text('#!/bin/sh\necho PID "$@" "$WORD"\n')
+    (work / "bin" / "ps").chmod(0o755)
+    environment = {"PATH": f"{work}/bin:/bin", "WORD": "of this call"}
+    done = runtime("ps", one.id, "-o", "pid,args", env=environment)
+    assert done.ok().out == "PID -o pid,args of this call\n"
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_signal_that_the_caller_ignores_stays_ignored(
+    made: Path, runtime: Runtime, container: MakeContainer, ignored: bool
+) -> None:
+    one = container().started()
+    command = [str(runtime.path), "--root", str(runtime.root), "events", one.id]
+    word = "''" if ignored else "-"
+    shell = ["sh", "-c", f'trap {word} INT; exec "$@"', "sh", *command]
+    child = subprocess.Popen(shell, stdout=subprocess.DEVNULL)
+    try:
+        wanted = "SigIgn" if ignored else "SigCgt"
+        assert processes.until(lambda: signal.SIGINT in signals(child.pid, wanted))
+    finally:
+        child.kill()
+        child.wait()
+
+
+def signals(pid: int, mask: str) -> set[int]:
+    """The signals of one line of /proc/PID/status."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (word,) = [line.split()[1] for line in lines if line.startswith(mask)]
+    return {number for number in range(1, 65) if int(word, 16) & 1 << (number - 1)}
+
+
+def test_nothing_stays_open(made: Path, runtime: Runtime, container: MakeContainer) -> None:
+    """The fast path gives up with the container's directory open, and locked."""
+    one = container().started()
+    command = [str(runtime.path), "--root", str(runtime.root), "events", one.id]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as child:
+        try:
+            assert child.stdout is not None
+            child.stdout.readline()
+            place = f"/proc/{child.pid}/fd"
+            links = [os.readlink(f"{place}/{fd}") for fd in os.listdir(place)]
+            assert not any("snapshot" in link or "state" in link for link in links), links
+        finally:
+            child.kill()
