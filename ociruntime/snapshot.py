@@ -64,7 +64,10 @@ from ociruntime.archive import find_packages, use_archive
 find_packages()
 archive = use_archive(directory, "create")
 from ociruntime.snapshot import freeze
-freeze(directory, archive, int(fd))
+if freeze(directory, archive, int(fd)):
+    import posix
+    from ociruntime.__main__ import run
+    posix._exit(run())
 """
 # rseq: the kernel would write to an area that the next process has not registered. BIND_NOW:
 # symbols that are bound later would each make a page different from its file's.
@@ -264,18 +267,18 @@ def make_in_background() -> None:
         text = str(reason)
     if text != NOT_MADE and not text.endswith(CHANGED):
         return
-    import subprocess
+    from ociruntime.host.hooks import inheritable_descriptors
 
+    actions: list[tuple[object, ...]] = [
+        (posix.POSIX_SPAWN_OPEN, fd, "/dev/null", posix.O_RDWR, 0) for fd in (0, 1, 2)
+    ]
+    # A caller that reads a pipe to its end must not wait for this process.
+    actions += [(posix.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors()]
+    words = [*INTERPRETER, own_program(), "snapshot", "make"]
+    environ = {"XDG_RUNTIME_DIR": path.rpartition("/ociruntime/")[0]}
     try:
-        subprocess.Popen(  # nobody waits for it: it belongs to no command
-            [*INTERPRETER, own_program(), "snapshot", "make"],
-            cwd="/",
-            env={"XDG_RUNTIME_DIR": path.rpartition("/ociruntime/")[0]},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        # Nobody waits for it: it goes on when this command has ended.
+        posix.posix_spawn(sys.executable, words, environ, file_actions=actions, setsid=True)
     except OSError:
         return  # the next command tries again
 
@@ -291,10 +294,11 @@ def remove(path: str) -> bool:
     return True
 
 
-def freeze(directory: str, archive: Archive | None, fd: int) -> None:
-    """Load what commands need, write this process to ``fd`` and exit.
+def freeze(directory: str, archive: Archive | None, fd: int) -> bool:
+    """Load what commands need and write this process to ``fd``.
 
-    In each process that is made of it this goes on as that command.  Raises OSError.
+    Returns False; and True once more in each process that is made of the snapshot, with the
+    arguments and the environment of that. Raises OSError.
     """
     import gc
 
@@ -316,12 +320,9 @@ def freeze(directory: str, archive: Archive | None, fd: int) -> None:
     result = lib.oci_freeze(fd, program, paths)
     if result < 0:
         raise OSError(-result, posix.strerror(-result))
-    if result == 0:
-        posix._exit(0)
-    _adopt()
-    from ociruntime.__main__ import run
-
-    posix._exit(run())
+    if result == 1:
+        _adopt()
+    return bool(result)
 
 
 def _adopt() -> None:

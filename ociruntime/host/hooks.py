@@ -156,7 +156,7 @@ def _spawn(where: str, hook: Hook, streams: tuple[int, int, int]) -> int:
     ]
     # Pipes of the engine are open here without CLOEXEC; a hook that leaves a process behind
     # would keep the engine waiting for their end.
-    actions.extend((posix.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable())
+    actions.extend((posix.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors())
     try:
         return posix.posix_spawn(
             path,
@@ -176,8 +176,8 @@ def _spawn(where: str, hook: Hook, streams: tuple[int, int, int]) -> int:
         raise HookError(f'{where}.path: "{path}": {reason(error)}', hint) from None
 
 
-def _inheritable() -> list[int]:
-    """Descriptors above 2 that a program started now would get."""
+def inheritable_descriptors() -> list[int]:
+    """Return the descriptors above 2 that a program started now would get."""
     found = []
     for name in posix.listdir("/proc/self/fd"):
         fd = int(name)

@@ -79,8 +79,9 @@ OWN = {
         cgroups.placement cli.delete linux runtime.delete
     """,
 }
-# Depends on the version of the host's control groups.
+# Depends on the version of the host's control groups, and on whether there is a snapshot.
 BY_HOST = {
+    "host.hooks",
     "cgroups.device_program",
     "cgroups.settings_v1",
     "cgroups.settings_v2",
