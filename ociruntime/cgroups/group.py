@@ -36,13 +36,22 @@ _NO_RESOURCES: dict[str, Any] = {}
 class Cgroup:
     """``path`` is the same below every mount point; ``placements`` has one per hierarchy."""
 
-    __slots__ = ("_precedent", "_where", "first_pid", "path", "placements", "shown")
+    __slots__ = (
+        "_made_ahead",
+        "_precedent",
+        "_where",
+        "first_pid",
+        "path",
+        "placements",
+        "shown",
+    )
 
     def __init__(self, path: str, placements: list[Placement], where: str = "") -> None:
         self.path = path
         self.placements = placements
         self.first_pid = 0  # once there is one: a systemd scope is made around a process
         self._where = where
+        self._made_ahead: Placement | None = None
         self._precedent: Mapping[str, Any] | None = None  # resources that create() has seen
         self.shown: tuple[tuple[str, str], ...] | None = None  # by visible(), if not its own
 
@@ -112,6 +121,19 @@ class Cgroup:
                 versions[controller] = each.hierarchy.version
         return settings(resources, versions, where)
 
+    def make_v2(self) -> bool:
+        """Make the v2 directory ahead of :meth:`create`, if v1 ones will take more time than that.
+
+        Returns whether a process may be born there while the rest is made. Raises ConfigError and
+        HostError.
+        """
+        unified = self._v2()
+        if unified is None or not self._v1():
+            return False
+        self._place(unified)
+        self._made_ahead = unified
+        return True
+
     def create(
         self,
         resources: Mapping[str, Any] | None,
@@ -152,6 +174,8 @@ class Cgroup:
 
     def _make(self, found: list[Setting], rootless: bool) -> None:
         for each in list(self.placements):
+            if each is self._made_ahead:
+                continue
             try:
                 self._place(each)
             except HostError as error:

@@ -16,12 +16,11 @@ DESCRIPTION = (
 
 # Every command is in one group; `ociruntime --help` and ociruntime(1) show them in this order.
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("before there is a container", ("spec", "check", "plan", "features")),
+    ("before there is a container", ("spec", "check", "plan", "features", "snapshot")),
     ("its life", ("create", "start", "run", "kill", "delete")),
     ("while it lives", ("exec", "ps", "pause", "resume", "update", "mounts")),
     ("written down and brought back", ("checkpoint", "restore")),
     ("looking at it", ("state", "events", "list")),
-    ("starting sooner", ("snapshot",)),
 )
 
 ID_FORMAT = "ID is the container's name: letters, digits and _ + - ."

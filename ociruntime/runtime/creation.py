@@ -146,7 +146,8 @@ class Creation:
         prepared = self._prepared
         cgroup = prepared.cgroup
         born_inside = cgroup.born_inside
-        if born_inside:
+        rest_later = born_inside and cgroup.make_v2()
+        if born_inside and not rest_later:
             self._make_cgroup()
         gate = make_gate(self.directory)
         cgroup_fd = cgroup.open_v2() if born_inside else -1
@@ -158,7 +159,7 @@ class Creation:
             if cgroup_fd >= 0:
                 posix.close(cgroup_fd)
         self._rollback.push(self.executor.discard)
-        if not born_inside and not cgroup.unit:
+        if rest_later or not (born_inside or cgroup.unit):
             self._make_cgroup()
 
     def _make_cgroup(self) -> None:

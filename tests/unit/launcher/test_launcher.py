@@ -16,6 +16,7 @@ from tests.support import project
 SOURCES = [
     *(project.ROOT / "csrc" / "launcher" / name for name in ("ociruntime.c", "interpreter.c")),
     *project.ROOT.glob("csrc/entry/*.c"),
+    project.ROOT / "csrc" / "snapshot" / "thaw.c",
 ]
 INCLUDES = ["-Icsrc", "-Icsrc/executor"]
 VERSION = f"3.{sys.version_info.minor}"
@@ -140,7 +141,7 @@ def test_directory_for_a_stream_is_refused(tree: Tree, stream: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["create", "run"])
-def test_head_start_leaves_no_child(tree: Tree, verb: str) -> None:
+def test_the_interpreter_has_no_child(tree: Tree, verb: str) -> None:
     tree.interpreter().package(f"lib/python{VERSION}/site-packages")
     done = tree.run(verb, "one")
     assert done.stderr == ""
