@@ -195,7 +195,8 @@ int become_interpreter(const struct program *program, int argc, char *argv[], in
 		line[used++] = "--failure-fd";
 		line[used++] = failure;
 	}
-	thaw_interpreter(&place, (char **)line + sizeof(head) / sizeof(*head) - 1);
+	if (program->thaws)
+		thaw_interpreter(&place, (char **)line + sizeof(head) / sizeof(*head) - 1);
 	execv(place.interpreter, (char *const *)line);
 	free(line);
 	dprintf(STDERR_FILENO, "%s: cannot run %s: %m\n", program->name, place.interpreter);

@@ -3,7 +3,7 @@
 
 int main(int argc, char *argv[])
 {
-	const struct program program = {"ocictl", "ocictl/__main__.py", 1};
+	const struct program program = {"ocictl", "ocictl/__main__.py", 1, false};
 
 	if (!may_run(&program))
 		return program.failure;

@@ -3,7 +3,7 @@
 
 int main(int argc, char *argv[])
 {
-	const struct program program = {"ocipod", "ocipod/__main__.py", 254};
+	const struct program program = {"ocipod", "ocipod/__main__.py", 254, false};
 
 	if (!may_run(&program))
 		return program.failure;

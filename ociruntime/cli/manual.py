@@ -17,9 +17,8 @@ DESCRIPTION = (
 # Every command is in one group; `ociruntime --help` and ociruntime(1) show them in this order.
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("before there is a container", ("spec", "check", "plan", "features", "snapshot")),
-    ("its life", ("create", "start", "run", "kill", "delete")),
+    ("its life", ("create", "start", "run", "kill", "delete", "checkpoint", "restore")),
     ("while it lives", ("exec", "ps", "pause", "resume", "update", "mounts")),
-    ("written down and brought back", ("checkpoint", "restore")),
     ("looking at it", ("state", "events", "list")),
 )
 

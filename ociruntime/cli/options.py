@@ -400,9 +400,9 @@ COMMANDS: tuple[Command, ...] = (
         "manage the snapshot that commands start from",
         (),
         (
-            "From a snapshot of a warm interpreter, create and exec start 9 ms sooner. The first\n"
-            "`create` of a boot makes it. It is not used when anything it depends on has\n"
-            "changed. The file /etc/ociruntime/no-snapshot switches it off."
+            "From a snapshot of a warm interpreter, create and exec start 9 ms sooner. The\n"
+            "first `create` of a boot makes it. It is not used when anything it depends on\n"
+            "has changed. The file /etc/ociruntime/no-snapshot switches it off."
         ),
     ),
 )

@@ -39,6 +39,9 @@ DELETING = ".deleting-"
 FILTERS = ".seccomp"
 LOCK_SECONDS = 20.0
 LOCK_PAUSE = 0.005
+# A process that a killed command had just cloned holds its descriptors, and so its lock, until it
+# executes the executor.
+DYING_SECONDS = 0.2
 
 CLASH = {17, 39}  # EEXIST, ENOTEMPTY
 
@@ -89,14 +92,14 @@ class Lock:
         self.fd = fd
 
     @staticmethod
-    def acquire(path: str, wait: bool = True) -> Lock | None:
+    def acquire(path: str, seconds: float = LOCK_SECONDS) -> Lock | None:
         try:
             fd = posix.open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise HostError(f"open {path}", error) from None
-        if not _lock(fd, wait):
+        if not _lock(fd, seconds):
             posix.close(fd)
             raise ContainerError(
                 f"{path} is in use by another command", "wait for it to end and try again"
@@ -113,16 +116,16 @@ class Lock:
             self.fd = -1
 
 
-def _lock(fd: int, wait: bool) -> bool:
+def _lock(fd: int, seconds: float) -> bool:
     from time import monotonic, sleep
 
-    deadline = monotonic() + LOCK_SECONDS
+    deadline = monotonic() + seconds
     while True:
         try:
             flock(fd, LOCK_EX | LOCK_NB)
             return True
         except BlockingIOError:
-            if not wait or monotonic() > deadline:
+            if monotonic() >= deadline:
                 return False
             sleep(LOCK_PAUSE)
 
@@ -154,7 +157,7 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
             continue
         except OSError as error:
             raise HostError(f"create {path}", error) from None
-        lock = Lock.acquire(path, wait=False)
+        lock = Lock.acquire(path, 0)
         if lock is not None:
             return path, lock
 
@@ -162,7 +165,7 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
 def clear_leftover(path: str, container_id: str, clear: Callable[[str], None]) -> None:
     """Clear a directory without a holder away.  Raises ContainerExists if it has one."""
     try:
-        lock = Lock.acquire(path, wait=False)
+        lock = Lock.acquire(path, DYING_SECONDS)
     except ContainerError:
         raise ContainerExists(container_id) from None
     if lock is None:

@@ -51,7 +51,7 @@ def make(user: OrdinaryUser) -> Iterator[Make]:
     for one in reversed(made):
         one.finish()
         one.close()
-    assert list(user.root.glob("*")) == [], "left in the state root"
+    assert list(user.root.glob("[!.]*")) == [], "left in the state root"
 
 
 def edited(user: OrdinaryUser, place: Path, change: Callable[[dict[str, Any]], None]) -> None:
@@ -72,7 +72,7 @@ def test_two_commands(user: OrdinaryUser, bundle: MakeBundle) -> None:
     assert result.status == 0, result
     assert result.out.split() == ["0", "0", str(UID), "1", "/sys/fs/cgroup", "/sys/kernel"]
     assert result.err == ""
-    assert list(user.root.glob("*")) == []
+    assert list(user.root.glob("[!.]*")) == []
 
 
 def test_whole_life(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
