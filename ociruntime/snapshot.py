@@ -26,6 +26,7 @@ import sys
 from _struct import Struct
 
 from ociruntime.errors import HostError, InternalError
+from ociruntime.trusted import make_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def make(path: str) -> int:
     from fcntl import LOCK_EX, flock
 
     directory = path.rpartition("/")[0]
-    _make_directory(directory)
+    make_directory(directory, DIRECTORY_MODE, "directory of the snapshot")
     unfinished = f"{path}.new"
     flags = posix.O_RDWR | posix.O_CREAT | posix.O_TRUNC | posix.O_NOFOLLOW | posix.O_CLOEXEC
     lock = fd = -1
@@ -232,24 +233,6 @@ def _write(fd: int) -> str:
         return ""
     lines = child.stderr.decode("utf-8", "replace").splitlines()
     return lines[-1] if lines else f"the interpreter ended with status {child.returncode}"
-
-
-def _make_directory(directory: str) -> None:
-    """Make the directory 0700 if it is missing.  Raises HostError if others may write to it."""
-    try:
-        try:
-            posix.mkdir(directory, DIRECTORY_MODE)
-        except FileExistsError:
-            pass
-        status = posix.lstat(directory)
-    except OSError as error:
-        raise HostError(f'use the directory "{directory}"', error) from None
-    if status.st_uid != posix.geteuid() or status.st_mode & OTHERS_WRITE:
-        raise HostError(
-            f'use the directory "{directory}"',
-            PermissionError(1, "others may write to it"),
-            f"chown it to this user, then: chmod go-w {directory}",
-        )
 
 
 def make_in_background() -> None:

@@ -15,7 +15,7 @@ import pytest
 from ociruntime import snapshot
 from tests.support import isolation, processes
 from tests.support.peers import judge_by
-from tests.support.plugin import MakeContainer
+from tests.support.plugin import MakeBundle, MakeContainer
 from tests.support.runtime import Runtime
 
 pytestmark = judge_by("ociruntime")
@@ -211,15 +211,19 @@ def test_nothing_of_its_makers_is_in_it(made: Path, runtime: Runtime, work: Path
 
 
 def test_environment_and_arguments_are_the_new_process_s(
-    made: Path, runtime: Runtime, container: MakeContainer, work: Path
+    made: Path, runtime: Runtime, container: MakeContainer, bundle: MakeBundle, work: Path
 ) -> None:
-    one = container().started()
-    (work / "bin").mkdir()
-    (work / "bin" / "ps").write_text('#!/bin/sh\necho PID "$@" "$WORD"\n')
-    (work / "bin" / "ps").chmod(0o755)
-    environment = {"PATH": f"{work}/bin:/bin", "WORD": "of this call"}
-    done = runtime("ps", one.id, "-o", "pid,args", env=environment)
-    assert done.ok().out == "PID -o pid,args of this call\n"
+    """A hook without `env` gets the environment of the command."""
+    one = container(bundle())
+    script = f'echo "$WORD" >{work}/told'
+    one.bundle.config["hooks"] = {
+        "createRuntime": [{"path": "/bin/sh", "args": ["sh", "-c", script]}]
+    }
+    one.bundle.save()
+    environment = {"PATH": "/usr/bin:/bin", "WORD": "of this call"}
+    runtime("create", "--bundle", str(one.bundle.path), one.id, env=environment).silent()
+    one.exists = True
+    assert (work / "told").read_text() == "of this call\n"
 
 
 @pytest.mark.parametrize("ignored", [False, True])

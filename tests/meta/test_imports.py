@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "handlers": BASE | {"spec"},
     "runtime": BASE | {"spec", "plan", "executor", "host", "cgroups", "handlers"},
     "doctor": BASE | {"spec", "plan", "executor", "host", "cgroups", "runtime", "_shim"},
-    "snapshot": {"errors", "archive", "host", "_shim", "_seccomp"},
+    "snapshot": {"errors", "trusted", "archive", "host", "_shim", "_seccomp"},
     "cli": BASE | {"spec", "runtime", "doctor", "snapshot"},
     "api": BASE | {"runtime", "host"},
     "fault": set(),
