@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.devices import host_devices, tamper
+from tests.attacks.exchange import Met, until_met
 from tests.support.bundle import Bundle
 from tests.support.container import Container
 from tests.support.notify import Manager
@@ -24,7 +25,6 @@ from tests.support.terminal import ConsoleSocket
 __all__ = ["host_devices", "tamper"]  # fixtures
 
 SECRET = "of the host"
-FEWEST = 0.1  # of the tries must succeed, else nothing was raced
 
 Place = tuple[str, str]  # names in the volume: the real one, the link that takes its place
 
@@ -202,14 +202,16 @@ def test_exchange(
     names = PLACES[place](one, volume)
     made = container(one)
     count = tries(100, 2000)
+    met = Met(count)
     process = subprocess.Popen([exchange, *(str(volume / name) for name in names)])
     try:
-        came_up = sum(_attempt(made, volume.parent / "socket") for _ in range(count))
+        for _ in until_met(count, met):
+            met.note(_attempt(made, volume.parent / "socket"))
         assert process.poll() is None, "nothing was exchanged any more"
     finally:
         process.kill()
         process.wait()
-    assert came_up >= FEWEST * count
+    met.check()
 
 
 @judge_by("ociruntime")
@@ -227,12 +229,14 @@ def test_exchange_below_the_notify_socket(
     (one.rootfs / "link").symlink_to(volume.parent / "outside")
     made = container(one)
     count = tries(100, 2000)
+    met = Met(count)
     process = subprocess.Popen([exchange, one.rootfs / "run", one.rootfs / "link"])
     try:
-        came_up = sum(made.run(env=manager.environment).status == 0 for _ in range(count))
+        for _ in until_met(count, met):
+            met.note(made.run(env=manager.environment).status == 0)
         assert process.poll() is None, "nothing was exchanged any more"
     finally:
         process.kill()
         process.wait()
         manager.close()
-    assert came_up >= FEWEST * count
+    met.check()

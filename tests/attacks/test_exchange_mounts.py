@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.attacks.exchange import MakeHostile
+from tests.attacks.exchange import MakeHostile, Met, until_met
 from tests.support import cgroupfs, processes
 from tests.support.container import Container
 from tests.support.criu import working_criu
@@ -26,7 +26,6 @@ PLACE = "/race/dir/b"
 ROOM = entry(PLACE, "tmpfs", "tmpfs", "size=64k")
 FAILS = entry("/etc/hostname/below", "tmpfs", "tmpfs")
 BATCH = 100
-FAIR = 0.05  # share of the tries that must have gone either way, or nothing was raced
 
 
 @contextmanager
@@ -75,22 +74,18 @@ class Judge:
         assert self._host() == self._before[-len(self._host()) :]
 
 
-def fair(succeeded: int, tries: int) -> None:
-    """Assert that the exchange was met both ways."""
-    assert tries * FAIR <= succeeded <= tries * (1 - FAIR), f"{succeeded} of {tries} succeeded"
-
-
 @judge_by("ociruntime")
 def test_mounts_add_while_directories_are_exchanged(
     container: MakeContainer, hostile_bundle: MakeHostile, tries: Tries
 ) -> None:
     one = lured(hostile_bundle, container, b="/proc/sys")
-    judge, count, done = Judge(one), tries(100, 2000), 0
+    judge, count = Judge(one), tries(100, 2000)
+    met = Met(count, succeeded=0.05, failed=0.05)
     with exchanging(one):
-        for _ in range(count):
-            done += change(one, "add", ROOM).status == 0
+        for _ in until_met(count, met):
+            met.note(change(one, "add", ROOM).status == 0)
             judge.unchanged()
-    fair(done, count)
+    met.check()
 
 
 @judge_by("ociruntime")
@@ -98,13 +93,14 @@ def test_mounts_remove_while_directories_are_exchanged(
     container: MakeContainer, hostile_bundle: MakeHostile, tries: Tries
 ) -> None:
     one = lured(hostile_bundle, container, b="/proc/sys")
-    judge, count, done = Judge(one), tries(100, 2000), 0
-    for _ in range(count // BATCH):
+    judge, count = Judge(one), tries(100, 2000)
+    met = Met(count, succeeded=0.05, failed=0.05)
+    for _ in until_met(count // BATCH, met):
         before = len(mount_lines(one))
         change(one, "add", *[ROOM] * BATCH).silent()
         with exchanging(one):
             for _ in range(BATCH):
-                done += change(one, "remove", ROOM).status == 0
+                met.note(change(one, "remove", ROOM).status == 0)
                 judge.unchanged()
         if "b" not in os.listdir(f"/proc/{one.pid}/root/race/dir") or os.path.islink(
             f"/proc/{one.pid}/root{PLACE}"
@@ -113,7 +109,7 @@ def test_mounts_remove_while_directories_are_exchanged(
         left = len(mount_lines(one)) - before
         if left:
             change(one, "remove", *[ROOM] * left).silent()
-    fair(done, count)
+    met.check()
 
 
 @judge_by("ociruntime")
@@ -121,17 +117,18 @@ def test_undoing_of_mounts_add_while_directories_are_exchanged(
     container: MakeContainer, hostile_bundle: MakeHostile, tries: Tries
 ) -> None:
     one = lured(hostile_bundle, container, b="/proc/sys")
-    judge, count, undone = Judge(one), tries(100, 2000), 0
+    judge, count = Judge(one), tries(100, 2000)
+    met = Met(count, succeeded=0.05, failed=0.05)
     with exchanging(one):
-        for _ in range(count):
+        for _ in until_met(count, met):
             before = len(mount_lines(one))
             result = change(one, "add", ROOM, FAILS)
             assert result.status != 0, result
             left = len(mount_lines(one)) - before
             assert left == ("not undone" in result.err), result
-            undone += "/etc/hostname/below" in result.err and not left
+            met.note("/etc/hostname/below" in result.err and not left)
             judge.unchanged()
-    fair(undone, count)
+    met.check()
 
 
 def test_working_directory_of_exec_while_directories_are_exchanged(
@@ -141,16 +138,17 @@ def test_working_directory_of_exec_while_directories_are_exchanged(
     one = lured(
         hostile_bundle, container, **{f"b{fd}": f"/proc/self/fd/{fd}" for fd in range(3, 13)}
     )
-    judge, count, done = Judge(one), tries(100, 2000), 0
+    judge, count = Judge(one), tries(100, 2000)
+    met = Met(count, succeeded=0.05, failed=0.05)
     with exchanging(one):
-        for index in range(count):
+        for index in until_met(count, met):
             name = f"b{3 + index % 10}"
             result = one.exec(f"--cwd=/race/dir/{name}", "sh", "-c", "cd . && pwd -P")
             if result.status == 0:
                 assert result.out in {f"/race/dir/{name}\n", f"/race/lure/{name}\n"}, result
-                done += 1
+            met.note(result.status == 0)
     judge.unchanged()
-    fair(done, count)
+    met.check()
 
 
 @judge_by("ociruntime")
