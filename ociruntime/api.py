@@ -27,7 +27,7 @@ from ociruntime.errors import (
     StepError,
     UsageError,
 )
-from ociruntime.log import Log
+from ociruntime.log import Log, plain
 from ociruntime.runtime.streams import Stream, with_streams
 
 __all__ = [
@@ -339,10 +339,10 @@ class _LoggerLog(Log):
         self._logger = logger
 
     def warning(self, message: str) -> None:
-        self._logger.warning(message)
+        self._logger.warning("%s", plain(message))
 
     def debug(self, message: str) -> None:
-        self._logger.debug(message)
+        self._logger.debug("%s", plain(message))
 
 
 def _state(document: dict[str, Any]) -> State:

@@ -25,7 +25,8 @@ STDERR = 2
 ELOOP = 40
 
 _BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._/@^+")
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPES = {"\\": "\\\\", '"': '\\"', **_SHORT}
 
 
 class Log:
@@ -130,10 +131,20 @@ def quote(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """``text`` without what could steer a terminal: messages quote files and containers."""
+    """Return ``text`` as part of one line: nothing in it ends the line or steers a terminal.
+
+    Messages and tables quote files, containers, clients and other programs.  Control characters,
+    line and paragraph separators, bidirectional overrides, other invisible characters and bytes
+    that are not UTF-8 (surrogates) are escaped.
+    """
     if text.isprintable():
         return text
-    return "".join([c if c in "\n\t" else _printable(c) for c in text])
+    return "".join([c if c.isprintable() else _SHORT.get(c) or _printable(c) for c in text])
+
+
+def plain_lines(text: str) -> str:
+    """Return ``text`` with its line feeds and all else escaped: for tracebacks and the like."""
+    return "\n".join([plain(line) for line in text.split("\n")])
 
 
 def _printable(character: str) -> str:

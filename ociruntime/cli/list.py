@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.output import write
+from ociruntime.cli.output import write, write_lines
+from ociruntime.log import plain
 from ociruntime.runtime.list import list_containers
 
 TYPE_CHECKING = False
@@ -25,12 +26,12 @@ def run(context: Context, arguments: Arguments) -> int:
     """
     containers = list_containers(context)
     if arguments.flag("quiet"):
-        return write("".join([f"{container['id']}\n" for container in containers]))
+        return write_lines([container["id"] for container in containers])
     if arguments.text("format") == "json":
         from ociruntime.spec.json_text import dump
 
         return write(dump(containers) + "\n")
-    rows = [[str(container.get(key, "")) for key in _COLUMNS] for container in containers]
+    rows = [[plain(str(container.get(key, ""))) for key in _COLUMNS] for container in containers]
     return write(table([[key.upper() for key in _COLUMNS], *rows]))
 
 

@@ -180,11 +180,10 @@ def _show_traceback(error: BaseException, arguments: Arguments) -> None:
     """On standard error alone: the log is read by programs."""
     if not arguments.flag("debug"):
         return
-    import traceback
+    from ociruntime.cli.output import show_traceback
 
-    text = "".join(traceback.format_exception(error))
     try:
-        posix.write(2, text.encode("utf-8", "backslashreplace"))
+        show_traceback(error)
     except OSError:
         return
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import HostError, InternalError
-from ociruntime.log import plain
+from ociruntime.log import plain, plain_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 STDOUT = 1
 STDERR = 2
@@ -28,13 +32,31 @@ def write(text: str) -> int:
     return 0
 
 
-def report(program: str, message: str, error: BaseException, debug: bool) -> None:
-    """One line in the name of ``program``, with ``debug`` the way to ``error`` behind it."""
-    posix.write(STDERR, f"{program}: {plain(message)}\n".encode())
-    if debug:
-        import traceback
+def write_lines(lines: Iterable[str]) -> int:
+    """Write each text as one line to standard output, escaped; the exit status as of ``write``.
 
-        traceback.print_exception(error)
+    Raises HostError.
+    """
+    return write("".join([f"{plain(line)}\n" for line in lines]))
+
+
+def tell(program: str, message: str) -> None:
+    """Write one line in the name of ``program`` to standard error; OSError if that fails."""
+    posix.write(STDERR, f"{program}: {plain(message)}\n".encode())
+
+
+def report(program: str, message: str, error: BaseException, debug: bool) -> None:
+    """Tell ``message``; with ``debug`` the traceback of ``error`` follows."""
+    tell(program, message)
+    if debug:
+        show_traceback(error)
+
+
+def show_traceback(error: BaseException) -> None:
+    """Write the traceback of ``error`` to standard error; OSError if that fails."""
+    import traceback
+
+    posix.write(STDERR, plain_lines("".join(traceback.format_exception(error))).encode())
 
 
 def bug_of(error: Exception) -> InternalError:

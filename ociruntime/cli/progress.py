@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import time
 
+from ociruntime.log import plain
+
 _STDERR = 2
 _WIDTH = 24  # of the bar
 _OFTEN = 0.1  # seconds between two lines
@@ -44,7 +46,7 @@ class Bar:
             return
         self._kind, self._drawn, self._shown = kind, now, True
         columns = _columns()
-        self._put(f"\r{line(kind, done, total)[: columns - 1]}\x1b[K")
+        self._put(f"\r{plain(line(kind, done, total))[: columns - 1]}\x1b[K")
 
     def clear(self) -> None:
         """Takes the line away: before a message, and at the end."""

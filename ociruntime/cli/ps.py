@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.output import write
+from ociruntime.cli.output import write, write_lines
 from ociruntime.runtime.ps import process_ids, process_table
 from ociruntime.spec.json_text import dump
 
@@ -17,4 +17,5 @@ def run(context: Context, arguments: Arguments) -> int:
     container_id, *words = arguments.positional
     if arguments.text("format") == "json":
         return write(dump(process_ids(context, container_id)) + "\n")
-    return write(process_table(context, container_id, words))
+    # Names and arguments are the processes' own: ps leaves, for instance, U+202E as it is.
+    return write_lines(process_table(context, container_id, words))

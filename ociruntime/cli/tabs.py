@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from ociruntime.log import plain
+
 _STOP = 8
 
 
 def tabbed(rows: list[list[str]]) -> str:
-    """Each cell but the last of its row is filled up with tabs to its column's width."""
+    """Each cell, escaped, but the last of its row is filled up with tabs to its column's width."""
     if not rows:
         return ""
+    rows = [[plain(cell) for cell in row] for row in rows]
     columns = zip(*rows, strict=True)
     stops = [max(len(cell) for cell in column) // _STOP + 1 for column in columns]
     lines = []

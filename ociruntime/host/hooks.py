@@ -364,9 +364,7 @@ def _printed(stdout: int, stderr: int, before: tuple[int, int]) -> str:
         size = posix.fstat(fd).st_size
         raw = posix.pread(fd, OUTPUT_LIMIT, max(size - OUTPUT_LIMIT, begin))
         lines = raw.decode(errors="replace").strip().splitlines()
-        # Whatever steers a terminal stays out of the log.
         text = " | ".join(lines)
-        text = "".join([c if c.isprintable() else " " for c in text])
         if text:
             return f"; {name}: {text}"
     return ""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ociruntime.cli.output import write
 from ociruntime.errors import UsageError
+from ociruntime.log import plain
 from ociruntime.ocictl.connection import resource
-from ociruntime.ocictl.forms import formatted, printable
+from ociruntime.ocictl.forms import formatted
 from ociruntime.ocictl.http import quoted
 from ociruntime.ocictl.moments import moment
 
@@ -58,7 +59,7 @@ def line(event: dict[str, Any]) -> str:
     """For a person: time, kind, id, and what else is known in brackets."""
     known = {"name": event["name"], **event["attributes"]}
     facts = ", ".join(f"{key}={value}" for key, value in known.items() if value not in (None, ""))
-    return printable(f"{event['time']} {event['kind']} {event['id']} ({facts})") + "\n"
+    return plain(f"{event['time']} {event['kind']} {event['id']} ({facts})") + "\n"
 
 
 def one(event: dict[str, Any], form: str) -> str:

@@ -6,7 +6,7 @@ nanoseconds, in UTC.
 
 from __future__ import annotations
 
-from ociruntime.ocictl.forms import printable
+from ociruntime.log import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def cells(record: Record) -> tuple[str, ...]:
         nanoseconds(record["created_at"]) or _NOT_CREATED,
         nanoseconds(record["started_at"]) or _NOT_STARTED,
         nanoseconds(record["finished_at"]) or _NOT_FINISHED,
-        printable(program),
-        printable(", ".join(args)),
+        plain(program),
+        plain(", ".join(args)),
     )
 
 

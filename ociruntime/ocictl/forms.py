@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ociruntime.cli.tabs import tabbed
 from ociruntime.errors import UsageError
+from ociruntime.log import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,14 +106,9 @@ def text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Pairs):
-        return printable(",".join(f"{name}={one}" for name, one in value.items()))
+        return plain(",".join(f"{name}={one}" for name, one in value.items()))
     if isinstance(value, dict | list):
         import json
 
         return json.dumps(value, separators=(",", ":"))
-    return printable(str(value))
-
-
-def printable(value: str) -> str:
-    """On one line, and nothing in it that steers a terminal."""
-    return "".join([c if c.isprintable() else ascii(c)[1:-1] for c in value])
+    return plain(str(value))

@@ -8,8 +8,9 @@ from ociruntime.cli.output import write
 from ociruntime.cli.progress import amount
 from ociruntime.cli.tabs import tabbed
 from ociruntime.cli.times import ago
+from ociruntime.log import plain
 from ociruntime.ocictl.connection import Connection, resource
-from ociruntime.ocictl.forms import formatted, printable
+from ociruntime.ocictl.forms import formatted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +38,6 @@ def run(connection: Connection, arguments: Arguments) -> int:
         return write("".join(f"{image_id}\n" for image_id in ids))
     rows = [] if arguments.flag("no-legend") else [_TITLES]
     for one in images:
-        name = printable(one["name"]) or "<none>"
+        name = plain(one["name"]) or "<none>"
         rows.append([name, one["id"], one["created"], amount(one["size"])])
     return write(tabbed(rows))

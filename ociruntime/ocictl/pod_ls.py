@@ -5,8 +5,9 @@ from __future__ import annotations
 from ociruntime.cli.output import write
 from ociruntime.cli.tabs import tabbed
 from ociruntime.cli.times import ago
+from ociruntime.log import plain
 from ociruntime.ocictl.connection import Connection, resource
-from ociruntime.ocictl.forms import formatted, printable
+from ociruntime.ocictl.forms import formatted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def run(connection: Connection, arguments: Arguments) -> int:
         return write("".join(f"{pod['id']}\n" for pod in pods))
     rows = [] if arguments.flag("no-legend") else [_TITLES]
     for pod in pods:
-        apps = printable(", ".join(pod["apps"])) or "-"
+        apps = plain(", ".join(pod["apps"])) or "-"
         container = pod["container"] or "-"
         rows.append([pod["id"], pod["state"], ago(pod["created_at"]), apps, container[:12]])
     return write(tabbed(rows))

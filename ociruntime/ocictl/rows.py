@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ociruntime.cli.times import ago
-from ociruntime.ocictl.forms import Pairs, printable
+from ociruntime.log import plain
+from ociruntime.ocictl.forms import Pairs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
 def cells(shown: dict[str, Any]) -> list[str]:
     """Of a row, below the titles."""
     names = ("id", "image", "command", "created", "status", "ports", "names")
-    return [printable(shown[name]) for name in names]
+    return [plain(shown[name]) for name in names]
 
 
 def status(record: Record, now: float) -> str:

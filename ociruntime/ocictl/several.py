@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.output import write
+from ociruntime.cli.output import tell, write
 from ociruntime.errors import HostError, RuntimeFailure
-from ociruntime.log import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +34,4 @@ def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
 
 def told(failure: RuntimeFailure) -> None:
     """On standard error."""
-    import posix
-
-    posix.write(2, f"ocictl: {plain(str(failure))}\n".encode("utf-8", "replace"))
+    tell("ocictl", str(failure))

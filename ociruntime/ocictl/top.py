@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ociruntime.cli.output import write
 from ociruntime.cli.tabs import tabbed
+from ociruntime.log import plain
 from ociruntime.ocictl.connection import Connection, container
-from ociruntime.ocictl.forms import formatted, printable
+from ociruntime.ocictl.forms import formatted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,6 @@ def run(connection: Connection, arguments: Arguments) -> int:
     for one in processes:
         cells = [str(one[name]) for name in ("pid", "ppid", "user")]
         rows.append(
-            [*cells, f"{one['cpu_seconds']:.2f}", amount(one["memory"]), printable(one["command"])]
+            [*cells, f"{one['cpu_seconds']:.2f}", amount(one["memory"]), plain(one["command"])]
         )
     return write(tabbed(rows))

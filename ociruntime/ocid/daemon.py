@@ -7,8 +7,9 @@ import logging
 import os
 import resource
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ociruntime.log import plain
 from ociruntime.ocid.listening import Notifier, activated, listen
 
 if TYPE_CHECKING:
@@ -23,11 +24,36 @@ _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 def serve(settings: Settings, path: str, group: str, debug: bool) -> int:
     """Until SIGTERM or SIGINT; the exit status.  Raises RuntimeFailure."""
     level = logging.DEBUG if debug else logging.INFO
-    logging.basicConfig(level=level, format=_FORMAT)
+    handler = logging.StreamHandler()
+    handler.setFormatter(Lines(_FORMAT))
+    logging.basicConfig(level=level, handlers=[handler])
     if not debug:
         logging.getLogger("asyncio").setLevel(logging.ERROR)
     asyncio.run(_serve(settings, path, group))
     return 0
+
+
+class Lines(logging.Formatter):
+    """Entries that nothing in them can end: requests, containers and libraries have a say there.
+
+    A further line (of a traceback) is indented, so that it cannot look like an entry.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - of the base
+        """Return the entry's first line."""
+        return plain(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: ANN401, N802 - of the base
+        """Return the lines of a traceback."""
+        return _indented(super().formatException(ei))
+
+    def formatStack(self, stack_info: str) -> str:  # noqa: N802 - of the base
+        """Return the lines of a stack."""
+        return _indented(super().formatStack(stack_info))
+
+
+def _indented(text: str) -> str:
+    return "\n".join([f"    {plain(line)}" for line in text.split("\n")])
 
 
 async def _serve(settings: Settings, path: str, group: str) -> None:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from ociruntime import __version__
 from ociruntime.cli.args import Arguments, parse
 from ociruntime.cli.help import option_lines
-from ociruntime.cli.output import write
+from ociruntime.cli.output import show_traceback, tell, write
 from ociruntime.errors import RuntimeFailure, UsageError
-from ociruntime.log import plain
 from ociruntime.ocid.options import DETAILS, OPTIONS, SOCKET, SUMMARY
 from ociruntime.trusted import check_directory
 
@@ -34,9 +33,7 @@ def main(argv: list[str]) -> int:
         return 130
     except Exception as error:  # noqa: BLE001 - the last resort: one line, or the way there
         if arguments.flag("debug"):
-            import traceback
-
-            traceback.print_exc()
+            show_traceback(error)
         _tell(f"internal error: {type(error).__name__}: {error}")
         return FAILED
 
@@ -112,6 +109,6 @@ def help_text() -> str:
 
 def _tell(text: str) -> None:
     try:
-        os.write(2, f"ocid: {plain(text)}\n".encode())
+        tell("ocid", text)
     except OSError:
         sys.exit(FAILED)

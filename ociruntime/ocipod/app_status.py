@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.output import write
+from ociruntime.cli.output import write, write_lines
 from ociruntime.pod.app_states import app_record, choose_app
 from ociruntime.pod.manifest_file import read_manifest
 from ociruntime.pod.phases import open_pod
@@ -27,7 +27,7 @@ def run(context: Context, arguments: Arguments) -> int:
         import json
 
         return write(json.dumps(facts, indent=2 if kind == "json-pretty" else None) + "\n")
-    return write("".join(f"{key}={_text(value)}\n" for key, value in facts.items()))
+    return write_lines(f"{key}={_text(value)}" for key, value in facts.items())
 
 
 def status_of(entry: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.cli.output import write
+from ociruntime.cli.output import tell, write
+from ociruntime.log import plain
 from ociruntime.ocipod.durations import period
 from ociruntime.pod import garbage
 
@@ -27,7 +28,7 @@ def run(context: Context, arguments: Arguments) -> int:
         elif kind == garbage.KEPT:
             _tell(f'pod "{uuid}" not removed: {text}')
         else:
-            _tell(f'ocipod: pod "{uuid}": {text}')
+            tell("ocipod", f'pod "{uuid}": {text}')
     return 0
 
 
@@ -37,4 +38,4 @@ def _period(arguments: Arguments, name: str, default: float) -> float:
 
 
 def _tell(line: str) -> None:
-    posix.write(2, f"{line}\n".encode("utf-8", "replace"))
+    posix.write(2, f"{plain(line)}\n".encode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from ociruntime.cli.output import write
+from ociruntime.cli.output import write, write_lines
 from ociruntime.cli.progress import amount
 from ociruntime.errors import ImageError
 from ociruntime.ocipod.durations import period
@@ -80,7 +80,7 @@ def _remove_images(store: Store, gone: Iterable[Record], before: float) -> tuple
         if store.last_use(record.id) > before:
             continue
         count, freed = count + 1, freed + store.remove([record.id])
-        write(f"removed {record.id}{' ' * bool(record.names)}{' '.join(record.names)}\n")
+        write_lines([" ".join(["removed", record.id, *record.names])])
     return count, freed
 
 

@@ -98,8 +98,7 @@ def _cell(one: dict[str, Any], field: str, *, full: bool) -> str:
     if field in ("importtime", "lastused"):
         return date(int(value)) if full else ago(int(value))
     # A platform is what the image says of itself.
-    text = "".join([c if c.isprintable() else ascii(c)[1:-1] for c in str(value)])
-    return text or _NONE
+    return str(value) or _NONE
 
 
 def _for_json(one: dict[str, Any]) -> dict[str, Any]:

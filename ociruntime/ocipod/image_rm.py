@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import posix
-
-from ociruntime.cli.output import write
+from ociruntime.cli.output import tell, write, write_lines
 from ociruntime.cli.progress import amount
 from ociruntime.errors import ImageError, RuntimeFailure
 
@@ -39,9 +37,9 @@ def run(context: Context, arguments: Arguments) -> int:
                     raise ImageError(f'image "{text}" is used by a pod', "--force removes it")
                 freed += _remove(context, store, record)
                 count += 1
-                write(f"removed {record.id}{' ' * bool(record.names)}{' '.join(record.names)}\n")
+                write_lines([" ".join(["removed", record.id, *record.names])])
             except RuntimeFailure as failure:
-                posix.write(2, f"ocipod: {failure}\n".encode("utf-8", "replace"))
+                tell("ocipod", str(failure))
                 status = _FAILED
     write(f"{count} of {len(arguments.positional)} removed, {amount(freed)} freed\n")
     return status

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.output import write
+from ociruntime.cli.output import write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def run(context: Context, arguments: Arguments) -> int:
             else:
                 lines.append("remove the image, and fetch it again")
             bar.clear()
-            write("".join(f"{text}: {line}\n" for line in lines))
+            write_lines(f"{text}: {line}" for line in lines)
             status = status if whole else _FAILED
     return status
 

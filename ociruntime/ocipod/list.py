@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import posix
-
-from ociruntime.cli.output import write
+from ociruntime.cli.output import tell, write
 from ociruntime.cli.tabs import tabbed
 from ociruntime.cli.times import ago, date
 from ociruntime.pod.description import try_describe
@@ -40,7 +38,7 @@ def run(context: Context, arguments: Arguments) -> int:
         rows = [] if arguments.flag("no-legend") else [_titles(full)]
         status = write(tabbed(rows + [row for one in found for row in pod_rows(one, full)]))
     for line in problems:
-        posix.write(2, f"ocipod: {line}\n".encode("utf-8", "replace"))
+        tell("ocipod", line)
     return status
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import posix
-
+from ociruntime.cli.output import tell
 from ociruntime.errors import UsageError
-from ociruntime.log import plain
 from ociruntime.monitor.sleep import wake_up
 from ociruntime.pod.pod import RUN, phase_path
 from ociruntime.pod.supervise import Supervisor
@@ -29,4 +27,4 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def _warn(text: str) -> None:
-    posix.write(2, f"ocipod: {plain(text)}\n".encode())
+    tell("ocipod", text)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ociruntime.cli.output import tell
 from ociruntime.errors import HostError, UsageError
-from ociruntime.log import plain
 from ociruntime.ocipod.options import GLOBAL_OPTIONS
 from ociruntime.pod.app_options import APP_OPTIONS
 from ociruntime.pod.app_words import PodWords, Values, read_words
@@ -107,6 +107,4 @@ def save_uuid(values: Values, pod: Pod) -> None:
 
 def warn(text: str) -> None:
     """One line on standard error, at once: what follows may take long."""
-    import posix
-
-    posix.write(2, f"ocipod: {plain(text)}\n".encode())
+    tell("ocipod", text)

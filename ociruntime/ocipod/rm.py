@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import posix
-
-from ociruntime.cli.output import write
+from ociruntime.cli.output import tell, write
 from ociruntime.errors import RuntimeFailure
 from ociruntime.ocipod.uuids import given_uuids
 from ociruntime.pod import garbage
@@ -28,7 +26,7 @@ def run(context: Context, arguments: Arguments) -> int:
             problems = [str(failure)]
             status = _FAILED
         for problem in problems:
-            posix.write(2, f"ocipod: {problem}\n".encode("utf-8", "replace"))
+            tell("ocipod", problem)
     return status
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.output import write
+from ociruntime.cli.output import write, write_lines
 from ociruntime.cli.times import date
 from ociruntime.errors import PodError
 from ociruntime.ocipod.durations import patience
@@ -34,7 +34,7 @@ def run(context: Context, arguments: Arguments) -> int:
         from ociruntime.cli.json_output import as_json
 
         return write(as_json(found, wanted))
-    return write("".join(f"{line}\n" for line in lines(found)))
+    return write_lines(lines(found))
 
 
 def _wait(pod: Pod, until_ready: float, until_end: float) -> None:

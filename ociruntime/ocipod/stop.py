@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.output import write
+from ociruntime.cli.output import tell, write
 from ociruntime.errors import RuntimeFailure, UsageError
-from ociruntime.log import plain
 from ociruntime.ocipod.uuids import given_uuids
 from ociruntime.pod.phases import open_pod
 from ociruntime.pod.stopping import stop_pod
@@ -31,8 +30,6 @@ def run(context: Context, arguments: Arguments) -> int:
                 else:
                     write(f'pod "{pod.uuid}" is already stopped\n')
         except RuntimeFailure as failure:
-            import posix
-
-            posix.write(2, f"ocipod: {plain(str(failure))}\n".encode())
+            tell("ocipod", str(failure))
             status = FAILED
     return status

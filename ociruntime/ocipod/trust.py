@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.output import write
+from ociruntime.cli.output import write, write_lines
 from ociruntime.errors import ImageError, UsageError
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ def run(context: Context, arguments: Arguments) -> int:
         prefix = check_prefix(prefix, "--prefix")
     keys = [(path, key) for path in arguments.positional for key in read_key_file(path)]
     for path, key in keys:
-        write(_description(prefix, path, key))
+        write_lines(_description(prefix, path, key))
         if not arguments.flag("skip-fingerprint-review") and not _agreed():
             raise ImageError(f"key {key.fingerprint} is not trusted", "no key was added")
     for _, key in keys:
@@ -35,16 +35,11 @@ def run(context: Context, arguments: Arguments) -> int:
     return 0
 
 
-def _description(prefix: str, path: str, key: Key) -> str:
+def _description(prefix: str, path: str, key: Key) -> list[str]:
     groups = " ".join(key.fingerprint[at : at + 4] for at in range(0, len(key.fingerprint), 4))
     whose = f'images "{prefix}"' if prefix else "all images"
-    people = "".join(f"  {_printable(person)}\n" for person in key.user_ids)
-    return f"key for {whose}, from {path}\n  {groups}\n{people}"
-
-
-def _printable(text: str) -> str:
-    """A key may say of itself what would steer the terminal."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    people = [f"  {person}" for person in key.user_ids]
+    return [f"key for {whose}, from {path}", f"  {groups}", *people]
 
 
 def _agreed() -> bool:

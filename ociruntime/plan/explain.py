@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.linux import RLIM_INFINITY, S_IFBLK, S_IFCHR, S_IFMT
+from ociruntime.log import plain
 from ociruntime.plan.flag_names import (
     attribute_words,
     capability_words,
@@ -123,7 +124,7 @@ def explain(plan: Plan) -> str:
         first += f", keeping descriptors 3 to {2 + plan.preserve_fds}"
     lines = [f"  0  {'spawn':<16}{first}", *operation_lines(plan.operations)]
     lines += [f"warning: {text}" for text in plan.warnings]
-    return "\n".join(lines) + "\n"
+    return "".join([f"{plain(line)}\n" for line in lines])
 
 
 def plan_document(plan: Plan) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ociruntime.log import plain
 from ociruntime.plan.explain import explain, plan_document
 
 TYPE_CHECKING = False
@@ -20,7 +21,7 @@ def plan_text(host: HostSteps, plan: Plan) -> str:
     for where, words in host:
         lines.append(f"     {words:<{_WIDTH}}  # {where}" if where else f"     {words}")
     lines += ["", "in the container"]
-    return "\n".join(lines) + "\n" + explain(plan)
+    return "".join([f"{plain(line)}\n" for line in lines]) + explain(plan)
 
 
 def plan_values(host: HostSteps, plan: Plan) -> dict[str, object]:

@@ -26,7 +26,7 @@ def process_ids(context: Context, container_id: str) -> list[int]:
     return members(load(context.root, container_id))
 
 
-def process_table(context: Context, container_id: str, arguments: Sequence[str]) -> str:
+def process_table(context: Context, container_id: str, arguments: Sequence[str]) -> list[str]:
     """What ps(1) of the host prints with ``arguments`` (``-ef`` if there are none), of these.
 
     Raises NoSuchContainer, HostError, RuntimeFailure (ps fails, or shows no pids).
@@ -36,12 +36,13 @@ def process_table(context: Context, container_id: str, arguments: Sequence[str])
     return select(_run_ps(list(arguments) or ["-ef"]), pids)
 
 
-def select(table: str, pids: Collection[int]) -> str:
+def select(table: str, pids: Collection[int]) -> list[str]:
     """Of a table of ps(1) the heading, and the lines whose PID is one of ``pids``.
 
     Lines with ``-`` there are threads, of the process above.  Raises RuntimeFailure.
     """
-    heading, *lines = table.splitlines() or [""]
+    # Not splitlines(): a process may have U+2028 in its name, which ends no line of ps.
+    heading, *lines = table.removesuffix("\n").split("\n")
     columns = heading.split()
     if _PID not in columns:
         raise RuntimeFailure("couldn't find PID field in ps output", "give ps a format with pids")
@@ -57,7 +58,7 @@ def select(table: str, pids: Collection[int]) -> str:
             taken = fields[column] in wanted
         if taken:
             chosen.append(line)
-    return "".join([f"{line}\n" for line in chosen])
+    return chosen
 
 
 def _run_ps(arguments: list[str]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.log import Log, quote
+from ociruntime.log import Log, plain, plain_lines, quote
 
 TEXT = re.compile(r'time="(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)" level=(\w+) msg=(.*)\n')
 
@@ -141,3 +141,40 @@ def test_unusable_file_does_not_swallow_the_message(
 )
 def test_quoting(text: str, written: str) -> None:
     assert quote(text) == written
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("a b é \N{GREEK SMALL LETTER PI} \\n", "a b é \N{GREEK SMALL LETTER PI} \\n"),
+        ("a\nb\r\tc", "a\\nb\\r\\tc"),
+        ("\0\x07\x1b[2J\x7f", "\\x00\\x07\\x1b[2J\\x7f"),
+        ("\x85\x9b1m", "\\u0085\\u009b1m"),
+        ("\u2028\u2029", "\\u2028\\u2029"),
+        ("\u202a\u202e\u2066\u2069\u200f", "\\u202a\\u202e\\u2066\\u2069\\u200f"),
+        (b"\xff\xc3".decode(errors="surrogateescape"), "\\udcff\\udcc3"),
+        ("\U000e0001", "\\U000e0001"),
+    ],
+)
+def test_plain_text_stays_on_its_line(text: str, escaped: str) -> None:
+    assert plain(text) == escaped
+    assert plain(escaped) == escaped
+
+
+def test_nothing_breaks_out_of_a_line() -> None:
+    everything = "".join(map(chr, range(0x110000)))
+    for text in (plain(everything), quote(everything)):
+        assert text.isprintable()
+        assert len(text.splitlines()) == 1
+        text.encode()
+
+
+def test_line_feeds_alone_pass_where_there_are_several_lines() -> None:
+    assert plain_lines("a\x1b\n b\r\n") == "a\\x1b\n b\\r\n"
+
+
+def test_error_of_several_lines_is_one_on_standard_error(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Log(str(tmp_path / "log")).error("a\nb")
+    assert capfd.readouterr().err == "a\\nb\n"

@@ -94,7 +94,7 @@ def test_exit_status_and_stderr() -> None:
 
 def test_output_is_cut_and_made_one_line() -> None:
     text = failure(shell(r"printf '\033[31mone\ntwo\n' >&2; exit 1"))
-    assert text.endswith("; stderr:  [31mone | two")
+    assert text.endswith("; stderr: \x1b[31mone | two"), "the log escapes it"
     text = failure(shell("head -c 100000 /dev/zero | tr '\\0' a >&2; echo end >&2; exit 1"))
     assert text.endswith("aaa | end") is False
     assert text.endswith("aend")

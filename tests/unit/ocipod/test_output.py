@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.cli.args import Arguments, parse
+from ociruntime.cli.output import write_lines
 from ociruntime.cli.tabs import tabbed
 from ociruntime.cli.times import ago, date
 from ociruntime.errors import UsageError
@@ -96,3 +97,10 @@ def test_further_apps_leave_the_pods_cells_empty() -> None:
     assert pod_rows(pod | {"apps": []}, full=True) == [
         ["0" * 36, "-", "-", "-", "running", "", "", addresses]
     ]
+
+
+def test_cells_and_lines_are_escaped(capfd: pytest.CaptureFixture[str]) -> None:
+    rows = tabbed([["A", "B"], ["a\n\tb", "\x1b[2J\u202e"]])
+    assert rows == "A\tB\na\\n\\tb\t\\x1b[2J\\u202e\n"
+    write_lines(["a=\n\udcff", "b"])
+    assert capfd.readouterr().out == "a=\\n\\udcff\nb\n"

@@ -1,0 +1,195 @@
+"""Words of containers, clients and other programs that try to forge lines of a log or a table.
+
+A line feed would begin a line that nobody wrote, an escape sequence would rewrite the terminal,
+a bidirectional override would show the text in another order.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.support import processes
+from tests.support.bundle import Bundle
+from tests.support.daemon import Daemon
+from tests.support.ocipod import Ocipod
+from tests.support.peers import deviates, judge_by
+from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.runtime import Runtime
+
+FORGED = "level=error msg=forged"
+# Line feeds of every kind, escape sequences of 7 and 8 bits, a bidirectional override and isolate.
+ODD = f"x\n{FORGED}\r\x1b[2J\x9b1m\u2028{FORGED}\u2029\u202e\u2066y"
+ENTRY = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ ")
+ENCODED = (
+    "%0A2026-01-01%2000:00:00,000%20INFO%20forged%0D%0Aforged"
+    "%1B[2K%C2%9B1m%E2%80%A8forged%E2%80%AE%E2%81%A6%FF"
+)
+CHUNKED = b"POST /v1/containers HTTP/1.1\r\nHost: ocid\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines, split at line feeds alone; fails if one could break out or steer a terminal."""
+    lines = text.removesuffix("\n").split("\n")
+    for line in lines:
+        assert line.replace("\t", "").isprintable(), f"not escaped: {line!r}"
+    return lines
+
+
+def one_line(text: str) -> str:
+    """The only line."""
+    (line,) = lines_of(text)
+    return line
+
+
+@pytest.mark.parametrize("option", ["bundle", "pid-file", "console-socket"])
+@pytest.mark.parametrize("format", ["text", "json"])
+@deviates(
+    runc="writes the path to standard error as it is",
+    crun="writes the path to standard error as it is",
+)
+def test_a_path_in_the_log(
+    container: MakeContainer, bundle: MakeBundle, work: Path, format: str, option: str
+) -> None:
+    log = work / "log"
+    one = container(bundle())
+    one.bundle.process["terminal"] = option == "console-socket"
+    one.bundle.save()
+    paths = {"bundle": str(one.bundle.path), option: f"{work}/none/{ODD}"}
+    words = [f"--{name}={path}" for name, path in paths.items()]
+    done = one.runtime(f"--log={log}", f"--log-format={format}", "create", *words, one.id)
+    one.exists = done.status == 0
+    assert done.status == 1
+    one_line(done.err)
+    line = one_line(log.read_text())
+    if format == "json":
+        assert json.loads(line)["level"] == "error"
+
+
+@pytest.mark.parametrize("command", ["create", "state", "start"])
+@deviates(crun="writes the id to standard error as it is")
+def test_a_container_id_on_standard_error(
+    runtime: Runtime, bundle: MakeBundle, command: str
+) -> None:
+    made = bundle()
+    made.save()
+    words = [f"--bundle={made.path}"] if command == "create" else []
+    done = runtime(command, *words, ODD)
+    assert done.status == 1
+    one_line(done.err)
+
+
+@deviates(crun="hands on what the hook writes")
+def test_the_output_of_a_failing_hook(container: MakeContainer, bundle: MakeBundle) -> None:
+    made = bundle()
+    octal = "".join(f"\\0{byte:03o}" for byte in ODD.encode() + b"\xff")
+    hook = {"path": "/bin/sh", "args": ["sh", "-c", f"printf '%b' '{octal}' >&2; exit 1"]}
+    made.hooks["createRuntime"] = [hook]
+    done = container(made).create()
+    assert done.status != 0
+    assert "forged" in one_line(done.err)
+
+
+@deviates(crun="writes the path to standard error as it is")
+def test_the_path_of_a_hook_that_is_missing(container: MakeContainer, bundle: MakeBundle) -> None:
+    made = bundle()
+    made.hooks["createRuntime"] = [{"path": f"/nowhere/{ODD}"}]
+    done = container(made).create()
+    assert done.status != 0
+    one_line(done.err)
+
+
+@deviates(runc="prints the path of a bundle as it is", crun="prints the path of a bundle as it is")
+def test_the_path_of_a_bundle_in_the_list(
+    container: MakeContainer, bundle: MakeBundle, runtime: Runtime
+) -> None:
+    made = bundle()
+    odd = Bundle(made.path.rename(made.path.with_name(ODD)), ("sleep", "100"))
+    one = container(odd)
+    one.created()
+    lines = lines_of(runtime("list").ok().out)
+    assert [line.split()[0] for line in lines] == ["ID", one.id]
+
+
+@pytest.mark.parametrize("column", ["comm", "args"])
+@judge_by("ociruntime", "runc")  # crun hands nothing on to ps
+@deviates(runc="prints what ps prints, which leaves U+202E as it is")
+def test_the_name_of_a_process(
+    container: MakeContainer, bundle: MakeBundle, runtime: Runtime, column: str
+) -> None:
+    octal = "".join(f"\\0{byte:03o}" for byte in "a\n\x1b[2J\u2028\u202e\x85".encode())
+    script = f"printf '%b' '{octal}' >/proc/$$/comm; echo ready; while :; do sleep 1; done"
+    made = bundle("sh", "-c", script, f"\u2028{'1' * 3} root forged{ODD}")
+    one = container(made)
+    one.started()
+    one.wait_output("ready")
+    env = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
+    done = runtime("ps", one.id, "-eo", f"pid,ppid,{column}", env=env).ok()
+    for line in lines_of(done.out)[1:]:
+        assert line.split()[0].isdigit(), done.out
+
+
+@judge_by("ociruntime")
+def test_references_to_pods_and_images(runtime: Runtime, ocipod: Ocipod) -> None:
+    for words in (("rm", ODD), ("stop", ODD), ("image", "rm", ODD), ("fetch", f"./{ODD}")):
+        for line in lines_of(ocipod(*words).err):
+            assert line.startswith("ocipod: "), words
+
+
+@judge_by("ociruntime")
+def test_words_of_the_command_line_in_a_traceback(runtime: Runtime, ocipod: Ocipod) -> None:
+    lines_of(ocipod("--debug", "status", ODD).err)
+    lines_of(runtime("--debug", "state", ODD).err)
+
+
+def _ask(daemon: Daemon, request: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(30)
+        client.connect(str(daemon.socket))
+        client.sendall(request)
+        client.shutdown(socket.SHUT_WR)
+        answer = b""
+        while piece := client.recv(65536):
+            answer += piece
+        return answer
+
+
+def _request(method: str, path: str, agent: bytes = b"test", body: bytes = b"") -> bytes:
+    head = f"{method} {path} HTTP/1.1\r\nHost: ocid\r\nConnection: close\r\n".encode()
+    kind = b"Content-Type: application/json\r\n" if body else b""
+    size = f"Content-Length: {len(body)}\r\n".encode()
+    return head + b"User-Agent: " + agent + b"\r\n" + kind + size + b"\r\n" + body
+
+
+@judge_by("ociruntime")
+@pytest.mark.parametrize("options", [(), ("--debug",)], ids=["info", "debug"])
+def test_requests_in_the_log_of_the_daemon(
+    runtime: Runtime, daemon: Daemon, options: tuple[str, ...]
+) -> None:
+    if options:
+        daemon.stop()
+        daemon.start(*options)
+    body = json.dumps({"image": ODD, "name": ODD, "labels": {ODD: ODD}, ODD: ODD}).encode()
+    requests = (
+        _request("GET", f"/v1/containers/x{ENCODED}"),
+        _request("DELETE", f"/v1/containers/x{ENCODED}?force={ENCODED}"),
+        _request("GET", f"/v1/ping?x={ENCODED}", ODD.replace("\n", "").encode()),
+        _request("GET", "/v1/ping", b"forged\x1b[2J\xff"),
+        _request("POST", "/v1/containers", body=body),
+        _request("POST", "/v1/images/pull", body=body),
+        _request("POST", "/v1/containers", body=b'{"forged\n\x1b[2J\xff'),
+        b"GET /v1/\x1b[2Jping\xe2\x80\xa8forged HTTP/1.1\r\nHost: ocid\r\n\r\n",
+        b"FOR\x1bGED\r\n forged\r\n\r\n",
+        CHUNKED + b"\x1b[2Jforged\r\n2026-01-01 00:00:00,000 INFO forged\r\n",
+    )
+    for request in requests:
+        _ask(daemon, request)
+    assert daemon("GET", "/v1/ping").status == 200
+    assert processes.until(lambda: "/v1/containers/x" in daemon.log.read_text(), 20)
+    for line in lines_of(daemon.log.read_bytes().decode()):
+        assert ENTRY.match(line) or line.startswith("    "), f"no entry of its own: {line!r}"
+        assert not line.startswith("2026-01-01"), line
