@@ -12,6 +12,7 @@ from ociruntime.cli.output import STDOUT, write
 from ociruntime.doctor.examination import check_bundle, examine_host
 from ociruntime.doctor.finding import LIMITED, MISSING, OK, can_run
 from ociruntime.errors import UsageError
+from ociruntime.log import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -87,7 +88,7 @@ def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
             lines += ["", subject] if lines else [subject]
         state = paint(each.state, each.state.ljust(_STATE))
         lines += _wrapped(
-            f"  {state}{each.name.ljust(_NAME)}", each.found, width, _STATE + _NAME + 2
+            f"  {state}{plain(each.name).ljust(_NAME)}", each.found, width, _STATE + _NAME + 2
         )
         for word, text in (("means: ", each.meaning), ("mend:  ", each.remedy)):
             if text:
@@ -117,13 +118,14 @@ def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) 
         verdict += f", {warnings} warning{'s' * (warnings != 1)}"
     if lines:
         lines.append("")
-    lines.append(f"{paint('fault' if count else OK, verdict)} in {bundle}")
+    lines.append(f"{paint('fault' if count else OK, verdict)} in {plain(bundle)}")
     return "\n".join(lines) + "\n"
 
 
 def _wrapped(head: str, text: str, width: int, indent: int) -> Iterator[str]:
     """``text`` behind ``head``, which takes ``indent`` columns; further lines below it."""
-    lines = textwrap.wrap(text, width - indent, break_on_hyphens=False, break_long_words=False)
+    room = width - indent
+    lines = textwrap.wrap(plain(text), room, break_on_hyphens=False, break_long_words=False)
     yield head + (lines[0] if lines else "")
     for line in lines[1:]:
         yield " " * indent + line
@@ -133,7 +135,7 @@ def _paper() -> tuple[int, Paint]:
     """Columns, and colours on a terminal that wants them (no-color.org)."""
     width = min(max(shutil.get_terminal_size((100, 0)).columns, _NARROW), _WIDE)
     wanted = os.isatty(STDOUT) and not os.environ.get("NO_COLOR")
-    return width, coloured if wanted and os.environ.get("TERM") != "dumb" else plain
+    return width, coloured if wanted and os.environ.get("TERM") != "dumb" else uncoloured
 
 
 def coloured(state: str, text: str) -> str:
@@ -141,7 +143,7 @@ def coloured(state: str, text: str) -> str:
     return f"\x1b[{_COLOURS[state]}m{text}\x1b[0m"
 
 
-def plain(state: str, text: str) -> str:  # noqa: ARG001  # as coloured()
+def uncoloured(state: str, text: str) -> str:  # noqa: ARG001  # as coloured()
     """``text`` as it is."""
     return text
 

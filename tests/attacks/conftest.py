@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.attacks.exchange import MakeHostile
-from tests.manager.conftest import daemon
+from tests.manager.conftest import daemon, shell_root
 from tests.pods.conftest import ocipod
 from tests.support import project
 from tests.support.bundle import Bundle
@@ -23,7 +23,7 @@ from tests.support.bundle import Bundle
 if TYPE_CHECKING:
     from tests.support.plugin import MakeBundle
 
-__all__ = ["daemon", "ocipod"]
+__all__ = ["daemon", "ocipod", "shell_root"]
 
 
 @pytest.fixture(autouse=True)

@@ -15,11 +15,11 @@ import pytest
 
 from tests.support import processes
 from tests.support.bundle import Bundle
-from tests.support.daemon import Daemon
+from tests.support.daemon import OCICTL, Daemon
 from tests.support.ocipod import Ocipod
 from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
-from tests.support.runtime import Runtime
+from tests.support.runtime import Runtime, execute
 
 FORGED = "level=error msg=forged"
 # Line feeds of every kind, escape sequences of 7 and 8 bits, a bidirectional override and isolate.
@@ -131,6 +131,41 @@ def test_the_name_of_a_process(
     done = runtime("ps", one.id, "-eo", f"pid,ppid,{column}", env=env).ok()
     for line in lines_of(done.out)[1:]:
         assert line.split()[0].isdigit(), done.out
+
+
+@judge_by("ociruntime")
+def test_a_bundle_that_is_examined(runtime: Runtime, bundle: MakeBundle) -> None:
+    made = bundle("true", ODD)
+    made.config["mounts"].append({"destination": f"/{ODD}", "type": "tmpfs", "source": ODD})
+    bind = {"destination": "/mnt", "type": "bind", "source": f"/nowhere/{ODD}", "options": ["bind"]}
+    made.config["mounts"].append(bind)
+    made.config["annotations"] = {ODD: ODD}
+    made.process["env"].append(f"X={ODD}")
+    made.save()
+    for command in ("plan", "check"):
+        done = runtime(command, f"--bundle={made.path}")
+        assert "forged" in done.out + done.err
+        lines_of(done.out)
+        lines_of(done.err)
+
+
+@judge_by("ociruntime")
+def test_words_of_a_container_in_tables_of_the_daemon(
+    runtime: Runtime, daemon: Daemon, shell_root: str
+) -> None:
+    odd = ODD.replace("\r", "")
+    daemon.create("odd", rootfs=shell_root, command=["/bin/echo", odd], labels={"a": odd})
+    tables = (
+        ("ps", "--all", "--no-trunc"),
+        ("ps", "--all", "--format=table names,labels,command"),
+        ("ps", "--all", "--format={{.Labels}} {{.Command}}"),
+        ("container", "list"),
+    )
+    for words in tables:
+        done = execute([str(OCICTL), f"--socket={daemon.socket}", *words]).ok()
+        assert FORGED in done.out
+        for line in lines_of(done.out):
+            assert not line.startswith(FORGED)
 
 
 @judge_by("ociruntime")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.cli.check import bundle_text, bundle_values, plain
+from ociruntime.cli.check import bundle_text, bundle_values, uncoloured
 from ociruntime.doctor.bundle import check_config
 from ociruntime.doctor.collecting import Document, collect, path_of, steps_of
 from ociruntime.doctor.finding import Fault, Json
@@ -101,12 +101,12 @@ def test_paths(path: str) -> None:
 
 def test_report() -> None:
     found = [Fault("a.b", "is wrong", "mend it"), Fault("", "old", "", warning=True)]
-    text = bundle_text("/bundle", found, 80, plain)
+    text = bundle_text("/bundle", found, 80, uncoloured)
     assert "fault    a.b: is wrong\n         mend: mend it\nwarning  old\n" in text
     assert text.endswith("\n1 fault, 1 warning in /bundle\n")
     assert bundle_values("/b", found)["canRun"] is False
     assert bundle_values("/b", found[1:])["canRun"] is True
-    assert bundle_text("/b", [], 80, plain) == "no faults in /b\n"
+    assert bundle_text("/b", [], 80, uncoloured) == "no faults in /b\n"
 
 
 def test_find_in_root(tmp_path: Path) -> None:

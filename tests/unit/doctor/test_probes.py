@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.cli.check import coloured, host_text, host_values, plain
+from ociruntime.cli.check import coloured, host_text, host_values, uncoloured
 from ociruntime.doctor import kernel, surroundings
 from ociruntime.doctor.examination import TABLES
 from ociruntime.doctor.finding import LIMITED, MISSING, OK, Answer, Probe, ask, can_run
@@ -182,7 +182,7 @@ def test_verdict(state: str, essential: bool, able: bool) -> None:
     found = ask(MadeUp({}), [("part", (probe(OK, True), probe(state, essential)))])
     assert can_run(found) == able
     assert host_values(found)["canRun"] == able
-    text = host_text(found, 80, plain)
+    text = host_text(found, 80, uncoloured)
     assert ("cannot" in text) == (not able)
     assert ("meaning" in text) == (state != OK)
     assert "\x1b[" not in text
@@ -191,5 +191,5 @@ def test_verdict(state: str, essential: bool, able: bool) -> None:
 
 def test_text_keeps_to_the_width() -> None:
     long = Probe("long", lambda _: Answer(LIMITED, "found " * 30), "means " * 30, "mend " * 30)
-    text = host_text(ask(MadeUp({}), [("part", (long,))]), 60, plain)
+    text = host_text(ask(MadeUp({}), [("part", (long,))]), 60, uncoloured)
     assert max(map(len, text.splitlines())) <= 60
