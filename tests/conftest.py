@@ -73,9 +73,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A shell's background job ignores these two, and so would every process of the tests.
+    # A shell's background job ignores the first two, one of nohup the last; so would every process
+    # of the tests.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.pluginmanager.import_plugin("tests.support.plugin")
     _be_patient()
 
