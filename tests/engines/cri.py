@@ -61,6 +61,8 @@ class Cri:
         self.daemon = Daemon(words, home / "log", self.env)
         self.daemon.wait(lambda: execute([*self.ctr, "version"], self.env, home).status == 0)
         self._channel = grpc.insecure_channel(f"unix://{home}/containerd.sock")
+        # Else the first call would connect, in a test whose descriptors are watched.
+        grpc.channel_ready_future(self._channel).result(60)
         self._service = services.RuntimeServiceStub(self._channel)
         self.Error: type[Exception] = grpc.RpcError
 

@@ -43,7 +43,9 @@ def refusal(name: str) -> str:
         rootfs.build(bundle.path / "rootfs", {"bin/busybox": rootfs.BUSYBOX})
         bundle.save()
         words = ("run", f"--bundle={bundle.path}", Path(place).name)
-        done = execute([str(path), f"--root={place}/state", *words])
+        # Not /dev/null: crun changes the owner of its standard streams.
+        with tempfile.TemporaryFile() as nothing:
+            done = execute([str(path), f"--root={place}/state", *words], stdin=nothing)
     if done.status == 0:
         return ""
     return f"{name} runs no container here: {' '.join(done.err.split()) or done.status}"

@@ -48,8 +48,8 @@ def test_a_whole_life(
     (place / "config.json").unlink(missing_ok=True)
     os.chmod(place, 0o777)
     root = work / "state"
-    root.mkdir()
-    root.chmod(0o777)
+    root.mkdir(0o700)
+    os.chown(root, UID, UID)
     command = (*namespace, str(runtime.path), "--root", str(root), "--systemd-cgroup")
     as_user(*namespace, str(runtime.path), "spec", "--rootless", "--bundle", str(place)).ok()
     config = json.loads((place / "config.json").read_text())
