@@ -260,7 +260,8 @@ def _replace(source: str, target: str) -> None:
 
 
 async def _fetch(engine: Engine, spec: dict[str, Any]) -> str:
-    options = pod_words.global_words(spec, engine.settings.insecure)
+    settings = engine.settings
+    options = pod_words.global_words(spec, settings.insecure, settings.client_insecure)
     words = [*options, *pod_words.fetch_words(spec)]
     # A directory is here: making an image of it waits for nobody's network.
     run = engine.programs.ocipod if "rootfs" in spec else engine.programs.fetch
@@ -270,7 +271,8 @@ async def _fetch(engine: Engine, spec: dict[str, Any]) -> str:
 async def _make_pod(engine: Engine, spec: dict[str, Any], container_id: str, image_id: str) -> Pod:
     """A pod with the app in it, not started.  Raises ManagerError; what was made is noted."""
     store = engine.store
-    options = pod_words.global_words(spec, engine.settings.insecure)
+    settings = engine.settings
+    options = pod_words.global_words(spec, settings.insecure, settings.client_insecure)
     sandbox, add = pod_words.spec_words(spec, container_id, image_id, store.volume)
     saved = f"--uuid-file-save={store.path(container_id, record_store.POD)}"
     uuid = (await engine.programs.ocipod(*options, *sandbox, saved)).strip()

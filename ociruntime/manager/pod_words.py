@@ -36,9 +36,15 @@ def fetch_words(spec: Spec) -> list[str]:
     return ["fetch", "--full", f"--pull-policy={policy}", spec["image"]]
 
 
-def global_words(spec: Spec, insecure: tuple[str, ...] = ()) -> list[str]:
-    """Options before each command; ``insecure``: what is left out for every container."""
-    words = sorted({*insecure, *(spec.get("insecure") or ())})
+def global_words(
+    spec: Spec, insecure: tuple[str, ...] = (), allowed: tuple[str, ...] = ()
+) -> list[str]:
+    """Return the options before each command.
+
+    ``insecure`` are the checks left out for every container, ``allowed`` those that a client may
+    leave out. The daemon that made a container may have allowed more than this one does.
+    """
+    words = sorted({*insecure, *(set(spec.get("insecure") or ()) & set(allowed))})
     return [f"--insecure-options={','.join(words)}"] if words else []
 
 

@@ -110,7 +110,10 @@ def test_fetching() -> None:
     assert fetch_words(IMAGE) == ["fetch", "--full", "--pull-policy=new", "busybox"]
     assert fetch_words(IMAGE | {"pull_policy": "always"})[2] == "--pull-policy=update"
     assert fetch_words({"rootfs": "/r"}) == ["fetch", "--full", "--pull-policy=update", "dir:/r"]
-    assert global_words({"insecure": ["tls"]}, ("image",)) == ["--insecure-options=image,tls"]
+    both = ["--insecure-options=image,tls"]
+    assert global_words({"insecure": ["tls"]}, ("image",), ("http", "tls")) == both
+    # Allowed by the daemon that made the container, and not by this one.
+    assert global_words({"insecure": ["tls"]}, ("image",)) == ["--insecure-options=image"]
     assert global_words({}) == []
 
 
