@@ -38,9 +38,9 @@ class Outcome:
 
     @property
     def failure(self) -> Message | None:
-        """The failure, the last message if there was one."""
-        last = self.messages[-1] if self.messages else None
-        return last if last is not None and last.kind == ops.MESSAGE_FAILURE else None
+        """The failure, if there was one; the parent of a forked process may speak after it."""
+        failures = [one for one in self.messages if one.kind == ops.MESSAGE_FAILURE]
+        return failures[-1] if failures else None
 
     @property
     def fact(self) -> tuple[int, str, int, str] | None:
