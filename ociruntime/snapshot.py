@@ -193,11 +193,14 @@ def make(path: str) -> int:
     directory = path.rpartition("/")[0]
     make_directory(directory, DIRECTORY_MODE, "directory of the snapshot")
     unfinished = f"{path}.new"
-    flags = posix.O_RDWR | posix.O_CREAT | posix.O_TRUNC | posix.O_NOFOLLOW | posix.O_CLOEXEC
+    flags = posix.O_RDWR | posix.O_CREAT | posix.O_EXCL | posix.O_NOFOLLOW | posix.O_CLOEXEC
     lock = fd = -1
     try:
         lock = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
         flock(lock, LOCK_EX)
+        # The child of a maker that was killed may still be writing to its own.
+        if _exists(unfinished):
+            posix.unlink(unfinished)
         fd = posix.open(unfinished, flags, 0o600)
         problem = _write(fd)
         if problem:
@@ -219,6 +222,7 @@ def _write(fd: int) -> str:
     """Have a fresh interpreter write itself to ``fd``; return why it could not, or ""."""
     import subprocess
 
+    _reset_signals()
     directory = own_program().rpartition("/ociruntime/")[0]
     child = subprocess.run(
         [*INTERPRETER, "-c", CHILD, directory, str(fd)],
@@ -233,6 +237,19 @@ def _write(fd: int) -> str:
         return ""
     lines = child.stderr.decode("utf-8", "replace").splitlines()
     return lines[-1] if lines else f"the interpreter ended with status {child.returncode}"
+
+
+def _reset_signals() -> None:
+    """Give the interpreter to be frozen the usual signals, whatever our caller ignores or blocks.
+
+    It would hand them on to every command until the next boot. All of them are set: a command that
+    was itself made of a snapshot does not know what its caller ignores.
+    """
+    import signal
+
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def make_in_background() -> None:

@@ -39,12 +39,15 @@ int answer(int argc, char *const argv[], int *failure_fd)
 	struct request request;
 	int status;
 
-	if (!read_arguments(argc, argv, &request) || !open_root(&request, &container))
+	container.root_fd = container.fd = -1;
+	if (!read_arguments(argc, argv, &request))
 		return FALL_BACK;
-	status = answer_request(&request, &container, failure_fd);
+	status = open_root(&request, &container) ? answer_request(&request, &container, failure_fd)
+						 : FALL_BACK;
 	/* A snapshot is mapped, not executed: it would keep what is open, with the lock. */
 	if (container.fd >= 0)
 		close(container.fd);
-	close(container.root_fd);
+	if (container.root_fd >= 0)
+		close(container.root_fd);
 	return status;
 }

@@ -243,6 +243,35 @@ def test_a_signal_that_the_caller_ignores_stays_ignored(
         child.wait()
 
 
+def test_what_its_maker_ignores_is_not_in_it(
+    made: Path, runtime: Runtime, container: MakeContainer
+) -> None:
+    """The first `create` of a boot may have been called by nohup, or in the background."""
+    one = container().started()
+    shell = ["sh", "-c", 'trap "" INT HUP TERM CHLD; exec "$@"', "sh"]
+    subprocess.run([*shell, str(runtime.path), "snapshot", "make"], check=True)
+    command = [str(runtime.path), "--root", str(runtime.root), "events", one.id]
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        assert processes.until(lambda: signal.SIGINT in signals(child.pid, "SigCgt"))
+        ignored = signals(child.pid, "SigIgn")
+        assert not ignored & {signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD}
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_an_unfinished_one_is_nobody_s_to_share(made: Path, runtime: Runtime) -> None:
+    """What a killed maker's child still writes to is not what the next one writes to."""
+    unfinished = Path(f"{made}.new")
+    with unfinished.open("w") as orphan:
+        runtime("snapshot", "make").ok()
+        orphan.write("of another process")
+    assert b"of another process" not in made.read_bytes()
+    assert FROM_SNAPSHOT in way(runtime)
+    assert not unfinished.exists()
+
+
 def signals(pid: int, mask: str) -> set[int]:
     """The signals of one line of /proc/PID/status."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
