@@ -7,7 +7,6 @@ runtime withstands it.  The same tests judge runc and crun (``--runtime=/usr/sbi
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ import pytest
 from tests.attacks.exchange import MakeHostile
 from tests.manager.conftest import daemon, shell_root
 from tests.pods.conftest import ocipod
-from tests.support import project
+from tests.support import static_program
 from tests.support.bundle import Bundle
 
 if TYPE_CHECKING:
@@ -41,11 +40,7 @@ def tries(pytestconfig: pytest.Config) -> Callable[[int, int], int]:
 @pytest.fixture(scope="session")
 def exchange(base: Path) -> Path:
     """The static program of exchange.c."""
-    program = base / "exchange"
-    source = project.ROOT / "tests" / "attacks" / "exchange.c"
-    flags = ["-static", "-Os", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run(["gcc", *flags, "-o", program, source], check=True)
-    return program
+    return static_program.build(base / "exchange", Path(__file__).with_name("exchange.c"))
 
 
 @pytest.fixture

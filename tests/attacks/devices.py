@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support import isolation
+from tests.support import isolation, static_program
 
 TAMPER_SOURCE = Path(__file__).with_name("tamper.c")
 MS_BIND = 4096
@@ -54,7 +53,4 @@ def host_devices(isolated: None, _watch: None) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def tamper(base: Path) -> Path:
     """The attacker, a static program."""
-    built = base / "tamper"
-    flags = ["-static", "-Os", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run(["gcc", *flags, "-o", built, TAMPER_SOURCE], check=True)
-    return built
+    return static_program.build(base / "tamper", TAMPER_SOURCE)

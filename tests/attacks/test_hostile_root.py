@@ -235,7 +235,7 @@ def test_app_of_a_pod(ocipod: Ocipod, image: str, host_unchanged: Canary) -> Non
 
 @pytest.mark.parametrize("user", ["0:0", "33:34"])
 def test_executed_in_an_app(ocipod: Ocipod, image: str, host_unchanged: Canary, user: str) -> None:
-    """As root, and as a user to whom runtimes might give the streams."""
+    """Try as root, and as a user to whom runtimes might give the streams."""
     ocipod("run", "--detach", image, *shell(COPY, "touch /ready", "exec sleep 100")).ok()
     (uuid,) = ocipod.pods()
     ready = ("app", "exec", uuid, "--", "test", "-e", "/ready")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support import static_program
 from tests.support.bundle import Bundle
 from tests.support.container import Container
 from tests.support.peers import deviates
@@ -21,10 +21,7 @@ ByName = Callable[[str], Container]
 @pytest.fixture(scope="session")
 def keyring(base: Path) -> Path:
     """A static program that makes keyrings and looks into them."""
-    program = base / "keyring"
-    flags = ["-static", "-Os", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run(["gcc", *flags, "-o", program, SOURCE], check=True)
-    return program
+    return static_program.build(base / "keyring", SOURCE)
 
 
 def with_program(bundle: Bundle, program: Path) -> Bundle:

@@ -81,7 +81,7 @@ def whole_life(container: Container, work: Path) -> tuple[list[Call], list[Call]
 
 
 def place(calls: list[Call], name: str, part: str = "") -> int:
-    """Where the last successful call of that name is."""
+    """The place of the last successful call of that name."""
     places = [
         index
         for index, call in enumerate(calls)
@@ -123,7 +123,7 @@ def test_order_of_system_calls(container: MakeContainer, docker_like: Bundle, wo
 
 
 def is_probe(call: Call) -> bool:
-    """Whether it only asks if the kernel has the call: nothing in it means anything."""
+    """True if it only asks for the call itself: nothing in it means anything."""
     return "(-1, " in call.text or "(0xffffffff" in call.text
 
 

@@ -253,7 +253,7 @@ def difference(before: Snapshot, after: Snapshot) -> list[str]:
 
 
 def changes(before: Snapshot) -> list[str]:
-    """Compare the host of now; what Python has not let go of yet does not count."""
+    """Compare the host of now; what Python has not closed yet does not count."""
     found = difference(before, snapshot())
     if any(line.startswith("descriptor ") for line in found):
         gc.collect()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from tests.support import canary, cgroupfs, isolation, leaks, ordinary_user, processes, rootfs
+from tests.support import (
+    canary,
+    cgroupfs,
+    isolation,
+    leaks,
+    ordinary_user,
+    processes,
+    rootfs,
+    static_program,
+)
 from tests.support.bundle import Bundle
 from tests.support.container import Container
 from tests.support.runtime import Runtime, kind_of
@@ -110,18 +118,15 @@ def programs(base: Path) -> dict[str, Path]:
     built = base / "programs"
     built.mkdir()
     shutil.copy(rootfs.BUSYBOX, built / "busybox")
-    flags = ["-static", "-Os", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run(["gcc", *flags, "-o", built / "probe", PROBE_SOURCE], check=True)
+    static_program.build(built / "probe", PROBE_SOURCE)
     return {"bin/busybox": built / "busybox", "bin/probe": built / "probe"}
 
 
 @pytest.fixture(scope="session")
 def hostile(base: Path) -> Path:
     """The static program that tries to reach the host; see tests/attacks/hostile.c."""
-    program = base / "hostile"
-    flags = ["-std=c11", "-static", "-Os", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run(["gcc", *flags, "-o", program, *HOSTILE_SOURCES], check=True)
-    return program
+    flags = ("-std=c11", *static_program.FLAGS)
+    return static_program.build(base / "hostile", *HOSTILE_SOURCES, flags=flags)
 
 
 @pytest.fixture(scope="session")
@@ -228,7 +233,7 @@ def host_unchanged(request: pytest.FixtureRequest) -> Iterator[Canary | None]:
         found = one.changes()
     if found:
         one.restore()
-    # Of a peer only attacks are judged: crun changes the owner of the host's /dev/null each time.
+    # Peers are judged by attacks alone: crun changes the owner of the host's /dev/null each time.
     if found and (_is_own(request.config) or _is_attack(request.node)):
         pytest.fail("the host changed: " + "; ".join(found), pytrace=False)
 

@@ -53,7 +53,7 @@ def condition(index: int, value: int, operator: str, second: int = 0) -> dict[st
 @pytest.mark.parametrize(
     ("args", "names"),
     [
-        # As engines have it: no new namespaces.
+        # The profile of engines: no new namespaces.
         ([condition(0, 0x7E020000, "MASKED_EQ", 0)], {"clone", "fork"}),
         ([condition(0, 0x8000, "MASKED_EQ", 0x8000)], {"clone"}),
         ([condition(0, 17, "EQ")], {"fork"}),

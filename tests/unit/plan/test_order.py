@@ -110,7 +110,7 @@ def test_joining_is_done_before_the_process_exists() -> None:
 
 @pytest.mark.parametrize("calls", [CALLS.keys(), set()])
 def test_joined_pid_namespace_is_entered_when_all_is_given_up(calls: set[str]) -> None:
-    """Who is in it may trace whatever appears there."""
+    """A process in it may trace whatever appears there."""
     document = config(linux=namespaces("mount", pid="/proc/1/ns/pid"))
     plan = compiled(document, seccomp_filter=bytes(8), seccomp_calls=frozenset(calls))
     order = names(plan)
