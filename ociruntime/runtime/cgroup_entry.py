@@ -23,23 +23,24 @@ if TYPE_CHECKING:
 ENTER = "enter cgroup"  # the call of a failure in run_sync (csrc/executor/ops_namespaces.c)
 
 
-def enter_cgroup(cgroup: Cgroup, pid: int, born_in_v2: bool, beside: int = 0) -> list[int]:
-    """Move the executor ``pid`` into its cgroups, except those that it enters by itself.
+def attach(cgroup: Cgroup, pid: int, born_in_v2: bool, beside: int = 0) -> None:
+    """Move the executor ``pid`` into its cgroups, except those that ``let_in`` has it enter.
 
-    Returns the descriptors that it needs for these, for ``go_in``. ``beside`` as for
-    ``Cgroup.attach``. Raises HostError.
+    ``beside`` as for ``Cgroup.attach``. Raises HostError.
     """
-    by_itself = not cgroup.unit and len(cgroup.placements) <= GO_FILES
-    cgroup.attach(pid, born_in_v2, beside, only_v2=by_itself)
-    return cgroup.open_v1_entrances() if by_itself else []
+    cgroup.attach(pid, born_in_v2, beside, only_v2=_enters_by_itself(cgroup))
 
 
-def go_in(channel: socket, entrances: list[int]) -> None:
-    """Let the executor go on, through ``entrances``, which are closed here."""
+def let_in(channel: socket, cgroup: Cgroup) -> None:
+    """Let the executor go on, into the cgroups that it enters by itself.  Raises HostError."""
+    entrances = cgroup.open_v1_entrances() if _enters_by_itself(cgroup) else []
     go(channel, entrances)  # if it is gone, the next receive tells
     for fd in entrances:
         posix.close(fd)
-    entrances.clear()
+
+
+def _enters_by_itself(cgroup: Cgroup) -> bool:
+    return not cgroup.unit and len(cgroup.placements) <= GO_FILES
 
 
 def refuse_entry(cgroup: Cgroup, pid: int, message: Message) -> None:

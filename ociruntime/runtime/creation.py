@@ -18,7 +18,7 @@ from ociruntime.host.gate import make_gate
 from ociruntime.host.process import start_time
 from ociruntime.host.store import CREATING, begin_creation, commit_creation, remove_directory
 from ociruntime.plan import ops
-from ociruntime.runtime.cgroup_entry import enter_cgroup, go_in, refuse_entry
+from ociruntime.runtime.cgroup_entry import attach, let_in, refuse_entry
 from ociruntime.runtime.container import (
     CGROUP,
     freezer_file,
@@ -59,7 +59,6 @@ class Creation:
     __slots__ = (
         "_console",
         "_context",
-        "_entrances",
         "_hooked",
         "_options",
         "_pidfd_receiver",
@@ -89,7 +88,6 @@ class Creation:
         self._rollback = Rollback(context.log)
         self._removal: Removal | None = None  # of the cgroups, as cgroup.json has it
         self._hooked = False  # from here on a failure is followed by the poststop hooks
-        self._entrances: list[int] = []  # of cgroups v1, to be sent to the executor
         self.id = options.id
         self.directory = ""
         self.master = -1
@@ -214,7 +212,10 @@ class Creation:
         elif message.kind == ops.MESSAGE_STAGE:
             self._context.mark(STAGES[message.value][1])
             STAGES[message.value][0](self)
-            go_in(self.executor.channel, self._entrances)
+            if message.value == ops.STAGE_CGROUP:
+                let_in(self.executor.channel, self._prepared.cgroup)
+            else:
+                go(self.executor.channel)  # if it is gone, the next receive tells
 
     def _write_maps(self) -> None:
         from ociruntime.host.idmap import write_maps
@@ -236,7 +237,7 @@ class Creation:
         cgroup.first_pid = self.pid
         if cgroup.unit:
             self._make_cgroup()
-        self._entrances = enter_cgroup(cgroup, self.executor.pid, cgroup.born_inside)
+        attach(cgroup, self.executor.pid, cgroup.born_inside)
         cgroup.apply(prepared.resources)
         if prepared.rdt:
             from ociruntime.runtime.intel_rdt import enter

@@ -94,7 +94,7 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
         )
         # A frozen cgroup would hold the process before it has its affinity, and us with it.
         born = status != PAUSED and not (process.get("execCPUAffinity") or {}).get("initial")
-        execution.run(plan, init_fd, born and cgroup.born_inside)
+        execution.run(plan, init_fd, born)
     finally:
         posix.close(init_fd)
     _tell(options, execution.executor, pidfd_receiver)

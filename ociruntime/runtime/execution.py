@@ -24,7 +24,7 @@ from ociruntime.executor.protocol import go, receive
 from ociruntime.executor.spawn import spawn
 from ociruntime.host.files import exists
 from ociruntime.plan import ops
-from ociruntime.runtime.cgroup_entry import enter_cgroup, go_in, refuse_entry
+from ociruntime.runtime.cgroup_entry import attach, let_in, refuse_entry
 from ociruntime.runtime.container import RUNNING, document
 
 TYPE_CHECKING = False
@@ -91,7 +91,7 @@ class Execution:
         self.executor: Executor
 
     def run(self, plan: Plan, init_fd: int, born: bool) -> None:
-        """Have the program run; ``born``: clone the process into its v2 cgroup.
+        """Have the program run; ``born``: clone the process into its v2 cgroup, if it has one.
 
         ``init_fd`` is a pidfd of the container's first process.  Raises what the failing step
         raises; then nothing is left.
@@ -135,13 +135,12 @@ class Execution:
             elif message.kind == ops.MESSAGE_CONSOLE:
                 self._take_console(message.fd)
             elif message.kind == ops.MESSAGE_STAGE:
-                pid = self.executor.pid
-                entrances = enter_cgroup(self._cgroup, pid, self._born, self._beside)
+                attach(self._cgroup, self.executor.pid, self._born, self._beside)
                 if exists(f"{self._container.directory}/rdt.json"):
                     from ociruntime.runtime.intel_rdt import follow
 
                     follow(self._container.directory, self.executor.pid)
-                go_in(self.executor.channel, entrances)
+                let_in(self.executor.channel, self._cgroup)
             elif message.kind == ops.MESSAGE_LISTENER:
                 self._listener = message.fd
             if self._listener >= 0 and not self._forks:

@@ -69,7 +69,7 @@ class Preparation:
 
     @property
     def own_pid_namespace(self) -> bool:
-        """Whether the container's end is the end of all its processes."""
+        """True if the end of the first process is the end of all the others."""
         namespaces = (self.config.get("linux") or {}).get("namespaces") or []
         return any(entry["type"] == "pid" and not entry.get("path") for entry in namespaces)
 

@@ -297,3 +297,13 @@ def test_what_is_not_there() -> None:
         _ = vars(ociruntime)["__getattr__"]("nothing")
     with pytest.raises(ociruntime.UsageError, match="cgroup_manager"):
         Runtime(cgroup_manager="runc")  # type: ignore[arg-type]
+
+
+def test_a_refused_limit_leaves_nothing_open(library: Runtime, sleeper: Bundle) -> None:
+    """The files through which the process would have entered its cgroups are open by then."""
+    sleeper.linux["resources"] = {"cpu": {"quota": 1, "period": 100000}}
+    sleeper.save()
+    before = open_descriptors()
+    with pytest.raises(ociruntime.RuntimeFailure, match="quota"):
+        library.create(NAME, sleeper.path)
+    assert open_descriptors() == before
