@@ -26,6 +26,7 @@ import sys
 from _struct import Struct
 
 from ociruntime.errors import HostError, InternalError
+from ociruntime.host.files import exists
 from ociruntime.trusted import make_directory
 
 TYPE_CHECKING = False
@@ -74,14 +75,18 @@ if freeze(directory, archive, int(fd)):
 # symbols that are bound later would each make a page different from its file's.
 CHILD_ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0", "LD_BIND_NOW": "1"}
 
-NOT_MADE = "not made yet"
-CHANGED = " has changed since it was made"
-
 thawed = False  # whether this process was made of a snapshot
 
 
 class Unusable(Exception):
-    """Why the launcher would not start from a snapshot: ``str()`` says it."""
+    """Why the launcher would not start from a snapshot: ``str()`` says it.
+
+    ``outdated``: another one would do.
+    """
+
+    def __init__(self, reason: str, *, outdated: bool = False) -> None:
+        super().__init__(reason)
+        self.outdated = outdated
 
 
 def location(environ: Mapping[bytes, bytes], euid: int) -> str:
@@ -99,12 +104,12 @@ def own_program() -> str:
 
 def inspect(path: str) -> int:
     """Return the size of a snapshot that a command would start from.  Raises Unusable."""
-    if _exists(SWITCH):
+    if exists(SWITCH):
         raise Unusable(f"switched off by {SWITCH}")
     if not path:
         raise Unusable("XDG_RUNTIME_DIR is not set")
-    if not _exists(path):
-        raise Unusable(NOT_MADE)
+    if not exists(path):
+        raise Unusable("not made yet", outdated=True)
     head = _read_head(path)
     offset = COUNTS.unpack_from(head, COUNTS_AT)[5]
     program = _text(head, offset)
@@ -112,16 +117,8 @@ def inspect(path: str) -> int:
         raise Unusable(f"it belongs to the installation of {program}")
     for name, expected in _files(head):
         if _identity(name) != expected:
-            raise Unusable(name + CHANGED)
+            raise Unusable(f"{name} has changed since it was made", outdated=True)
     return int(BEGINNING.unpack_from(head)[4])
-
-
-def _exists(path: str) -> bool:
-    try:
-        posix.lstat(path)
-    except OSError:
-        return False
-    return True
 
 
 def _read_head(path: str) -> bytes:
@@ -199,7 +196,7 @@ def make(path: str) -> int:
         lock = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
         flock(lock, LOCK_EX)
         # The child of a maker that was killed may still be writing to its own.
-        if _exists(unfinished):
+        if exists(unfinished):
             posix.unlink(unfinished)
         fd = posix.open(unfinished, flags, 0o600)
         problem = _write(fd)
@@ -257,16 +254,15 @@ def make_in_background() -> None:
 
     One of another installation is left alone: two of them would replace each other's for ever.
     """
-    if thawed or not hasattr(posix, "memfd_create"):
+    if thawed:
         return
     path = location(posix.environ, posix.geteuid())
     try:
         inspect(path)
         return
     except Unusable as reason:
-        text = str(reason)
-    if text != NOT_MADE and not text.endswith(CHANGED):
-        return
+        if not reason.outdated:
+            return
     from ociruntime.host.hooks import inheritable_descriptors
 
     actions: list[tuple[object, ...]] = [
@@ -277,7 +273,7 @@ def make_in_background() -> None:
     words = [*INTERPRETER, own_program(), "snapshot", "make"]
     environ = {"XDG_RUNTIME_DIR": path.rpartition("/ociruntime/")[0]}
     try:
-        # Nobody waits for it: it goes on when this command has ended.
+        # It goes on when this command has ended, without a parent that waits.
         posix.posix_spawn(sys.executable, words, environ, file_actions=actions, setsid=True)
     except OSError:
         return  # the next command tries again

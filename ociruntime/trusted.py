@@ -194,7 +194,7 @@ def _is_ours(uid: int) -> bool:
 
 
 def _is_known(uid: int) -> bool:
-    """Whether an owner is root or we; in a user namespace the host's root looks like nobody."""
+    """Return True for root and us; in a user namespace the host's root looks like uid 65534."""
     return _is_ours(uid) or (uid == OVERFLOW_ID and in_user_namespace())
 
 

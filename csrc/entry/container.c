@@ -11,7 +11,7 @@
 static const char *const leftovers[] = { ".creating-%s", ".deleting-%s" };
 
 /*
- * Whether the directory belongs to root or to us, and nobody else may write to it.  All below it
+ * Trust a directory of root or our own to which nobody else may write.  All below it
  * is reached by the descriptor: who can exchange the path to it changes nothing.
  */
 static bool is_trusted(int fd)
@@ -30,7 +30,7 @@ bool open_root(const struct request *request, struct container *container)
 	container->id = request->id;
 	if (!find_state_root(request->root, root))
 		return false;
-	/* Where a link leads, and whose it is, is looked up by the interpreter. */
+	/* The interpreter looks where a link leads, and whose it is. */
 	container->root_fd = open(root, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return container->root_fd >= 0 && is_trusted(container->root_fd);
 }

@@ -36,7 +36,7 @@ struct made_mount {
 	uint64_t id;
 };
 
-#define GO_FILES 32u /* as ociruntime/plan/ops.py has it */
+#define GO_FILES 32u /* as ociruntime/executor/protocol.py has it */
 
 /* What came with the runtime's GO. */
 struct go_files {
@@ -96,6 +96,9 @@ int present_mount(struct executor *x, int fd);
 struct sock_fprog;
 int load_with_listener(struct executor *x, unsigned int flags, const struct sock_fprog *program);
 _Noreturn void leave_report_to_thread(void);
+
+/* ops_namespaces.c */
+int open_root_of(struct executor *x, uint32_t pid);
 
 /* descriptors.c */
 int close_others(struct executor *x, int preserve_fds);

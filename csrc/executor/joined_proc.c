@@ -109,7 +109,7 @@ static int fsopen_inside(struct executor *x)
 	close(own);
 	if (setns(x->pid_fd, CLONE_NEWPID) < 0)
 		return fail(x, "setns", "");
-	/* No other filesystem has this option: the neighbours may have had their hands in it. */
+	/* Only procfs has this option: the neighbours may have had their hands in it. */
 	if (fs < 0 || sys_fsconfig(fs, FSCONFIG_SET_STRING, "hidepid", "0", 0) < 0)
 		return fail(x, "fsopen", "proc");
 	return fs;

@@ -69,17 +69,6 @@ static int replace_streams(struct executor *x, int node)
 	return 0;
 }
 
-/* The root of the container that is to be joined; it need not be the right one, see below. */
-static int open_root(struct executor *x, uint32_t pid)
-{
-	char path[32];
-	struct text text = text_in(path, sizeof(path));
-
-	text_add_number(&text, pid, 10);
-	text_add(&text, "/root");
-	return openat(x->proc_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
 /*
  * The container's own node, so that no mount from outside stays in use.  It may have put anything
  * there, a link, a FIFO, another device (CVE-2026-88265), and exchange it at any moment: what
@@ -121,7 +110,8 @@ int run_null_streams(struct executor *x, struct op_null_streams *op)
 		return 0;
 	if (op->root_of) {
 		look_for_mount_api(x);
-		root = open_root(x, op->root_of);
+		/* It need not be the right one: what is found in it is checked. */
+		root = open_root_of(x, op->root_of);
 	}
 	result = root < 0 ? -1 : use_own_null(x, root);
 	if (op->root_of && root >= 0)
@@ -129,6 +119,6 @@ int run_null_streams(struct executor *x, struct op_null_streams *op)
 	if (result == 0)
 		return 0;
 	result = use_copied_null(x);
-	/* Who may not copy a mount has no privileges over the host's node either. */
+	/* A caller that may not copy a mount has no privileges over the host's node either. */
 	return result < 0 && x->failure.error == EPERM && geteuid() != 0 ? 0 : result;
 }

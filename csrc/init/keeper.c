@@ -101,7 +101,7 @@ static bool kill_listed(int list)
 
 static bool kill_cgroup(int parent, const char *name, int depth);
 
-/* Where the kernel can (v2, 5.14) it kills all of them, and all that they fork meanwhile. */
+/* The kernel (v2, since 5.14) kills all of them, and all that they fork meanwhile. */
 static void kill_at_once(int directory)
 {
 	int fd = openat(directory, "cgroup.kill", O_WRONLY | O_CLOEXEC);

@@ -28,7 +28,7 @@
 #define INTERPRETER_DIR "/usr/bin"
 #endif
 
-/* Who wants every command to start the interpreter anew makes this file. */
+/* An administrator makes this file to have every command start the interpreter anew. */
 #define SNAPSHOT_SWITCH "/etc/ociruntime/no-snapshot"
 
 enum { OLDEST_MINOR = 11, NEWEST_MINOR = 30 };

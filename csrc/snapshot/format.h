@@ -26,7 +26,7 @@ enum {
 	SNAPSHOT_SIGNALS = 8,
 };
 
-/* Where a region's content comes from; other values count in `mapped`. */
+/* Sources of a region's content; other values count in `mapped`. */
 enum { CONTENT_ZERO = -2, CONTENT_SNAPSHOT = -1 };
 
 struct snapshot_region {
@@ -52,7 +52,7 @@ struct snapshot_range {
 	uint64_t size;
 };
 
-/* As rt_sigaction(2) takes it. */
+/* A signal's action in the form of rt_sigaction(2). */
 struct snapshot_signal {
 	uint64_t number;
 	uint64_t action[4];

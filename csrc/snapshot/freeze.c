@@ -25,7 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Where ociruntime/snapshot.py reads. */
+/* ociruntime/snapshot.py reads at these places. */
 _Static_assert(offsetof(struct snapshot_head, vdso_count) == 144, "");
 _Static_assert(offsetof(struct snapshot_head, mapped) == 8744, "");
 _Static_assert(offsetof(struct snapshot_head, watched) == 10664, "");
@@ -169,7 +169,7 @@ static int add_region(struct dump *d, uint64_t address, uint64_t size, uint64_t 
 	return 0;
 }
 
-/* Whether a page holds something that neither its file nor zero memory would give again. */
+/* True for a page with content that neither its file nor zero memory would give again. */
 static bool is_written(struct dump *d, const struct mapping *m, uint64_t address)
 {
 	memset(d->page, 0, SNAPSHOT_PAGE);
@@ -219,7 +219,7 @@ static int dump_mapping(struct dump *d, const struct mapping *m)
 	return 0;
 }
 
-/* Of the stack only what lies above the saved stack pointer, with room below. */
+/* Save only what lies above the stack pointer, with room below. */
 static int trim_stack(struct dump *d, struct mapping *m)
 {
 	uint64_t low = (d->head.registers[6] - RED_ZONE) & ~(uint64_t)(SNAPSHOT_PAGE - 1);

@@ -66,7 +66,7 @@ static bool is_path(uint32_t offset)
 	return offset < limit && memchr(head.paths + offset, '\0', limit - offset);
 }
 
-/* Whether the head is whole and of this format; nothing in it is used before. */
+/* True if the head is whole and of this format; nothing in it is used before. */
 static bool read_head(int fd)
 {
 	ssize_t size = read(fd, &head, sizeof(head));

@@ -91,7 +91,7 @@ class Cgroup:
 
     @property
     def born_inside(self) -> bool:
-        """Whether a process can be cloned into its v2 directory; else it is moved there."""
+        """True if a process can be cloned into its v2 directory; else it is moved there."""
         return self._v2() is not None
 
     @property

@@ -25,7 +25,7 @@ def shown_groups(groups: Groups) -> list[tuple[str, list[Command]]]:
 
 
 def help_of(words: Sequence[str], program: str, groups: Groups) -> str:
-    """Of the command that ``words`` name, or of a group of commands.  Raises UsageError."""
+    """Return the help of the command that ``words`` name, or of a group.  Raises UsageError."""
     commands = [command for _, members in groups for command in members]
     if len(words) == 1 and words[0] in first_words(commands):
         return group_help(program, words[0], groups)

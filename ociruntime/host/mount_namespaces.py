@@ -54,7 +54,7 @@ class MountId:
         self.unique = unique
 
     def is_same(self, other: MountId) -> bool:
-        """Whether both are the same mount."""
+        """Return True if both are the same mount."""
         return (self.number, self.unique) == (other.number, other.unique)
 
 

@@ -64,7 +64,7 @@ def allowed_calls(program: bytes) -> frozenset[str]:
 
 
 def lets_through(program: bytes, architecture: int, number: int, known: dict[int, int]) -> bool:
-    """Whether the call succeeds or fails as without the filter; ``known``: index -> argument."""
+    """Return True if the filter leaves the call alone; ``known``: index -> argument."""
     data: dict[int, int] = {NUMBER: number, ARCHITECTURE: architecture}
     for index, value in known.items():
         low, high = value & 0xFFFFFFFF, value >> 32

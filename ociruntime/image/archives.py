@@ -235,7 +235,7 @@ class _Range:
 
 @frozen
 class _Member:
-    """Where a file of an archive begins, or where a link in it leads."""
+    """The place where a file of an archive begins, or the target of a link in it."""
 
     type: bytes
     at: int

@@ -19,7 +19,7 @@ def leave_the_hosts() -> None:
     from ociruntime._shim import lib
 
     if not _left:
-        _check(lib.oci_own_mounts(), "make a mount namespace")
+        check_call(lib.oci_own_mounts(), "make a mount namespace")
         _left.add("the host's")
 
 
@@ -32,7 +32,7 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
         for text in (source, target, kind, data)
     ]
     result = lib.oci_mount(texts[0], texts[1], texts[2], flags, texts[3])
-    _check(result, f"mount {kind or source} at {target}")
+    check_call(result, f"mount {kind or source} at {target}")
 
 
 def share_memory(path: str, size: int, owner: int) -> None:
@@ -56,9 +56,10 @@ def unmount(path: str) -> None:
 
     result = lib.oci_detach_mount(ffi.from_buffer(path.encode("utf-8", "surrogateescape") + b"\0"))
     if result != -EINVAL:
-        _check(result, f"unmount {path}")
+        check_call(result, f"unmount {path}")
 
 
-def _check(result: int, action: str) -> None:
+def check_call(result: int, action: str) -> None:
+    """Raise HostError if ``result`` of a call of the shim is a negative errno."""
     if result < 0:
         raise HostError(action, OSError(-result, posix.strerror(-result)))

@@ -85,7 +85,7 @@ class Context:
 def _checked(path: str, kind: str) -> str:
     import os.path
 
-    # As it is given: behind a link, ".." is not what it looks like.
+    # The path as it is given: behind a link, ".." is not what it looks like.
     path = os.path.join(os.getcwd(), path)
     check_directory(path, kind)
     return os.path.realpath(path)

@@ -25,7 +25,7 @@ def general_help() -> str:
 
 
 def help_of(words: Sequence[str]) -> str:
-    """Of the command that ``words`` name, of a group of commands, or of all."""
+    """Return the help of the command that ``words`` name, of a group, or of all commands."""
     return screens.help_of(words, "ocipod", GROUPS) if words else general_help()
 
 

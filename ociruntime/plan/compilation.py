@@ -66,7 +66,7 @@ class Compilation:
 
     @property
     def forks_last(self) -> bool:
-        """Whether others are in the pid namespace: it is entered when privileges are gone."""
+        """True if others are in the pid namespace: it is entered when privileges are gone."""
         return bool(self.joined & CLONE_NEWPID)
 
     def add(self, operation: Operation) -> None:

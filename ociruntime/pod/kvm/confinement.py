@@ -11,8 +11,16 @@ from __future__ import annotations
 import os
 
 from ociruntime.errors import HostError
-from ociruntime.linux import CAPABILITIES, CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWUTS
-from ociruntime.monitor.own_mounts import NODEV, NOEXEC, NOSUID, mount
+from ociruntime.linux import (
+    CAPABILITIES,
+    CLONE_NEWIPC,
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    CLONE_NEWUTS,
+    MS_PRIVATE,
+    MS_REC,
+)
+from ociruntime.monitor.own_mounts import NODEV, NOEXEC, NOSUID, check_call, mount
 from ociruntime.pod.kvm.qemu import CONSOLE
 
 TYPE_CHECKING = False
@@ -20,9 +28,9 @@ if TYPE_CHECKING:
     from ociruntime.pod.kvm.qemu import Hardware
 
 ROOT = "machine-root"  # in the pod's directory: where the tree is put together
-RDONLY, REMOUNT, BIND, MOVE, REC, PRIVATE = 1, 32, 4096, 8192, 16384, 1 << 18
+RDONLY, REMOUNT, BIND, MOVE = 1, 32, 4096, 8192
 
-# Where a distribution has a program and what it loads. Links, as /lib is one today, stay links.
+# A distribution's programs and what they load. Links, as /lib is one today, stay links.
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/kvm")
 
@@ -39,11 +47,11 @@ def confine(machine: Hardware) -> None:
     """
     from ociruntime._shim import lib
 
-    _check(
+    check_call(
         lib.oci_unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS),
         "make the namespaces of the virtual machine",
     )
-    mount("", "/", "", REC | PRIVATE)
+    mount("", "/", "", MS_REC | MS_PRIVATE)
     os.makedirs(ROOT, 0o700, exist_ok=True)
     root = os.path.abspath(ROOT)
     mount("machine", root, "tmpfs", NOSUID | NODEV, "mode=755,size=1m")
@@ -62,8 +70,8 @@ def confine(machine: Hardware) -> None:
     _enter(root)
     for number, name in enumerate(CAPABILITIES):
         if name not in KEPT and (result := lib.oci_prctl(PR_CAPBSET_DROP, number)) != -EINVAL:
-            _check(result, f"drop {name}")  # the kernel does not know the newest ones
-    _check(lib.oci_prctl(PR_SET_NO_NEW_PRIVS, 1), "set no_new_privs")
+            check_call(result, f"drop {name}")  # the kernel does not know the newest ones
+    check_call(lib.oci_prctl(PR_SET_NO_NEW_PRIVS, 1), "set no_new_privs")
 
 
 def _show_system(root: str, path: str) -> None:
@@ -85,7 +93,7 @@ def _show(root: str, path: str, flags: int, name: str = "") -> None:
     else:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-    mount(path, target, "", BIND | REC)
+    mount(path, target, "", BIND | MS_REC)
     mount("", target, "", REMOUNT | BIND | flags)
 
 
@@ -110,8 +118,3 @@ def _enter(root: str) -> None:
         os.chdir("/")
     except OSError as error:
         raise HostError(f'enter "{root}"', error) from None
-
-
-def _check(result: int, action: str) -> None:
-    if result < 0:
-        raise HostError(action, OSError(-result, os.strerror(-result)))
