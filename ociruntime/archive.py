@@ -90,10 +90,15 @@ class Archive:
         posix.close(self._fd)
         self._fd = -1
 
-    def sources_to_watch(self, names: "Sequence[str]") -> "list[str]":
-        """Return the sources of modules that the archive compares by time: not installed ones."""
-        known = [name for name in names if self._index.get(name, (0, 0, 0, 0, 0))[4]]
-        return [source for name in known if (source := self._source(name)) is not None]
+    def to_watch(self, names: "Sequence[str]") -> "list[str]":
+        """Return which of these modules a change of their source would change.
+
+        They are those that the archive compares by time (not installed ones), and those whose
+        source it does not hold.  Extension modules are neither: they are mapped.
+        """
+        sources = [name for name in names if getattr(sys.modules[name], "__file__", None)]
+        python = [name for name in sources if str(sys.modules[name].__file__).endswith(".py")]
+        return [name for name in python if name not in self._index or self._index[name][4]]
 
     def create_module(self, spec: ModuleSpec) -> None:
         """As importlib.abc.Loader has it: the usual kind of module."""

@@ -6,7 +6,7 @@ The launcher maps it back and jumps into it (``csrc/snapshot/``; its ``format.h`
 file).
 
 There is one for each user and boot, made in the background by the first ``create`` or ``run``
-that had to do without, or by ``ociruntime snapshot make``:
+that had to do without, or by ``ociruntime snapshot make|refresh``:
 
     /run/ociruntime/.snapshot                  for root
     $XDG_RUNTIME_DIR/ociruntime/.snapshot      for everybody else
@@ -21,6 +21,7 @@ of it off.
 
 from __future__ import annotations
 
+import errno
 import posix
 import sys
 from _struct import Struct
@@ -44,9 +45,13 @@ OTHERS = 0o077
 # The beginning of struct snapshot_head: magic, format, head_size, checksum, file_size; then, behind
 # the registers and addresses, six counts. freeze.c asserts these places.
 BEGINNING = Struct("=QIIQQ")
-MAGIC, FORMAT = 0x31504E5349434F, 1
+MAGIC, FORMAT = 0x31504E5349434F, 2
 COUNTS = Struct("=IIIIII")
-COUNTS_AT, MAPPED_AT, WATCHED_AT, PATHS_AT = 144, 8744, 10664, 23464
+COUNTS_AT, BOOT_AT, MAPPED_AT, WATCHED_AT, PATHS_AT = 144, 168, 8784, 10704, 23504
+BOOT_SIZE = 40
+CHECKSUM_WORD, FULL = 2, (1 << 64) - 1
+DAMAGED = "damaged, or of another version"
+MOST_MAPPED, MOST_WATCHED = 48, 320
 FILE = Struct("=QQQQII")
 
 # What the commands of a container's life load, whatever the configuration asks for.
@@ -66,7 +71,12 @@ from ociruntime.archive import find_packages, use_archive
 find_packages()
 archive = use_archive(directory, "create")
 from ociruntime.snapshot import freeze
-if freeze(directory, archive, int(fd)):
+try:
+    thawed = freeze(directory, archive, int(fd))
+except OSError as error:
+    print(error.strerror, file=sys.stderr)
+    sys.exit(error.errno)
+if thawed:
     import posix
     from ociruntime.__main__ import run
     posix._exit(run())
@@ -74,6 +84,15 @@ if freeze(directory, archive, int(fd)):
 # rseq: the kernel would write to an area that the next process has not registered. BIND_NOW:
 # symbols that are bound later would each make a page different from its file's.
 CHILD_ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0", "LD_BIND_NOW": "1"}
+
+# Why this interpreter can never be frozen here: no such build, restartable sequences in use, too
+# many files or regions, no vdso, shared memory. Everything else (memory, space, limits of the
+# caller) may pass.
+LASTING = frozenset(
+    (errno.ENOSYS, errno.EBUSY, errno.E2BIG, errno.ENAMETOOLONG, errno.ENODEV, errno.EINVAL)
+)
+MAKING_TIMEOUT = 60.0  # seconds, to wait for another maker and then for our own interpreter
+POLL = 0.02  # seconds between two looks at another maker's lock
 
 thawed = False  # whether this process was made of a snapshot
 
@@ -108,13 +127,12 @@ def inspect(path: str) -> int:
         raise Unusable(f"switched off by {SWITCH}")
     if not path:
         raise Unusable("XDG_RUNTIME_DIR is not set")
-    if not exists(path):
-        raise Unusable("not made yet", outdated=True)
     head = _read_head(path)
-    offset = COUNTS.unpack_from(head, COUNTS_AT)[5]
-    program = _text(head, offset)
+    program = _text(head, COUNTS.unpack_from(head, COUNTS_AT)[5])
     if program != own_program():
         raise Unusable(f"it belongs to the installation of {program}")
+    if head[BOOT_AT : BOOT_AT + BOOT_SIZE].rstrip(b"\0") != _boot_id():
+        raise Unusable("made in another boot", outdated=True)
     for name, expected in _files(head):
         if _identity(name) != expected:
             raise Unusable(f"{name} has changed since it was made", outdated=True)
@@ -123,35 +141,75 @@ def inspect(path: str) -> int:
 
 def _read_head(path: str) -> bytes:
     flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
-    directory = path.rpartition("/")[0]
+    directory, _, name = path.rpartition("/")
     try:
-        above = posix.lstat(directory)
-        fd = posix.open(path, flags)
+        parent = _open_directory(directory)
+        try:
+            fd = posix.open(name, flags, dir_fd=parent)
+        finally:
+            posix.close(parent)
+    except FileNotFoundError:
+        raise Unusable("not made yet", outdated=True) from None
     except OSError as error:
         raise Unusable(f"cannot be opened: {posix.strerror(error.errno or 0)}") from None
     try:
         file = posix.fstat(fd)
-        head = posix.read(fd, 1 << 17) if file.st_mode & 0o170000 == 0o100000 else b""
+        if file.st_mode & 0o170000 != 0o100000:
+            raise Unusable("not a regular file")
+        head = posix.read(fd, 1 << 17)
     finally:
         posix.close(fd)
-    me = posix.geteuid()
-    if (above.st_uid, file.st_uid) != (me, me) or file.st_mode & OTHERS:
+    if file.st_uid != posix.geteuid() or file.st_mode & OTHERS:
         raise Unusable("it is not this user's alone")
-    if above.st_mode & OTHERS_WRITE:
-        raise Unusable(f"others may write to {directory}")
+    if not head:
+        raise Unusable("this interpreter cannot be frozen, as the attempt in this boot showed")
     if len(head) < PATHS_AT or BEGINNING.unpack_from(head)[:2] != (MAGIC, FORMAT):
-        raise Unusable("damaged, or of another version")
+        raise Unusable(DAMAGED, outdated=True)
+    _, _, head_size, checksum, file_size = BEGINNING.unpack_from(head)
+    if file_size != file.st_size or checksum != _checksum(head[:head_size]):
+        raise Unusable(DAMAGED, outdated=True)
     return head
+
+
+def _checksum(head: bytes) -> int:
+    """Return FNV-1a over 64-bit words, with the checksum's own place taken as 0."""
+    total = 0xCBF29CE484222325
+    size = len(head) & ~7
+    words = Struct(f"={size // 8}Q").unpack_from(head)
+    for index, word in enumerate(words):
+        total = (total ^ (word if index != CHECKSUM_WORD else 0)) * 0x100000001B3 & FULL
+    return total
+
+
+def _open_directory(directory: str) -> int:
+    """Open the snapshot's directory, if only this user can write to it.
+
+    Raises OSError, or Unusable for somebody else's.
+    """
+    flags = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_NOFOLLOW | posix.O_CLOEXEC
+    fd = posix.open(directory, flags)
+    status = posix.fstat(fd)
+    if status.st_uid == posix.geteuid() and not status.st_mode & OTHERS_WRITE:
+        return fd
+    posix.close(fd)
+    if status.st_uid != posix.geteuid():
+        raise Unusable(f"{directory} belongs to uid {status.st_uid}")
+    raise Unusable(f"others may write to {directory}")
 
 
 def _text(head: bytes, offset: int) -> str:
     start = PATHS_AT + offset
-    return head[start : head.find(b"\0", start)].decode("utf-8", "surrogateescape")
+    end = head.find(b"\0", start)
+    if end < 0:
+        raise Unusable(DAMAGED, outdated=True)
+    return head[start:end].decode("utf-8", "surrogateescape")
 
 
 def _files(head: bytes) -> Iterator[tuple[str, tuple[int, int, int, int]]]:
-    """Each file that the snapshot depends on, and what it was when that was made."""
+    """Yield each file that the snapshot depends on, with its identity when that was made."""
     _, _, _, mapped, watched, _ = COUNTS.unpack_from(head, COUNTS_AT)
+    if mapped > MOST_MAPPED or watched > MOST_WATCHED:
+        raise Unusable(DAMAGED, outdated=True)
     for at, count in ((MAPPED_AT, mapped), (WATCHED_AT, watched)):
         for index in range(count):
             entry = FILE.unpack_from(head, at + index * FILE.size)
@@ -166,6 +224,11 @@ def _identity(path: str) -> tuple[int, int, int, int] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
+def _boot_id() -> bytes:
+    with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+        return file.read().strip()
+
+
 def how_started() -> str:
     """Return a line for ``--debug``: from what this process was made, and if not, why."""
     if thawed:
@@ -178,62 +241,167 @@ def how_started() -> str:
     return f"started the interpreter: the snapshot {path} could not be mapped"
 
 
-def make(path: str) -> int:
-    """Write the snapshot and return its size in bytes.
+def refresh(path: str) -> bool:
+    """Make the snapshot unless there is one that fits, or another process is making it.
 
-    It appears by one rename; of several makers at once one works and the others wait for it.
-    Raises HostError, or InternalError if the interpreter cannot be frozen here: then an empty file
-    stands in the snapshot's place, and nobody tries again in this boot.
+    Return whether it was made.  Raises as ``make`` does.
     """
-    from fcntl import LOCK_EX, flock
+    return _make(path, only_if_outdated=True) > 0
 
-    directory = path.rpartition("/")[0]
+
+def make(path: str) -> int:
+    """Write the snapshot and return its size in bytes; wait for another process that makes it.
+
+    It appears by one rename.  Raises HostError, or InternalError if the interpreter cannot be
+    frozen: if it never can on this machine, an empty file stands in the snapshot's place, and no
+    command tries again in this boot.
+    """
+    return _make(path, only_if_outdated=False)
+
+
+def _make(path: str, *, only_if_outdated: bool) -> int:
+    directory, _, name = path.rpartition("/")
     make_directory(directory, DIRECTORY_MODE, "directory of the snapshot")
-    unfinished = f"{path}.new"
-    flags = posix.O_RDWR | posix.O_CREAT | posix.O_EXCL | posix.O_NOFOLLOW | posix.O_CLOEXEC
-    lock = fd = -1
+    parent = fd = -1
     try:
-        lock = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
-        flock(lock, LOCK_EX)
-        # The child of a maker that was killed may still be writing to its own.
-        if exists(unfinished):
-            posix.unlink(unfinished)
-        fd = posix.open(unfinished, flags, 0o600)
-        problem = _write(fd)
-        if problem:
-            posix.ftruncate(fd, 0)
-        size = posix.fstat(fd).st_size
-        posix.rename(unfinished, path)
+        parent = _open_directory(directory)
+        fd = _open_unfinished(parent, f"{name}.new", wait=not only_if_outdated)
+        if fd < 0:
+            return 0
+        # Another process may have made it between this process's start and its lock.
+        if only_if_outdated and not _is_outdated(path):
+            posix.unlink(f"{name}.new", dir_fd=parent)
+            return 0
+        return _fill(fd, parent, name)
+    except Unusable as reason:
+        refused = PermissionError(errno.EACCES, str(reason))
+        raise HostError(f'write the snapshot "{path}"', refused) from None
     except OSError as error:
         raise HostError(f'write the snapshot "{path}"', error) from None
     finally:
-        for each in (fd, lock):
+        for each in (fd, parent):
             if each >= 0:
                 posix.close(each)
+
+
+def _is_outdated(path: str) -> bool:
+    try:
+        inspect(path)
+    except Unusable as reason:
+        return reason.outdated
+    return False
+
+
+def _open_unfinished(parent: int, name: str, *, wait: bool) -> int:
+    """Create the file that becomes the snapshot, and lock it.
+
+    The lock stays with the file: a killed maker's interpreter, which may still be writing, holds
+    it.  A file that is not locked was left behind and is removed.  Only the holder of its lock
+    removes or renames a file of this name.  Return -1 if another process holds the lock and
+    ``wait`` is false.  Raises OSError (ETIMEDOUT after MAKING_TIMEOUT).
+    """
+    import fcntl
+    import time
+
+    end = time.monotonic() + MAKING_TIMEOUT
+    create = posix.O_RDWR | posix.O_CREAT | posix.O_EXCL | posix.O_NOFOLLOW | posix.O_CLOEXEC
+    reopen = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
+    while time.monotonic() < end:
+        made = True
+        try:
+            fd = posix.open(name, create, 0o600, dir_fd=parent)
+        except FileExistsError:
+            made = False
+            try:
+                fd = posix.open(name, reopen, dir_fd=parent)
+            except FileNotFoundError:
+                continue
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_named(fd, parent, name):
+                if made:
+                    posix.fchmod(fd, 0o600)  # whatever the caller's umask
+                    return fd
+                posix.unlink(name, dir_fd=parent)
+            posix.close(fd)
+        except BlockingIOError:
+            posix.close(fd)
+            if not wait:
+                return -1
+            time.sleep(POLL)
+    raise TimeoutError(errno.ETIMEDOUT, "another process has been making it all the time")
+
+
+def _is_named(fd: int, parent: int, name: str) -> bool:
+    try:
+        named = posix.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    status = posix.fstat(fd)
+    return (named.st_dev, named.st_ino) == (status.st_dev, status.st_ino)
+
+
+def _fill(fd: int, parent: int, name: str) -> int:
+    """Write the snapshot to ``fd`` and give it its name; return its size.
+
+    Raises OSError and InternalError.
+    """
+    unfinished = f"{name}.new"
+    try:
+        before = _sources()
+        status, problem = _run_child(fd)
+        size = posix.fstat(fd).st_size
+        if status == 0:
+            # The modules were loaded before their files were looked at.
+            head = posix.pread(fd, 1 << 17, 0)
+            changed = [path for path, now in _files(head) if before.get(path, now) != now]
+            if changed:
+                problem = f"{changed[0]} changed while it was made"
+        elif status in LASTING:
+            posix.ftruncate(fd, 0)
+        if not problem or status in LASTING:
+            posix.rename(unfinished, name, src_dir_fd=parent, dst_dir_fd=parent)
+            unfinished = ""
+    finally:
+        if unfinished:
+            posix.unlink(unfinished, dir_fd=parent)
     if problem:
-        raise InternalError(f'write the snapshot "{path}": {problem}')
+        raise InternalError(f"write the snapshot: {problem}")
     return size
 
 
-def _write(fd: int) -> str:
-    """Have a fresh interpreter write itself to ``fd``; return why it could not, or ""."""
+def _sources() -> dict[str, tuple[int, int, int, int] | None]:
+    """Return the identity of each file of the package."""
+    from os import walk
+
+    package = own_program().rpartition("/")[0]
+    paths = (f"{top}/{name}" for top, _, names in walk(package) for name in names)
+    return {path: _identity(path) for path in paths}
+
+
+def _run_child(fd: int) -> tuple[int, str]:
+    """Have a fresh interpreter write itself to ``fd``: (its exit status, why it could not)."""
     import subprocess
 
     _reset_signals()
     directory = own_program().rpartition("/ociruntime/")[0]
-    child = subprocess.run(
-        [*INTERPRETER, "-c", CHILD, directory, str(fd)],
-        env=CHILD_ENVIRONMENT,
-        cwd="/",
-        pass_fds=(fd,),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
+    try:
+        child = subprocess.run(
+            [*INTERPRETER, "-c", CHILD, directory, str(fd)],
+            env=CHILD_ENVIRONMENT,
+            pass_fds=(fd,),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=MAKING_TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        return -1, f"the interpreter has not ended in {MAKING_TIMEOUT:.0f} seconds"
     if child.returncode == 0:
-        return ""
+        return 0, ""
     lines = child.stderr.decode("utf-8", "replace").splitlines()
-    return lines[-1] if lines else f"the interpreter ended with status {child.returncode}"
+    ended = f"the interpreter ended with status {child.returncode}"
+    return child.returncode, lines[-1] if lines else ended
 
 
 def _reset_signals() -> None:
@@ -257,12 +425,8 @@ def make_in_background() -> None:
     if thawed:
         return
     path = location(posix.environ, posix.geteuid())
-    try:
-        inspect(path)
+    if not path or not _is_outdated(path) or not _is_possible(path.rpartition("/")[0]):
         return
-    except Unusable as reason:
-        if not reason.outdated:
-            return
     from ociruntime.host.hooks import inheritable_descriptors
 
     actions: list[tuple[object, ...]] = [
@@ -270,13 +434,19 @@ def make_in_background() -> None:
     ]
     # A caller that reads a pipe to its end must not wait for this process.
     actions += [(posix.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors()]
-    words = [*INTERPRETER, own_program(), "snapshot", "make"]
+    words = [*INTERPRETER, own_program(), "snapshot", "refresh"]
     environ = {"XDG_RUNTIME_DIR": path.rpartition("/ociruntime/")[0]}
     try:
         # It goes on when this command has ended, without a parent that waits.
         posix.posix_spawn(sys.executable, words, environ, file_actions=actions, setsid=True)
     except OSError:
         return  # the next command tries again
+
+
+def _is_possible(directory: str) -> bool:
+    """Return whether a file can be made there: root of a user namespace may not own /run."""
+    place = directory if exists(directory) else directory.rpartition("/")[0]
+    return posix.access(place, posix.W_OK | posix.X_OK)
 
 
 def remove(path: str) -> bool:
@@ -302,9 +472,12 @@ def freeze(directory: str, archive: Archive | None, fd: int) -> bool:
         __import__(f"ociruntime.{name}")
     from ociruntime import _seccomp, _shim  # noqa: F401 - to have it loaded
 
-    watched = [f"{directory}/ociruntime/modules.bin"]
-    if archive is not None:
-        watched += archive.sources_to_watch(list(sys.modules))
+    names = [name for name in sys.modules if name.startswith("ociruntime.")]
+    if archive is None:
+        watched = [path for name in names if (path := getattr(sys.modules[name], "__file__", ""))]
+    else:
+        watched = [f"{directory}/ociruntime/modules.bin"]
+        watched += [sys.modules[name].__file__ or "" for name in archive.to_watch(names)]
         archive.close()
     ffi, lib = _shim.ffi, _shim.lib
     texts = [ffi.new("char[]", path.encode("utf-8", "surrogateescape")) for path in watched]

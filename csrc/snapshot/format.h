@@ -16,7 +16,7 @@
 #define SNAPSHOT_MAGIC 0x31504e5349434fULL /* "OCISNP1" */
 
 enum {
-	SNAPSHOT_FORMAT = 1, /* to be counted up with every change of this file */
+	SNAPSHOT_FORMAT = 2, /* to be counted up with every change of this file */
 	SNAPSHOT_PAGE = 4096,
 	SNAPSHOT_REGIONS = 256,
 	SNAPSHOT_MAPPED = 48,
@@ -24,7 +24,14 @@ enum {
 	SNAPSHOT_PATHS = 40960,
 	SNAPSHOT_VDSO = 4,
 	SNAPSHOT_SIGNALS = 8,
+	SNAPSHOT_BOOT = 40,
 };
+
+/*
+ * A boot's identity, read from here.  The vdso tells kernels apart, not machines: code that libraries
+ * chose for one processor would end with SIGILL on another that has booted from the same disk.
+ */
+#define SNAPSHOT_BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 /* Sources of a region's content; other values count in `mapped`. */
 enum { CONTENT_ZERO = -2, CONTENT_SNAPSHOT = -1 };
@@ -84,6 +91,7 @@ struct snapshot_head {
 	uint32_t mapped_count;
 	uint32_t watched_count;
 	uint32_t program; /* offset in `paths`: __main__.py of the package that was frozen */
+	char boot[SNAPSHOT_BOOT]; /* without the line's end, filled up with NUL */
 	struct snapshot_range vdso[SNAPSHOT_VDSO]; /* the code last, as the kernel lays them out */
 	struct snapshot_signal signals[SNAPSHOT_SIGNALS];
 	struct snapshot_region regions[SNAPSHOT_REGIONS];

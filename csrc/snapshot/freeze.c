@@ -27,9 +27,10 @@
 
 /* ociruntime/snapshot.py reads at these places. */
 _Static_assert(offsetof(struct snapshot_head, vdso_count) == 144, "");
-_Static_assert(offsetof(struct snapshot_head, mapped) == 8744, "");
-_Static_assert(offsetof(struct snapshot_head, watched) == 10664, "");
-_Static_assert(offsetof(struct snapshot_head, paths) == 23464, "");
+_Static_assert(offsetof(struct snapshot_head, boot) == 168, "");
+_Static_assert(offsetof(struct snapshot_head, mapped) == 8784, "");
+_Static_assert(offsetof(struct snapshot_head, watched) == 10704, "");
+_Static_assert(offsetof(struct snapshot_head, paths) == 23504, "");
 
 static struct snapshot_mailbox mailbox;
 
@@ -322,6 +323,19 @@ static void note_signals(struct snapshot_head *head)
 	}
 }
 
+static int read_boot_id(char boot[SNAPSHOT_BOOT])
+{
+	int fd = open(SNAPSHOT_BOOT_ID, O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd < 0 ? -1 : read(fd, boot, SNAPSHOT_BOOT - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (size <= 0)
+		return -1;
+	boot[strcspn(boot, "\n")] = '\0';
+	return 0;
+}
+
 static int describe_process(struct dump *d, const char *program, const char *const *watched)
 {
 	struct snapshot_head *head = &d->head;
@@ -330,6 +344,8 @@ static int describe_process(struct dump *d, const char *program, const char *con
 	head->format = SNAPSHOT_FORMAT;
 	head->mailbox = (uint64_t)&mailbox;
 	note_signals(head);
+	if (read_boot_id(head->boot) < 0)
+		return -1;
 	if (syscall(SYS_arch_prctl, ARCH_GET_FS, &head->thread_pointer) < 0 ||
 	    prctl(PR_GET_TID_ADDRESS, &head->thread_id) < 0 ||
 	    syscall(SYS_get_robust_list, 0, &head->robust_list, &head->robust_list_size) < 0 ||

@@ -86,6 +86,20 @@ static bool read_head(int fd)
 	       head.mapped_count <= SNAPSHOT_MAPPED && head.watched_count <= SNAPSHOT_WATCHED;
 }
 
+static bool is_this_boot(void)
+{
+	char boot[SNAPSHOT_BOOT] = "";
+	int fd = open(SNAPSHOT_BOOT_ID, O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd < 0 ? -1 : read(fd, boot, sizeof(boot) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (size <= 1)
+		return false;
+	boot[size - 1] = '\0'; /* the line's end */
+	return memcmp(boot, head.boot, sizeof(boot)) == 0;
+}
+
 static bool is_same(const struct snapshot_file *file, const struct stat *status)
 {
 	return status->st_dev == file->device && status->st_ino == file->inode &&
@@ -219,8 +233,8 @@ void thaw(const char *path, const char *program, char **arguments, char **enviro
 
 	memset(files, 0xff, sizeof(files));
 	if (snapshot >= 0 && read_head(snapshot) && is_path(head.program) &&
-	    strcmp(head.paths + head.program, program) == 0 && is_vdso(code) && are_unchanged() &&
-	    open_mapped(files)) {
+	    strcmp(head.paths + head.program, program) == 0 && is_vdso(code) &&
+	    is_this_boot() && are_unchanged() && open_mapped(files)) {
 		bool mapped = true;
 
 		for (uint32_t i = 0; mapped && i < head.region_count; i++)

@@ -154,6 +154,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "snapshot": (
         ("Whether commands start from it, and if not, why", "ociruntime snapshot status"),
+        ("At boot, or after an upgrade", "ociruntime snapshot refresh"),
     ),
     "checkpoint": (
         (

@@ -394,7 +394,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     (
         "snapshot",
-        "status|make|remove",
+        "status|make|refresh|remove",
         1,
         1,
         "manage the snapshot that commands start from",
@@ -402,7 +402,9 @@ COMMANDS: tuple[Command, ...] = (
         (
             "From a snapshot of a warm interpreter, create and exec start 9 ms sooner. The\n"
             "first `create` of a boot makes it. It is not used when anything it depends on\n"
-            "has changed. The file /etc/ociruntime/no-snapshot switches it off."
+            "has changed. `refresh` makes it only if there is none that fits, and does not wait\n"
+            "for another process that makes it. The file /etc/ociruntime/no-snapshot switches\n"
+            "it off."
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""`ociruntime snapshot status|make|remove`."""
+"""`ociruntime snapshot status|make|refresh|remove`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,21 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
-    """Tell whether there is a snapshot, make it or remove it; the status is 1 without one."""
+    """Show, make, refresh or remove the snapshot; `status` exits with 1 if there is none."""
     path = snapshot.location(posix.environ, posix.geteuid())
     verb = arguments.positional[0]
-    if verb not in ("status", "make", "remove"):
-        raise UsageError(f'unknown argument "{verb}" of snapshot', "status, make or remove")
+    if verb not in ("status", "make", "refresh", "remove"):
+        accepted = "status, make, refresh or remove"
+        raise UsageError(f'unknown argument "{verb}" of snapshot', accepted)
     if not path:
         raise UsageError("snapshot: XDG_RUNTIME_DIR is not set", "set it to a directory of yours")
+    if verb in ("make", "refresh"):
+        posix.chdir("/")  # in the background it must not keep a mount of the caller's busy
     if verb == "make":
         return write(f"{path}: {snapshot.make(path)} bytes\n")
+    if verb == "refresh":
+        made = snapshot.refresh(path)
+        return write(f"{path}: {'made' if made else 'left as it is'}\n")
     if verb == "remove":
         return write(f"{path}: {'removed' if snapshot.remove(path) else 'there was none'}\n")
     try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import struct
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +28,7 @@ FROM_INTERPRETER = "started the interpreter"
 SECRET = "a-word-that-nobody-else-writes"
 
 CHECKSUM_AT, FORMAT_AT, VDSO_AT = 16, 8, 136
+HEAD_SIZE_AT = 12
 FIRST_BASIS, PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
@@ -76,7 +79,7 @@ def test_the_first_create_makes_it(runtime: Runtime, container: MakeContainer) -
 
 def test_an_unknown_argument_is_refused(runtime: Runtime) -> None:
     runtime("snapshot", "melt").failed(
-        "unknown argument", "melt", "of snapshot (status, make or remove)"
+        "unknown argument", "melt", "of snapshot (status, make, refresh or remove)"
     )
 
 
@@ -98,7 +101,7 @@ def checksum(head: bytes) -> int:
 def rewrite(at: int, form: str, change: Callable[[int], int]) -> None:
     """Change one number of the head, and make the head's checksum right again."""
     content = bytearray(PATH.read_bytes())
-    (size,) = struct.unpack_from("=I", content, 12)
+    (size,) = struct.unpack_from("=I", content, HEAD_SIZE_AT)
     (number,) = struct.unpack_from(form, content, at)
     struct.pack_into(form, content, at, change(number))
     struct.pack_into("=Q", content, CHECKSUM_AT, 0)
@@ -143,7 +146,8 @@ DAMAGE: dict[str, Callable[[], object]] = {
     "with a damaged head": lambda: flip(300),
     "with a damaged checksum": lambda: flip(CHECKSUM_AT),
     "of another format": lambda: rewrite(FORMAT_AT, "=I", lambda number: number + 1),
-    "of another boot": lambda: rewrite(VDSO_AT, "=Q", lambda number: number + 1),
+    "of another kernel": lambda: rewrite(VDSO_AT, "=Q", lambda number: number + 1),
+    "of another boot": lambda: rewrite(snapshot.BOOT_AT, "=B", lambda number: number ^ 1),
     "of another interpreter": lambda: rewrite(
         snapshot.MAPPED_AT + 8, "=Q", lambda number: number + 1
     ),
@@ -259,6 +263,92 @@ def test_what_its_maker_ignores_is_not_in_it(
     finally:
         child.kill()
         child.wait()
+
+
+def test_refresh_leaves_a_fitting_one_alone(made: Path, runtime: Runtime) -> None:
+    inode = made.stat().st_ino
+    assert runtime("snapshot", "refresh").ok().out == f"{made}: left as it is\n"
+    assert made.stat().st_ino == inode
+    rewrite(snapshot.BOOT_AT, "=B", lambda number: number ^ 1)
+    assert runtime("snapshot", "refresh").ok().out == f"{made}: made\n"
+    assert FROM_SNAPSHOT in way(runtime)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "of another format", "with a damaged head"])
+def test_a_damaged_one_is_made_anew(made: Path, runtime: Runtime, damage: str) -> None:
+    """A package's upgrade may change the format within one boot."""
+    DAMAGE[damage]()
+    assert "damaged, or of another version" in runtime("snapshot", "status").out
+    assert runtime("snapshot", "refresh").ok().out == f"{made}: made\n"
+    assert FROM_SNAPSHOT in way(runtime)
+
+
+def test_refresh_does_not_wait_for_another_maker(made: Path, runtime: Runtime) -> None:
+    """A hundred creates at once after the boot must not leave a hundred makers in a queue."""
+    made.unlink()
+    unfinished = Path(f"{made}.new")
+    with unfinished.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert runtime("snapshot", "refresh").ok().out == f"{made}: left as it is\n"
+        assert unfinished.exists()
+    assert not made.exists()
+    assert runtime("snapshot", "refresh").ok().out == f"{made}: made\n"
+
+
+def test_a_directory_s_lock_keeps_nobody_from_making_it(made: Path, runtime: Runtime) -> None:
+    """Whoever can open a directory can lock it."""
+    directory = os.open(made.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        runtime("snapshot", "make").ok()
+    finally:
+        os.close(directory)
+
+
+def test_a_passing_failure_leaves_nothing(made: Path, runtime: Runtime) -> None:
+    made.unlink()
+    command = ["prlimit", "--fsize=65536", str(runtime.path), "snapshot", "make"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "write the snapshot: File too large" in done.stderr
+    assert [name for name in os.listdir(made.parent) if "snapshot" in name] == []
+    runtime("snapshot", "make").ok()
+
+
+def test_a_file_that_changes_meanwhile_is_noticed(made: Path, runtime: Runtime) -> None:
+    """The modules in memory may be older than the files that their identity is taken from."""
+    made.unlink()
+    program = f"""
+from ociruntime import snapshot
+files = snapshot._sources()
+snapshot._sources = lambda: {{path: (0, 0, 0, 0) for path in files}}
+snapshot.make({str(made)!r})
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "InternalError" in done.stderr
+    assert " changed while it was made" in done.stderr
+    assert [name for name in os.listdir(made.parent) if "snapshot" in name] == []
+
+
+def test_the_caller_s_umask_does_not_matter(made: Path, runtime: Runtime) -> None:
+    made.unlink()
+    command = ["sh", "-c", 'umask 777; exec "$@"', "sh", str(runtime.path), "snapshot", "make"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert made.stat().st_mode & 0o777 == 0o600
+    assert FROM_SNAPSHOT in way(runtime)
+
+
+def test_root_of_a_user_namespace_starts_no_maker(made: Path, runtime: Runtime) -> None:
+    """It could not write below /run, and each of its creates would try again."""
+    program = f"from ociruntime import snapshot; print(snapshot._is_possible({str(made.parent)!r}))"
+    shell = ["unshare", "--user", "--map-root-user", "setpriv", "--bounding-set=-all"]
+    python = [sys.executable, "-c", program]
+    os.chown(made.parent, 65534, 65534)
+    try:
+        done = subprocess.run([*shell, *python], capture_output=True, text=True, check=True)
+    finally:
+        os.chown(made.parent, 0, 0)
+    assert done.stdout == "False\n"
 
 
 def test_an_unfinished_one_is_nobody_s_to_share(made: Path, runtime: Runtime) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ociruntime.archive import Archive
 from tests.support import project
 
 PACKAGE = project.ROOT / "ociruntime"
@@ -121,3 +123,14 @@ def test_of_another_interpreter(copy: Path) -> None:
 def test_missing(copy: Path) -> None:
     (copy / "modules.bin").unlink()
     assert look(copy, ahead="create") == (1, "SourceFileLoader")
+
+
+def test_sources_to_watch() -> None:
+    """A change counts where the archive compares times, and where it does not hold the source."""
+    installed, checkout, extension = "ociruntime.errors", "ociruntime.spec", "ociruntime._shim"
+    for name in (installed, checkout, extension):
+        importlib.import_module(name)
+    index = {installed: (0, 0, False, 1, 0), checkout: (0, 0, True, 1, 1)}
+    names = [installed, checkout, "ociruntime.archive", extension]
+    found = Archive(-1, index, "/nowhere").to_watch(names)
+    assert found == [checkout, "ociruntime.archive"]
