@@ -45,9 +45,9 @@ OTHERS = 0o077
 # The beginning of struct snapshot_head: magic, format, head_size, checksum, file_size; then, behind
 # the registers and addresses, six counts. freeze.c asserts these places.
 BEGINNING = Struct("=QIIQQ")
-MAGIC, FORMAT = 0x31504E5349434F, 2
+MAGIC, FORMAT = 0x31504E5349434F, 3
 COUNTS = Struct("=IIIIII")
-COUNTS_AT, BOOT_AT, MAPPED_AT, WATCHED_AT, PATHS_AT = 144, 168, 8784, 10704, 23504
+COUNTS_AT, BOOT_AT, MAPPED_AT, WATCHED_AT, PATHS_AT = 144, 168, 8800, 10720, 23520
 BOOT_SIZE = 40
 CHECKSUM_WORD, FULL = 2, (1 << 64) - 1
 DAMAGED = "damaged, or of another version"
@@ -82,8 +82,15 @@ if thawed:
     posix._exit(run())
 """
 # rseq: the kernel would write to an area that the next process has not registered. BIND_NOW:
-# symbols that are bound later would each make a page different from its file's.
-CHILD_ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0", "LD_BIND_NOW": "1"}
+# symbols that are bound later would each make a page different from its file's. PYTHONMALLOC: all
+# objects in one heap, which fits a few huge pages (csrc/snapshot/format.h).
+CHILD_ENVIRONMENT = {
+    "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
+    "LD_BIND_NOW": "1",
+    "PYTHONMALLOC": "malloc",
+}
+# As isolated as INTERPRETER, but for these variables.
+CHILD_INTERPRETER = (sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8")
 
 # Why this interpreter can never be frozen here: no such build, restartable sequences in use, too
 # many files or regions, no vdso, shared memory. Everything else (memory, space, limits of the
@@ -387,7 +394,7 @@ def _run_child(fd: int) -> tuple[int, str]:
     directory = own_program().rpartition("/ociruntime/")[0]
     try:
         child = subprocess.run(
-            [*INTERPRETER, "-c", CHILD, directory, str(fd)],
+            [*CHILD_INTERPRETER, "-c", CHILD, directory, str(fd)],
             env=CHILD_ENVIRONMENT,
             pass_fds=(fd,),
             stdin=subprocess.DEVNULL,

@@ -6,6 +6,12 @@
  *
  * A region is a range of the frozen process's memory.  Its content comes from the file that was mapped
  * there (code and constants), from the snapshot (pages that were written to) or is zero.
+ *
+ * The heap is what most pages that a command writes to belong to.  One copy of it into huge pages costs
+ * less than a fault and a copy for each of 600 small ones; `heap` is the range of huge pages that holds
+ * it, in which nothing else lay.  Where the kernel has no huge pages to give, its regions are mapped as
+ * all others are.
+ *
  * Numbers are those of the machine that wrote the file: it is valid for one boot only.
  */
 #ifndef SNAPSHOT_FORMAT_H
@@ -16,7 +22,7 @@
 #define SNAPSHOT_MAGIC 0x31504e5349434fULL /* "OCISNP1" */
 
 enum {
-	SNAPSHOT_FORMAT = 2, /* to be counted up with every change of this file */
+	SNAPSHOT_FORMAT = 3, /* to be counted up with every change of this file */
 	SNAPSHOT_PAGE = 4096,
 	SNAPSHOT_REGIONS = 256,
 	SNAPSHOT_MAPPED = 48,
@@ -25,6 +31,8 @@ enum {
 	SNAPSHOT_VDSO = 4,
 	SNAPSHOT_SIGNALS = 8,
 	SNAPSHOT_BOOT = 40,
+	SNAPSHOT_HUGE = 2 << 20,
+	SNAPSHOT_LARGEST_HEAP = 16 << 20,
 };
 
 /*
@@ -92,6 +100,7 @@ struct snapshot_head {
 	uint32_t watched_count;
 	uint32_t program; /* offset in `paths`: __main__.py of the package that was frozen */
 	char boot[SNAPSHOT_BOOT]; /* without the line's end, filled up with NUL */
+	struct snapshot_range heap; /* of size 0 if there is no such range */
 	struct snapshot_range vdso[SNAPSHOT_VDSO]; /* the code last, as the kernel lays them out */
 	struct snapshot_signal signals[SNAPSHOT_SIGNALS];
 	struct snapshot_region regions[SNAPSHOT_REGIONS];

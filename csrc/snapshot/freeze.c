@@ -14,10 +14,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -28,9 +30,9 @@
 /* ociruntime/snapshot.py reads at these places. */
 _Static_assert(offsetof(struct snapshot_head, vdso_count) == 144, "");
 _Static_assert(offsetof(struct snapshot_head, boot) == 168, "");
-_Static_assert(offsetof(struct snapshot_head, mapped) == 8784, "");
-_Static_assert(offsetof(struct snapshot_head, watched) == 10704, "");
-_Static_assert(offsetof(struct snapshot_head, paths) == 23504, "");
+_Static_assert(offsetof(struct snapshot_head, mapped) == 8800, "");
+_Static_assert(offsetof(struct snapshot_head, watched) == 10720, "");
+_Static_assert(offsetof(struct snapshot_head, paths) == 23520, "");
 
 static struct snapshot_mailbox mailbox;
 
@@ -52,6 +54,9 @@ const char *const *oci_thawed_environment(void)
 #define STACK_ROOM (7UL << 20) /* below what is saved of the stack, for it to grow */
 #define RED_ZONE 256u
 #define MAPS_SIZE (1u << 18)
+/* Free memory at the end of the heap, for what a command allocates. */
+#define HEAP_ROOM (1u << 20)
+#define LARGEST_IN_HEAP (32 << 20) /* glibc's limit */
 
 extern char **environ;
 extern void *__curbrk;
@@ -65,6 +70,7 @@ struct dump {
 	char page[SNAPSHOT_PAGE];
 	uint32_t paths_used;
 	uint64_t at; /* where the next page goes in the snapshot */
+	uint64_t end; /* of the mapping before */
 	int out;
 };
 
@@ -235,6 +241,29 @@ static bool begins_with(const char *text, const char *beginning)
 	return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
+/*
+ * Choose the huge pages for the heap, which the kernel lists behind the program's own mappings:
+ * `end` is where the mapping before it ends.
+ */
+static void place_heap(struct dump *d, const struct mapping *m, uint64_t end)
+{
+	struct snapshot_range *heap = &d->head.heap;
+	uint64_t low = m->start & ~(uint64_t)(SNAPSHOT_HUGE - 1);
+	uint64_t high = (m->end + SNAPSHOT_HUGE - 1) & ~(uint64_t)(SNAPSHOT_HUGE - 1);
+
+	if (low >= end)
+		*heap = (struct snapshot_range){ low, high - low };
+}
+
+/* Forget the huge pages if anything but the heap lies in them. */
+static void check_heap(struct dump *d, const struct mapping *m)
+{
+	struct snapshot_range *heap = &d->head.heap;
+
+	if (m->start < heap->address + heap->size && m->end > heap->address)
+		heap->size = 0;
+}
+
 static int dump_line(struct dump *d, char *line)
 {
 	struct snapshot_head *head = &d->head;
@@ -249,6 +278,11 @@ static int dump_line(struct dump *d, char *line)
 	m.protection = (flags[0] == 'r' ? PROT_READ : 0) | (flags[1] == 'w' ? PROT_WRITE : 0) |
 		       (flags[2] == 'x' ? PROT_EXEC : 0);
 	m.shared = flags[3] == 's';
+	if (begins_with(m.path, "[heap]"))
+		place_heap(d, &m, d->end);
+	else
+		check_heap(d, &m);
+	d->end = m.end;
 	if (m.start == (uint64_t)d || begins_with(m.path, "[vsyscall]"))
 		return 0;
 	if (begins_with(m.path, "[vdso") || begins_with(m.path, "[vvar")) {
@@ -373,6 +407,14 @@ static int dump_process(struct dump *d, const char *program, const char *const *
 	return dump_memory(d);
 }
 
+/* Large blocks too come from the heap, and its end is never given back. */
+static void extend_heap(void)
+{
+	mallopt(M_MMAP_THRESHOLD, LARGEST_IN_HEAP);
+	mallopt(M_TRIM_THRESHOLD, LARGEST_IN_HEAP);
+	free(malloc(HEAP_ROOM));
+}
+
 int oci_freeze(int out, const char *program, const char *const *watched)
 {
 	struct dump *d;
@@ -380,6 +422,7 @@ int oci_freeze(int out, const char *program, const char *const *watched)
 
 	if (&__rseq_size && __rseq_size != 0)
 		return -EBUSY;
+	extend_heap();
 	/* Shared, so that the kernel does not join it with the memory around it. */
 	d = mmap(NULL, sizeof(*d), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (d == MAP_FAILED)

@@ -135,6 +135,51 @@ static bool open_mapped(int files[SNAPSHOT_MAPPED])
 	return true;
 }
 
+/*
+ * Take huge pages for the heap.  True if the kernel has given them; else nothing is mapped there.
+ * It may give small pages instead without a word: then only the one that was written to is resident.
+ */
+static bool map_heap(void)
+{
+	const struct snapshot_range *heap = &head.heap;
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+	char *start = (char *)heap->address;
+
+	if (heap->size == 0 || heap->size > SNAPSHOT_LARGEST_HEAP ||
+	    mmap(start, heap->size, PROT_READ | PROT_WRITE, flags, -1, 0) != start)
+		return false;
+	if (madvise(start, heap->size, MADV_HUGEPAGE) == 0) {
+		uint64_t at = 0;
+		unsigned char resident = 1;
+
+		for (; at < heap->size && resident & 1; at += SNAPSHOT_HUGE) {
+			*(volatile char *)(start + at) = 0;
+			if (mincore(start + at + SNAPSHOT_PAGE, SNAPSHOT_PAGE, &resident) < 0)
+				resident = 0;
+		}
+		if (resident & 1)
+			return true;
+	}
+	munmap(start, heap->size);
+	return false;
+}
+
+/* Fill a part of the huge pages. */
+static bool copy_region(const struct snapshot_region *region, int snapshot)
+{
+	if (region->content == CONTENT_ZERO)
+		return true;
+	return region->content == CONTENT_SNAPSHOT &&
+	       pread(snapshot, (void *)region->address, region->size, (off_t)region->offset) ==
+		       (ssize_t)region->size;
+}
+
+static bool is_in_heap(const struct snapshot_region *region)
+{
+	return region->address >= head.heap.address &&
+	       region->address - head.heap.address < head.heap.size;
+}
+
 /* Nothing that is mapped already is replaced: the stack's place differs in each process. */
 static bool map_region(const struct snapshot_region *region, int snapshot, const int *files)
 {
@@ -235,10 +280,12 @@ void thaw(const char *path, const char *program, char **arguments, char **enviro
 	if (snapshot >= 0 && read_head(snapshot) && is_path(head.program) &&
 	    strcmp(head.paths + head.program, program) == 0 && is_vdso(code) &&
 	    is_this_boot() && are_unchanged() && open_mapped(files)) {
-		bool mapped = true;
+		bool mapped = true, huge = map_heap();
 
 		for (uint32_t i = 0; mapped && i < head.region_count; i++)
-			mapped = map_region(&head.regions[i], snapshot, files);
+			mapped = huge && is_in_heap(&head.regions[i]) ?
+					 copy_region(&head.regions[i], snapshot) :
+					 map_region(&head.regions[i], snapshot, files);
 		if (mapped && move_vdso(code)) {
 			for (uint32_t i = 0; i < head.mapped_count; i++)
 				close(files[i]);

@@ -29,6 +29,7 @@ SECRET = "a-word-that-nobody-else-writes"
 
 CHECKSUM_AT, FORMAT_AT, VDSO_AT = 16, 8, 136
 HEAD_SIZE_AT = 12
+PR_SET_THP_DISABLE = 41  # linux/prctl.h
 FIRST_BASIS, PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
@@ -201,6 +202,21 @@ def test_replaced_by_many_while_it_is_used(made: Path, runtime: Runtime) -> None
         maker.join()
     assert FROM_SNAPSHOT in way(runtime)
     assert [name for name in os.listdir(made.parent) if "snapshot" in name] == [made.name]
+
+
+def test_without_huge_pages(made: Path, runtime: Runtime, container: MakeContainer) -> None:
+    """The kernel may have none to give; small ones are mapped from the file then."""
+    program = (
+        "import ctypes, os, sys;"
+        f"ctypes.CDLL(None).prctl({PR_SET_THP_DISABLE}, 1, 0, 0, 0);"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    one = container().started()
+    command = [sys.executable, "-c", program, str(runtime.path), "--root", str(runtime.root)]
+    words = ["--debug", "exec", one.id, "echo", "hi"]
+    done = subprocess.run([*command, *words], capture_output=True, text=True, check=True)
+    assert done.stdout == "hi\n"
+    assert FROM_SNAPSHOT in done.stderr
 
 
 def test_nothing_of_its_makers_is_in_it(made: Path, runtime: Runtime, work: Path) -> None:
