@@ -379,10 +379,10 @@ def _fill(fd: int, parent: int, name: str) -> int:
 
 def _sources() -> dict[str, tuple[int, int, int, int] | None]:
     """Return the identity of each file of the package."""
-    from os import walk
+    import os
 
-    package = own_program().rpartition("/")[0]
-    paths = (f"{top}/{name}" for top, _, names in walk(package) for name in names)
+    package = os.path.realpath(own_program().rpartition("/")[0])
+    paths = (f"{top}/{name}" for top, _, names in os.walk(package) for name in names)
     return {path: _identity(path) for path in paths}
 
 
@@ -474,6 +474,7 @@ def freeze(directory: str, archive: Archive | None, fd: int) -> bool:
     arguments and the environment of that. Raises OSError.
     """
     import gc
+    import os
 
     for name in MODULES.split():
         __import__(f"ociruntime.{name}")
@@ -484,7 +485,10 @@ def freeze(directory: str, archive: Archive | None, fd: int) -> bool:
         watched = [path for name in names if (path := getattr(sys.modules[name], "__file__", ""))]
     else:
         watched = [f"{directory}/ociruntime/modules.bin"]
-        watched += [sys.modules[name].__file__ or "" for name in archive.to_watch(names)]
+        # By paths without links, which are looked up faster; the archive's own tells if the
+        # package has been replaced.
+        sources = [sys.modules[name].__file__ or "" for name in archive.to_watch(names)]
+        watched += [os.path.realpath(source) for source in sources]
         archive.close()
     ffi, lib = _shim.ffi, _shim.lib
     texts = [ffi.new("char[]", path.encode("utf-8", "surrogateescape")) for path in watched]
