@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ociruntime.spec.document import Config
 
 LARGEST = 64 << 20  # bytes
+FIRST_PIECE, NEXT_PIECE = 64 << 10, 1 << 20  # bytes to read at once; most files are small
 _BLANKS = " \t\n\r"
 
 
@@ -47,10 +48,11 @@ def read(path: str) -> bytes:
         raise ConfigError("", f"cannot read {path}: {reason(error)}") from None
     try:
         pieces = []
-        left = LARGEST + 1
-        while left > 0 and (piece := posix.read(descriptor, min(left, 1 << 20))):
+        left, size = LARGEST + 1, FIRST_PIECE
+        while left > 0 and (piece := posix.read(descriptor, min(left, size))):
             pieces.append(piece)
             left -= len(piece)
+            size = NEXT_PIECE
     except OSError as error:
         raise ConfigError("", f"cannot read {path}: {reason(error)}") from None
     finally:
