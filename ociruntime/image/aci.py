@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ociruntime.errors import ImageError
 from ociruntime.image.aci_manifest import AciManifest, config_of, read_aci_manifest
 from ociruntime.image.archives import Reading, member_name, members, open_file, plain
+from ociruntime.image.attributes import is_text
 from ociruntime.image.layer_tar import LayerTar, Member
 from ociruntime.image.made_image import StoredLayer, add_documents, minimal_config
 from ociruntime.image.manifest import LARGEST_DOCUMENT, load_document
@@ -109,7 +110,7 @@ def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
     header.type, header.mode, header.size = member.type, member.mode, member.size
     header.uid, header.gid = member.uid, member.gid
     seconds, fraction = divmod(member.mtime, 1_000_000_000)
-    header.mtime = seconds + fraction / 1e9 if fraction else seconds
+    header.mtime = seconds
     header.linkname = member.link.decode("utf-8", "surrogateescape")
     header.uname = member.user.decode("utf-8", "surrogateescape")
     header.gname = member.group.decode("utf-8", "surrogateescape")
@@ -117,7 +118,11 @@ def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
     header.pax_headers = {
         f"SCHILY.xattr.{key}": value.decode("utf-8", "surrogateescape")
         for key, value in member.xattrs.items()
+        if is_text(key)
     }
+    if fraction:
+        # As a float it could become "1e-06", which no reader takes.
+        header.pax_headers["mtime"] = f"{seconds}.{fraction:09d}"
     return header
 
 

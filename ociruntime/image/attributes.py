@@ -52,6 +52,15 @@ def refusal(attribute: str) -> str:
     return "the host gives it to files itself"
 
 
+def is_text(attribute: str) -> bool:
+    """Return whether the name is UTF-8: the kernel takes any bytes, a tar's extended header not."""
+    try:
+        attribute.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def set_of_open(fd: int, header: Header, notes: Notes) -> None:
     """Everything but the times, of a regular file or directory.  Raises OSError.
 

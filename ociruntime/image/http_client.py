@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 15.0
 SILENT_SECONDS = 60.0  # without a byte
+LONGEST_MESSAGE = 200  # characters of what a registry says
 _PAUSES = (0.2, 0.5, 1.0, 2.0)  # seconds before each further attempt
 _LONGEST_PAUSE = 60.0
 _MOST_REDIRECTS = 8
@@ -264,12 +265,16 @@ def refusal(method: str, response: Response, hint: str = "") -> RegistryError:
     said: list[str] = []
     try:
         for error in json.loads(read_body(response, 1 << 16))["errors"][:3]:
-            said.append(str(error.get("message") or error.get("code") or ""))
-    except (RegistryError, ValueError, LookupError, TypeError, AttributeError):
+            said.append(_shortened(str(error.get("message") or error.get("code") or "")))
+    except (RegistryError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         said.clear()  # it explains nothing
-    words = f"{response.status_code} {response.reason or ''}".strip().lower()
+    words = _shortened(f"{response.status_code} {response.reason or ''}".strip().lower())
     text = ": ".join([f"{method} {_shown(response.url)}", words, *filter(None, said)])
     return RegistryError(text, hint)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}..."
 
 
 def _wanted_pause(response: Response, pause: float, url: str) -> float:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ociruntime.image.limits import Budget
 
 MOST_LINKS = 40
+MOST_LAYER_STEPS = 32_000_000  # half a minute; the 2,000,000 files of a layer may take 16 each
 MOST_STEPS = 1024  # the texts of links can lead down and up again, thousands of times for each file
 LONGEST_NAME = 4095  # bytes: PATH_MAX, without the one at its end
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -37,6 +38,7 @@ class Inside:
         self._parts: list[bytes] | None = None
         self._fd = -1
         self._place = b""
+        self._steps = 0
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -52,12 +54,15 @@ class Inside:
         if parts == self._parts:
             return self._fd, self._place
         self.close()
+        if self._steps > MOST_LAYER_STEPS:
+            raise ImageError(f"the layer takes more than {MOST_LAYER_STEPS} steps to its files")
         walk = _Walk(self.root, self.budget, made)
         try:
             walk.go(parts)
             self._fd = walk.fds.pop()
         finally:
             walk.close()
+            self._steps += walk.steps
         self._parts, self._place = list(parts), b"/".join(walk.names)
         return self._fd, self._place
 

@@ -34,6 +34,7 @@ _RESERVED = b".wh..wh."  # what aufs kept for itself; of no meaning in an image
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
+_DIRECTORY_SIZE = 4096  # bytes, of an empty one
 # Names, targets of links and extended attributes that are longer than any, or no such thing.
 _FAULTS_OF_IMAGE = (errno.ENAMETOOLONG, errno.EINVAL, errno.ERANGE, errno.E2BIG)
 
@@ -52,6 +53,7 @@ class LayerUnpacker:
         self.notes = notes
         self.inside = Inside(root, budget)
         self.made = Made(budget)
+        self.hidden: set[bytes] = set()  # directories that hold nothing of a lower layer any more
         self.directory_times: dict[bytes, int] = {}
 
     def apply(self) -> None:
@@ -59,6 +61,7 @@ class LayerUnpacker:
         try:
             for header in self.reader:
                 self.budget.take_file()
+                self.budget.take_bytes(_beside_content(header))
                 try:
                     self._apply(header)
                 except OSError as error:
@@ -229,6 +232,11 @@ class LayerUnpacker:
                 os.close(below)
 
     def _hide_below(self, fd: int, place: bytes) -> None:
+        """Remove what lower layers have put into a directory; once, then all is this layer's."""
+        if place in self.hidden:
+            return
+        self.budget.take_name(len(place))
+        self.hidden.add(place)
         for name in os.listdir(b"/proc/self/fd/%d" % fd):
             self._hide(fd, place, name)
 
@@ -245,6 +253,15 @@ class LayerUnpacker:
                 continue  # removed, or replaced, later in the layer
             except OSError as error:
                 raise HostError("set the time of a directory of the image", error) from None
+
+
+def _beside_content(header: Header) -> int:
+    """Return the bytes that a file takes on the disk beside its content, about.
+
+    A global header gives its attributes to every file that follows.
+    """
+    attributes = sum(len(name) + len(value) for name, value in header.xattrs.items())
+    return attributes + (_DIRECTORY_SIZE if header.type == DIRECTORY else 0)
 
 
 def _join(place: bytes, name: bytes) -> bytes:

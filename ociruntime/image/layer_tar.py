@@ -12,6 +12,7 @@ import tarfile
 from collections.abc import Iterator
 
 from ociruntime.errors import HostError, ImageError
+from ociruntime.image.attributes import is_text
 from ociruntime.image.limits import Budget
 from ociruntime.image.streams import CHUNK, Readable
 
@@ -174,7 +175,7 @@ def _attributes(fd: int) -> dict[str, str]:
     """Extended attributes as a tar has them; those of this host's own policy stay here."""
     found = {}
     for name in os.listxattr(fd):
-        if name.startswith(("user.", "security.capability", "trusted.")):
+        if name.startswith(("user.", "security.capability", "trusted.")) and is_text(name):
             value = os.getxattr(fd, name)
             found[f"SCHILY.xattr.{name}"] = value.decode("utf-8", "surrogateescape")
     return found

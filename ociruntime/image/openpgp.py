@@ -5,16 +5,18 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import os
 import re
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ociruntime.errors import HostError, ImageError
+from ociruntime.image.manifest import LARGEST_DOCUMENT
 from ociruntime.programs import find_program
 
+TIMEOUT = 60.0  # seconds for gpgv
 _PUBLIC_KEY, _USER_ID, _SIGNATURE = 6, 13, 2
 _SECRET_KEYS = (5, 7)
 _ARMOR = re.compile(rb"-----BEGIN PGP ([A-Z ]+)-----\r?\n(.*?)-----END PGP \1-----", re.DOTALL)
@@ -136,30 +138,59 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
         for name, data in files.items():
             with open(f"{home}/{name}", "wb") as file:
                 file.write(data)
-        command = [program, "--homedir", home, "--keyring", f"{home}/keys", "--status-fd", "1"]
+        command = [program, "--homedir", home, "--keyring", f"{home}/keys", "--status-fd", "2"]
         if content is None:
-            command += ["--output", f"{home}/output", f"{home}/signature"]
+            command += ["--output", "-", f"{home}/signature"]
         else:
             command += [f"{home}/signature", f"{home}/content"]
-        try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            failure = error if isinstance(error, OSError) else TimeoutError("no end in 60 s")
-            raise HostError("run gpgv", failure) from None
-        signer = _signer(done.stdout.decode(errors="replace"), done.returncode)
+        status, code, signed = _run(command, f"{home}/status")
+        signer = _signer(status, code)
         if content is not None:
             return signer, content
-        if not os.path.exists(f"{home}/output"):
+        if not signed:
             raise ImageError("the OpenPGP signature is about nothing")
-        with open(f"{home}/output", "rb") as file:
-            return signer, file.read()
+        return signer, signed
+
+
+def _run(command: list[str], status: str) -> tuple[str, int, bytes]:
+    """Run gpgv: (its status lines, which go to the file ``status``; its exit status; its output).
+
+    It unpacks what is signed before it looks at who signed: a few kilobytes can be gigabytes.
+    Raises HostError, ImageError.
+    """
+    try:
+        with (
+            open(status, "wb") as errors,
+            subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+            ) as child,
+        ):
+            assert child.stdout is not None
+            timer = threading.Timer(TIMEOUT, child.kill)
+            timer.start()
+            try:
+                signed = child.stdout.read(LARGEST_DOCUMENT + 1)
+                if len(signed) <= LARGEST_DOCUMENT:
+                    child.wait()
+            finally:
+                late = not timer.is_alive()
+                timer.cancel()
+                child.kill()
+        if late:
+            raise TimeoutError(f"no end in {TIMEOUT:.0f} s")
+        if len(signed) > LARGEST_DOCUMENT:
+            message = f"what the OpenPGP signature holds is larger than {LARGEST_DOCUMENT} bytes"
+            raise ImageError(message)
+        with open(status, "rb") as file:
+            words = file.read(LARGEST_DOCUMENT).decode(errors="replace")
+        return words, child.returncode, signed
+    except OSError as error:
+        raise HostError("run gpgv", error) from None
 
 
 def _signer(status: str, code: int) -> str:
     """The fingerprint of the primary key; all of gpgv's checks have to be passed."""
-    lines = [line.split() for line in status.splitlines() if line.startswith("[GNUPG:] ")]
+    lines = [line.split() for line in status.split("\n") if line.startswith("[GNUPG:] ")]
     words = {line[1]: line[2:] for line in lines if len(line) > 1}
     if code == 0 and "GOODSIG" in words and words.get("VALIDSIG"):
         return words["VALIDSIG"][-1]

@@ -138,7 +138,7 @@ def control(text: str) -> dict[str, Any]:
     """A text message as an object; empty if it is none."""
     try:
         words = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return words if isinstance(words, dict) else {}
 

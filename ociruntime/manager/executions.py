@@ -22,6 +22,7 @@ from aiohttp import WSMsgType, web
 
 from ociruntime.errors import BadRequest, Conflict, HostError, RuntimeFailure, StartFailed
 from ociruntime.host.terminal import set_window_size
+from ociruntime.manager.api_bodies import PATIENCE
 from ociruntime.manager.api_errors import error_document
 from ociruntime.manager.attachments import MESSAGE, control, relay, window_size
 from ociruntime.manager.pod_calls import message_of
@@ -73,8 +74,10 @@ async def execute(manager: Manager, request: web.Request) -> web.StreamResponse:
 
 async def _first(client: web.WebSocketResponse) -> Any:  # noqa: ANN401 - whatever a client sends
     try:
-        return await client.receive_json()
-    except (TypeError, ValueError):
+        return await client.receive_json(timeout=PATIENCE)
+    except TimeoutError:
+        raise BadRequest("", f"what to run has not come in {PATIENCE:.0f} s") from None
+    except (TypeError, ValueError, RecursionError):
         raise BadRequest("", "what to run is no JSON") from None
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ociruntime.errors import Conflict, ManagerError, NotFound
+from ociruntime.errors import BadRequest, Conflict, ManagerError, NotFound
 from ociruntime.manager.pod_calls import message_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ async def call(programs: Programs, *words: str) -> str:
     """Its standard output.  Raises ManagerError with its error, HostError."""
     try:
         return await programs.ocipod(*words)
+    except BadRequest:
+        raise
     except ManagerError as failure:
         raise _meant(str(failure)) from None
 
@@ -49,8 +52,14 @@ async def progress_of(programs: Programs, *words: str) -> AsyncIterator[dict[str
                 errors += line
         status = await process.wait()
         found = (await out).decode(errors="replace").split()
+    except ValueError:
+        raise ManagerError("ocipod has written a line that is too long, or no JSON") from None
     finally:
         out.cancel()
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
     if status or not found:
         raise _meant(message_of(errors, "ocipod") or _NO_WORD)
     yield {"id": found[-1]}

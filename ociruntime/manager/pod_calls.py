@@ -11,7 +11,7 @@ import resource
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ociruntime.errors import HostError, ManagerError, RuntimeFailure
+from ociruntime.errors import BadRequest, HostError, ManagerError, RuntimeFailure
 from ociruntime.manager.pod_look import APP
 from ociruntime.monitor import records
 from ociruntime.monitor.control_socket import LARGEST, answer_of
@@ -75,7 +75,12 @@ class Programs:
         return out.decode(errors="replace")
 
     async def started(self, command: list[str]) -> asyncio.subprocess.Process:
-        """Running, with nothing to read and pipes to write to.  Raises HostError."""
+        """Start a command with nothing to read and pipes to write to.
+
+        Raises BadRequest if a client's word cannot be an argument, HostError.
+        """
+        if any("\0" in word for word in command):
+            raise BadRequest("", "a name must not contain NUL")
         try:
             return await asyncio.create_subprocess_exec(
                 *command,

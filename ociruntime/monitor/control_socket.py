@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.errors import HostError, PodError, RuntimeFailure
+from ociruntime.errors import HostError, InternalError, PodError, RuntimeFailure
 from ociruntime.monitor import records
 from ociruntime.monitor.listening import listen
 from ociruntime.monitor.loop import HUNG_UP, READABLE, WRITABLE
@@ -149,6 +149,8 @@ class Connection:
                 self._handler(self, records.parse(message, "the request"))
             except RuntimeFailure as failure:
                 self.refuse(failure)
+            except Exception as error:  # noqa: BLE001 - a request must not end the pod
+                self.refuse(InternalError(f"internal error: {type(error).__name__}: {error}"))
 
     def answer(self, value: dict[str, Any]) -> None:
         """Send the answer to a request."""

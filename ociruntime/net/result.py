@@ -32,8 +32,20 @@ def check_result(value: object, plugin: str) -> dict[str, Any]:
     for item in value.get("ips") or ():
         if not isinstance(item.get("address"), str):
             raise NetworkError(f'plugin {plugin}: an address of its result has no "address"')
+        _check_address(item["address"], plugin)
     check_dns(value.get("dns"), f'plugin {plugin}: "dns" of its result')
     return value
+
+
+def _check_address(address: str, plugin: str) -> None:
+    """Raise NetworkError for what is no address: it is shown, and written into files."""
+    from ipaddress import ip_interface
+
+    try:
+        ip_interface(address)
+    except ValueError:
+        shown = ascii(address)
+        raise NetworkError(f"plugin {plugin}: its result has {shown} as an address") from None
 
 
 def check_dns(value: object, what: str) -> None:

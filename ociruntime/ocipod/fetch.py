@@ -86,8 +86,13 @@ def _signature(arguments: Arguments) -> bytes | None:
         return None
     if len(arguments.positional) > 1:
         raise UsageError("--signature is about one image", "fetch the others apart")
+    from ociruntime.image.manifest import LARGEST_DOCUMENT
+
     try:
         with open(path, "rb") as file:
-            return file.read()
+            signature = file.read(LARGEST_DOCUMENT + 1)
     except OSError as error:
         raise HostError(f"read {path}", error) from None
+    if len(signature) > LARGEST_DOCUMENT:
+        raise UsageError(f"--signature {path}: larger than {LARGEST_DOCUMENT} bytes")
+    return signature

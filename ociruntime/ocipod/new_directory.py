@@ -17,11 +17,15 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def check_target(target: str, data: str, *, overwrite: bool) -> str:
-    """``target`` as an absolute path, if a directory may be put there.
+    """Return ``target`` as an absolute path, if a directory may be put there.
 
+    A link of that name is not followed: in a volume it may be a container's, and lead anywhere.
     ``data`` is the directory of pods and images.  Raises UsageError.
     """
-    path = os.path.realpath(target)
+    absolute = os.path.abspath(target)
+    if os.path.islink(absolute):
+        raise UsageError(f'"{target}" is a symbolic link', "name the directory itself")
+    path = os.path.realpath(absolute)
     for kept in (data, os.getcwd(), "/"):
         if os.path.commonpath([path, os.path.realpath(kept)]) == path:
             what = "is the root directory" if path == "/" else f'"{kept}" is in it, or is it'

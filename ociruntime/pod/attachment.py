@@ -66,7 +66,10 @@ class Attachment:
             offered = _to_come(app)
         else:
             raise PodError(f'app "{app.name}" is not running: it is {state}')
-        self._wanted = [str(name) for name in request.get("streams") or offered]
+        wanted = request.get("streams") or offered
+        if not isinstance(wanted, list):
+            raise PodError('"streams" of the request must be a list')
+        self._wanted = [str(name) for name in wanted]
         for name in self._wanted:
             if name not in offered:
                 hint = f"it has {', '.join(offered) or 'none'}"

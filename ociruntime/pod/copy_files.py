@@ -63,7 +63,7 @@ def _copy_inside(
     private_users: PrivateUsers,
     draw: Callable[[os.stat_result], None],
 ) -> None:
-    seen: dict[tuple[int, int], list[str]] = {}
+    seen: dict[tuple[int, int], str] = {}
     for found in walk(source):
         status = found.status
         if not found.leaving:
@@ -78,11 +78,11 @@ def _copy_inside(
             continue
         key = (status.st_dev, status.st_ino)
         if status.st_nlink > 1 and key in seen:
-            _link(to, seen[key], found.name)
+            _link(to, seen[key].split("/"), found.name)
         elif _content(found.path, to.path(found.name), status):
             copy_metadata(found.path, to.path(found.name), status, private_users)
             if status.st_nlink > 1:
-                seen[key] = [*to.names, found.name]
+                seen[key] = "/".join([*to.names, found.name])
 
 
 def _link(to: Place, first: list[str], name: str) -> None:

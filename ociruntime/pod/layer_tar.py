@@ -6,11 +6,14 @@ it by files whose names begin with ``.wh.``.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import struct
 import tarfile
 
+from ociruntime.image.attributes import is_text
+from ociruntime.image.inside import LONGEST_NAME
 from ociruntime.pod.deep_tree import open_regular, walk
 
 TYPE_CHECKING = False
@@ -40,7 +43,8 @@ def write_layer(root: str, target: BinaryIO, shift: int = 0, skipped: Collection
     """Writes the tree at ``root`` to ``target`` as a tar.
 
     Owners are ``shift`` less than on the disk.  ``skipped`` are paths in the tree, without a slash
-    before them, that are left out.  Sockets are left out as well.  Raises OSError.
+    before them, that are left out.  Sockets are left out as well, and extended attributes whose
+    names are not UTF-8.  Raises OSError.
     """
     with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as archive:
         _Writer(archive, shift, frozenset(skipped)).tree(root)
@@ -63,6 +67,10 @@ class _Writer:
             name = found.inside
             if found.leaving or name in self._skipped:
                 continue
+            if len(os.fsencode(name)) > LONGEST_NAME:
+                # No reader takes it, and a deep tree would write its names over and over again.
+                message = f"a path is longer than {LONGEST_NAME} bytes: {name[:60]}..."
+                raise OSError(errno.ENAMETOOLONG, message)
             status = found.status
             if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
                 whiteout = "/".join([*found.place.names, f"{WHITEOUT}{found.name}"])
@@ -105,7 +113,7 @@ class _Writer:
         header.pax_headers = {
             f"SCHILY.xattr.{name}": self._attribute(path, name).decode("utf-8", "surrogateescape")
             for name in os.listxattr(path, follow_symlinks=False)
-            if not name.startswith(_OVERLAYS)
+            if not name.startswith(_OVERLAYS) and is_text(name)
         }
         return header
 

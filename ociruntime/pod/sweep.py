@@ -88,7 +88,8 @@ def _hierarchies() -> list[str]:
         raise HostError(f"read {_MOUNTINFO}", error) from None
 
 
-def _mountinfo() -> str:
+def mountinfo() -> str:
+    """Return the mounts of this mount namespace.  Raises HostError."""
     try:
         return read_file(_MOUNTINFO).decode("utf-8", "surrogateescape")
     except OSError as error:
@@ -99,9 +100,9 @@ def _unmount_below(path: str) -> None:
     """The pod's programs are gone, so nobody has anything open in these mounts."""
     from ociruntime._shim import ffi, lib
 
-    for target in mounts_below(path, _mountinfo()):
+    for target in mounts_below(path, mountinfo()):
         lib.oci_detach_mount(ffi.new("char[]", target.encode("utf-8", "surrogateescape")))
-    left = mounts_below(path, _mountinfo())
+    left = mounts_below(path, mountinfo())
     if left:
         raise PodError(f"{left[0]} cannot be unmounted")
 

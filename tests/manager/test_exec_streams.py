@@ -93,11 +93,16 @@ def test_exec_that_is_refused(daemon: Daemon, shell_root: str) -> None:
 
 def asked(daemon: Daemon, *messages: object) -> dict[str, Any]:
     """The last answer to ``exec`` in container c."""
+    return asked_by_bytes(daemon, *(json.dumps(message).encode() for message in messages))
+
+
+def asked_by_bytes(daemon: Daemon, *messages: bytes) -> dict[str, Any]:
+    """Do the same for messages that need not be JSON."""
     socket = open_websocket(Connection(str(daemon.socket)), "/v1/containers/c/exec")
     told: dict[str, Any] = {}
     try:
         for message in messages:
-            socket.send(TEXT, json.dumps(message).encode())
+            socket.send(TEXT, message)
         while not socket.is_closed:
             told = (
                 [json.loads(data) for kind, data in socket.receive() if kind == TEXT] or [told]
@@ -122,6 +127,14 @@ def test_exec_of_what_no_command_line_can_have(daemon: Daemon, shell_root: str) 
     killed = asked(daemon, {"command": ["sleep", "50"]}, {"signal": 9})["error"]
     assert (killed["code"], "KILL" in killed["message"]) == ("bad_request", True)
     assert processes.until(lambda: len(os.listdir(f"/proc/{daemon.pid}/fd")) <= before)
+
+
+@pytest.mark.parametrize("message", [b"[" * 60_000, b"", b"{", b"[]", b"5", b'{"command": {}}'])
+def test_exec_of_what_is_no_request(daemon: Daemon, shell_root: str, message: bytes) -> None:
+    daemon.run("c", rootfs=shell_root, command=["/bin/sleep", "60"])
+    assert asked_by_bytes(daemon, message)["error"]["code"] == "bad_request"
+    deep = asked_by_bytes(daemon, b'{"command": ["/bin/sleep", "1"]}', b"[" * 60_000)
+    assert deep == {"exit_code": 0}, "later messages that mean nothing are passed over"
 
 
 def test_exec_at_a_terminal(daemon: Daemon, shell_root: str) -> None:

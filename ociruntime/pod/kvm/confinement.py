@@ -22,6 +22,7 @@ from ociruntime.linux import (
 )
 from ociruntime.monitor.own_mounts import NODEV, NOEXEC, NOSUID, check_call, mount
 from ociruntime.pod.kvm.qemu import CONSOLE
+from ociruntime.pod.sweep import mountinfo, mounts_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +95,9 @@ def _show(root: str, path: str, flags: int, name: str = "") -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     mount(path, target, "", BIND | MS_REC)
-    mount("", target, "", REMOUNT | BIND | flags)
+    # A remount changes one mount, not those below it: with the share they came along.
+    for place in mounts_below(target, mountinfo()):
+        mount("", place, "", REMOUNT | BIND | flags)
 
 
 def _show_proc(target: str) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import HostError, PodError
-from ociruntime.host.files import read_file, remove_file
+from ociruntime.host.files import remove_file
 from ociruntime.monitor import records, worker
 from ociruntime.monitor.listening import listen
 from ociruntime.pod.kvm import port
 from ociruntime.pod.kvm.qemu import CONSOLE
 from ociruntime.pod.surroundings import Surroundings, apps_of, read_manifest
+from ociruntime.programs import DIRECTORIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ else:
 
 PORTS = "machine"  # directory with the sockets, by number; 0 is the machine's own
 CGROUP = "machine"
+SEEK_END = 2
+LAST_WORDS = 4096  # bytes of the console's log: the guest may have written any number
 POWER_OFF = 5.0  # seconds that the guest may take to end
 
 
@@ -137,7 +140,7 @@ class Machine(Surroundings):
         confine(machine)
         # Nothing is imported from here on: the root is another one.
         try:
-            posix.execve(words[0], words, posix.environ)
+            posix.execve(words[0], words, {"PATH": ":".join(DIRECTORIES)})
         except OSError as error:
             raise HostError(f"execute {words[0]}", error) from None
 
@@ -183,7 +186,9 @@ def _in_memory(data: bytes) -> str:
 def _last_words() -> str:
     """The last line of the machine's console that says something."""
     try:
-        lines = read_file(CONSOLE).decode(errors="replace").splitlines()
+        with open(CONSOLE, "rb") as file:
+            file.seek(max(file.seek(0, SEEK_END) - LAST_WORDS, 0))
+            lines = file.read(LAST_WORDS).decode(errors="replace").splitlines()
     except OSError:
         return ""
     spoken = [line.strip() for line in lines if line.strip()]

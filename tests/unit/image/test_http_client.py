@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections.abc import Iterator
 from email.utils import formatdate
 
 import pytest
+from requests import Response
 from requests.exceptions import RequestException
 
 from ociruntime.errors import RegistryError
-from ociruntime.image.http_client import HttpClient, is_loopback, read_body, retry_after
+from ociruntime.image.http_client import HttpClient, is_loopback, read_body, refusal, retry_after
 from ociruntime.image.registry import Registry as Client
 from ociruntime.image.registry_auth import Credential
 from tests.support import images
@@ -163,3 +165,28 @@ def test_requests_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "requests", None)
     with pytest.raises(RegistryError, match=r"need the package requests .pip install"):
         HttpClient(frozenset())._opened()
+
+
+class Body(io.BytesIO):
+    """What urllib3 gives to read from."""
+
+    def read(self, size: int | None = -1, decode_content: bool = True) -> bytes:
+        del decode_content
+        return super().read(size)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"errors": [{"message": "%s"}]}' % (b"x" * 60000), "x" * 200 + "..."),
+        (b"[" * 60000, "404 not found"),
+    ],
+)
+def test_a_long_or_deep_refusal(body: bytes, expected: str) -> None:
+    """The words are the registry's: they go to a terminal, and through pipes line by line."""
+    answer = Response()
+    answer.status_code, answer.reason, answer.url = 404, "Not Found", "http://host/v2/"
+    answer.raw = Body(body)
+    text = str(refusal("GET", answer))
+    assert text.endswith(expected)
+    assert len(text) < 300

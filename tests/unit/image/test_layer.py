@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import tarfile
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.errors import ImageError
+from ociruntime.image import inside
 from ociruntime.image.limits import Limits
 from tests.support.images import Content, member, pack
 from tests.unit.image.trees import apply, contents
@@ -228,3 +230,43 @@ def test_directories_that_only_names_mention(tmp_path: Path) -> None:
     made = sum(len(below) for _, below, _ in os.walk(tmp_path / "r"))
     assert made <= 100
     apply(tmp_path / "s", pack({"a/b/c": "", "a/b/d": ""}), limits=Limits(files=4))
+
+
+def test_whiteouts_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would look at every file: 4,000 of both took half a minute, and kilobytes to say."""
+    listed = []
+    listdir = os.listdir
+
+    def counted(path: bytes) -> list[bytes]:
+        listed.append(path)
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", counted)
+    layer: dict[str, Content] = {f"d/file{number}": "x" for number in range(20)}
+    for number in range(20):
+        layer |= {f"{'./' * number}d/.wh..wh..opq": "", f"{'./' * number}.wh.d": ""}
+    apply(tmp_path / "root", pack(BASE), pack(layer))
+    assert len(listed) == 1
+    assert len(contents(tmp_path / "root")) > 20
+
+
+def test_attributes_of_a_global_header_are_paid_for(tmp_path: Path) -> None:
+    """A header of a kilobyte counts for each of the files behind it."""
+    packed = io.BytesIO()
+    headers = {"SCHILY.xattr.user.note": "x" * 1000}
+    with tarfile.open(
+        fileobj=packed, mode="w", format=tarfile.PAX_FORMAT, pax_headers=headers
+    ) as archive:
+        for number in range(50):
+            archive.addfile(tarfile.TarInfo(f"file{number}"))
+    with pytest.raises(ImageError, match="more than 20000 bytes of files"):
+        apply(tmp_path / "root", packed.getvalue(), limits=Limits(bytes=20000))
+
+
+def test_links_that_lead_up_and_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inside, "MOST_LAYER_STEPS", 100)
+    layer: dict[str, Content] = {"a/": "", "b/": "", "up": link("a/../" * 20 + "a")}
+    for number in range(10):
+        layer |= {f"up/file{number}": "", f"b/file{number}": ""}
+    with pytest.raises(ImageError, match="the layer takes more than 100 steps to its files"):
+        apply(tmp_path / "root", pack(layer))

@@ -69,8 +69,26 @@ def test_another_gpgv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that finds a signature good, and does not write down what it is about."""
     monkeypatch.setattr(openpgp, "find_program", lambda name: f"{tmp_path}/{name}")
     good = "[GNUPG:] GOODSIG 1\n[GNUPG:] VALIDSIG 12 34"
-    (tmp_path / "gpgv").write_text(f"#!/bin/sh\necho '{good}'\n")
+    (tmp_path / "gpgv").write_text(f"#!/bin/sh\necho '{good}' >&2\n")
     (tmp_path / "gpgv").chmod(0o755)
     assert verify(b"x", b"y", []) == ("34", b"y")
     with pytest.raises(ImageError, match="the OpenPGP signature is about nothing"):
+        verify(b"x", None, [])
+
+
+def test_a_signature_that_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is unpacked before anybody looks at who signed: 3 KiB became 3 GB."""
+    monkeypatch.setattr(openpgp, "find_program", lambda name: f"{tmp_path}/{name}")
+    (tmp_path / "gpgv").write_text("#!/bin/sh\nexec cat /dev/zero\n")
+    (tmp_path / "gpgv").chmod(0o755)
+    with pytest.raises(ImageError, match="what the OpenPGP signature holds is larger than 4194304"):
+        verify(b"x", None, [])
+
+
+def test_a_gpgv_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openpgp, "find_program", lambda name: f"{tmp_path}/{name}")
+    monkeypatch.setattr(openpgp, "TIMEOUT", 0.2)
+    (tmp_path / "gpgv").write_text("#!/bin/sh\nexec sleep 100\n")
+    (tmp_path / "gpgv").chmod(0o755)
+    with pytest.raises(HostError, match="run gpgv: no end in 0 s"):
         verify(b"x", None, [])

@@ -44,6 +44,26 @@ def test_a_place_that_is_taken(loop: Loop, tmp_path: Path) -> None:
     assert not Path(path).exists()
 
 
+def test_a_request_that_its_handler_cannot_take(loop: Loop, tmp_path: Path) -> None:
+    """A client may send anything; the pod goes on."""
+
+    def handler(connection: Connection, request: dict[str, Any]) -> None:
+        connection.answer({"count": len(request["streams"])})
+
+    control = ControlSocket(loop, str(tmp_path / "ctl"), handler)
+    hostile = [b'{"streams": 5}', b"{}", b"[", b"[" * 60000, b"\xff", b'{"streams": "\\ud800"}']
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.connect(str(tmp_path / "ctl"))
+        for message in hostile:
+            client.send(message)
+            run_for(loop, 0.05)
+            assert b'"ok"' in client.recv(65536)
+        client.send(b'{"streams": [1]}')
+        run_for(loop, 0.05)
+        assert b'"ok":true' in client.recv(65536).replace(b" ", b"")
+    control.close()
+
+
 def test_a_client_without_a_descriptor_for_it(
     loop: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from ociruntime.errors import NetworkError
 from ociruntime.net import ipam
 from ociruntime.net.builtin.host_local import add, delete, ranges_of
 from ociruntime.net.plugin_call import PluginCall
-from ociruntime.net.result import in_version
+from ociruntime.net.result import check_result, in_version
 
 SUBNET = {"subnet": "10.1.0.0/24"}
 
@@ -33,6 +33,16 @@ def test_a_result_without_addresses_in_another_version() -> None:
 def test_addresses_that_are_none(result: dict[str, Any]) -> None:
     with pytest.raises(NetworkError, match="addresses of the network: "):
         ipam.read(result)
+
+
+@pytest.mark.parametrize("address", ["10.9.9.9\n6.6.6.6 forged/24", "\x1b[31m", "", "10.1.0.300"])
+def test_addresses_that_forge_lines(address: str) -> None:
+    """They are shown, recorded, and written into /etc/hosts."""
+    with pytest.raises(
+        NetworkError, match=r"plugin x: its result has '.*' as an address"
+    ) as caught:
+        check_result({"ips": [{"address": address}]}, "x")
+    assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize("name", ["dataDir", "resolvConf"])

@@ -42,6 +42,18 @@ def test_what_is_there(tmp_path: Path) -> None:
     assert "is no directory" in refused(place / "file", data)
 
 
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    """In a volume it may be a container's, and lead to a directory of the host."""
+    data = tmp_path / "data"
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/file").touch()
+    (tmp_path / "link").symlink_to("full")
+    (tmp_path / "dangling").symlink_to(tmp_path / "missing")
+    assert "is a symbolic link" in refused(tmp_path / "link", data)
+    assert "is a symbolic link" in refused(f"{tmp_path}/link/", data)
+    assert "is a symbolic link" in refused(tmp_path / "dangling", data, overwrite=False)
+
+
 def test_what_was_replaced_meanwhile_does_not_take_the_place(tmp_path: Path) -> None:
     """By a program that writes to the same directory."""
     (tmp_path / "outside").mkdir()

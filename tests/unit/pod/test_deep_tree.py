@@ -22,6 +22,7 @@ from ociruntime.pod.removal import remove_tree
 from tests.support.descriptors import open_descriptors
 
 DEPTH = 1200
+DEPTH_OF_NAMES = 400  # a tar's reader takes names of 4095 bytes
 NAME = "directory"
 
 
@@ -35,17 +36,17 @@ def place(tmp_path: Path) -> Iterator[Path]:
     os.close(fd)
 
 
-def fill(path: str) -> None:
+def fill(path: str, depth: int = DEPTH) -> None:
     """Directories in each other, with a file at the top that is at the bottom as well."""
     Path(path, "top").write_text("text")
     os.chmod(f"{path}/top", 0o640)
     with Place(path) as deep:
-        for _ in range(DEPTH):
+        for _ in range(depth):
             os.mkdir(NAME, 0o700, dir_fd=deep.fd)
             deep.down(NAME)
         os.symlink("nowhere", "link", dir_fd=deep.fd)
         os.link(f"{path}/top", "bottom", dst_dir_fd=deep.fd)
-        for _ in range(DEPTH):
+        for _ in range(depth):
             deep.up()
             os.utime(NAME, ns=(0, len(deep.names) * 10**9), dir_fd=deep.fd)
 
@@ -65,18 +66,37 @@ def test_a_copy(place: Path) -> None:
 
 
 def test_a_layer(place: Path) -> None:
-    fill(str(place))
+    fill(str(place), DEPTH_OF_NAMES)
     layer = io.BytesIO()
     write_layer(str(place), layer)
     with tarfile.open(fileobj=io.BytesIO(layer.getvalue())) as archive:
         members = archive.getmembers()
-    assert len(members) == DEPTH + 3
-    at_bottom = "/".join([NAME] * DEPTH)
+    assert len(members) == DEPTH_OF_NAMES + 3
+    at_bottom = "/".join([NAME] * DEPTH_OF_NAMES)
     by_name = {member.name: member for member in members}
     assert by_name[f"{at_bottom}/link"].issym()
     # The first that is met has the contents.
     assert by_name[f"{at_bottom}/bottom"].isreg()
     assert by_name["top"].linkname == f"{at_bottom}/bottom"
+
+
+def test_a_layer_of_a_tree_that_nobody_could_unpack(place: Path) -> None:
+    """Each name has all names above it: a deep tree would take the square of its size."""
+    fill(str(place))
+    with pytest.raises(OSError, match="a path is longer than 4095 bytes: directory/directory"):
+        write_layer(str(place), io.BytesIO())
+
+
+def test_an_attribute_whose_name_is_no_text(place: Path) -> None:
+    """A container's program may choose any bytes; a tar cannot have them."""
+    (place / "file").touch()
+    os.setxattr(place / "file", b"user.\xff", b"hidden")
+    os.setxattr(place / "file", b"user.plain", b"shown")
+    layer = io.BytesIO()
+    write_layer(str(place), layer)
+    with tarfile.open(fileobj=io.BytesIO(layer.getvalue())) as archive:
+        (member,) = archive.getmembers()
+    assert list(member.pax_headers) == ["SCHILY.xattr.user.plain"]
 
 
 def test_a_pod_that_cannot_be_made(place: Path) -> None:

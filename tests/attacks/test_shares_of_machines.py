@@ -1,0 +1,36 @@
+"""Directories that a virtual machine shares, below which other file systems are mounted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ociruntime.monitor.own_mounts import NODEV, NOSUID
+from ociruntime.pod.kvm.confinement import RDONLY, _show
+from tests.support import isolation
+from tests.support.peers import judge_by
+
+pytestmark = judge_by("ociruntime")
+
+
+def test_a_read_only_share_is_read_only_below(isolated: None, work: Path) -> None:
+    """A remount changes one mount, and not those below it."""
+    share, root = work / "share", work / "root"
+    (share / "below").mkdir(parents=True)
+    root.mkdir()
+    isolation.mount("tmpfs", str(share / "below"), "tmpfs")
+    try:
+        os.mknod(share / "below/null", 0o20666, os.makedev(1, 3))
+        _show(str(root), str(share), RDONLY | NOSUID | NODEV)
+        shown = Path(f"{root}{share}/below")
+        try:
+            with pytest.raises(OSError, match="Read-only file system"):
+                (shown / "file").touch()
+            with pytest.raises(PermissionError):
+                (shown / "null").read_bytes()
+        finally:
+            isolation.unmount(f"{root}{share}")
+    finally:
+        isolation.unmount(str(share / "below"))
