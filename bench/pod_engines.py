@@ -1,18 +1,15 @@
-"""Who makes pods here, and by which commands: ``ocipod``, podman, containerd."""
+"""What makes pods and containers here, and by which commands: ours, podman, containerd."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import sys
+import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from lifecycle import ENVIRONMENT, REPOSITORY
-
-sys.path.insert(0, str(REPOSITORY))
-
+from bench.place import ENVIRONMENT, Failed, Namespace, find_program, own_namespace
+from bench.runtimes import column_names, forbid_snapshot, make_snapshot, version_of
 from tests.engines import host
 from tests.engines.command import execute
 from tests.engines.containerd import Containerd
@@ -29,13 +26,14 @@ IDLE = ("/bin/sleep", "100000")
 class Engine:
     """One way to run an app.
 
-    ``commands`` are what is timed: the last of them prints MARK.  ``clear`` removes what they
-    left.  ``idle`` starts a pod in which nothing happens, ``await_rest`` waits until it needs as
-    little memory as it will.
+    ``commands`` are what is timed: the last of them prints MARK. ``clear`` removes what they
+    left. ``idle`` starts a pod in which nothing happens, ``await_rest`` waits until it needs as
+    little memory as it will. Everything happens in ``namespace``.
     """
 
     name: str
     env: dict[str, str]
+    namespace: Namespace
     measures_time = True
     measures_memory = True
 
@@ -53,21 +51,23 @@ class Engine:
 
 
 class Ocipod(Engine):
-    """``ocipod`` with pods and images in a directory of its own."""
+    """``ocipod`` of an installation, with pods and images in a directory of its own."""
 
-    def __init__(self, program: Path, runtime: Path, layout: Path, place: Path) -> None:
-        self.name = "ocipod" if runtime.name == "ociruntime" else f"ocipod ({runtime.name})"
+    def __init__(self, name: str, programs: Path, layout: Path, place: Path) -> None:
+        """``programs``: the directory that has ``ocipod``, ``ociruntime`` and the others."""
+        self.name = name
         self.env = ENVIRONMENT
         self.place = place
-        directory = place / f"ocipod-{runtime.name}"
-        self.uuids = directory / "uuid"
-        self.base = [str(program), f"--dir={directory}", f"--runtime={runtime}"]
-        self.base.append("--insecure-options=image")
-        directory.mkdir()
+        self.namespace = own_namespace()
+        self.uuids = place / "uuid"
+        self.base = [str(programs / "ocipod"), f"--dir={place / 'pods'}"]
+        self.base += [f"--runtime={programs / 'ociruntime'}", "--insecure-options=image"]
+        place.mkdir()
         self.image = self.run("fetch", "--full", f"oci:{layout}:latest").split()[-1]
 
     def run(self, *words: str) -> str:
-        return execute([*self.base, *words], self.env, self.place).ok().out
+        with self.namespace.entered():
+            return execute([*self.base, *words], self.env, self.place).ok().out
 
     def commands(self) -> list[list[str]]:
         self.uuids.unlink(missing_ok=True)
@@ -87,7 +87,7 @@ class Ocipod(Engine):
             return not any("python" in os.readlink(f"/proc/{pid}/exe") for pid in pids)
 
         if not processes.until(sleeps, 60):
-            sys.exit("the monitors do not sleep")
+            raise Failed("the monitors do not sleep")
 
     def end(self) -> None:
         """Stop and remove all pods."""
@@ -100,6 +100,48 @@ class Ocipod(Engine):
             self.run("rm", *uuids)
 
 
+class Ocictl(Engine):
+    """``ocictl run --rm``, with the daemon of the same installation."""
+
+    measures_memory = False  # its pods are those of ocipod
+
+    def __init__(self, name: str, programs: Path, layout: Path, pods: Ocipod) -> None:
+        """Start the daemon in the namespace of ``pods``, with directories beside its own."""
+        self.name = name
+        self.env = ENVIRONMENT
+        self.namespace = pods.namespace
+        socket = pods.place / "socket"
+        options = [f"--root={pods.place / 'manager'}", f"--dir={pods.place / 'managed'}"]
+        options += [f"--socket={socket}", f"--runtime={programs / 'ociruntime'}"]
+        options += ["--insecure-options=image"]
+        self.base = [str(programs / "ocictl"), f"--socket={socket}"]
+        with self.namespace.entered(), open(pods.place / "ocid.log", "wb") as log:
+            self.daemon = subprocess.Popen(
+                [programs / "ocid", *options], env=self.env, stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log,
+            )  # fmt: skip
+        if not processes.until(self._answers, 30):
+            self.stop()
+            raise Failed(f"ocid does not answer: {(pods.place / 'ocid.log').read_text()}")
+        self.image = f"oci:{layout}:latest"
+
+    def _answers(self) -> bool:
+        with self.namespace.entered():
+            done = subprocess.run([*self.base, "info"], env=self.env, capture_output=True)
+        return done.returncode == 0
+
+    def commands(self) -> list[list[str]]:
+        return [[*self.base, "run", "--rm", "--network=none", self.image, *PROGRAM]]
+
+    def clear(self) -> None:
+        """Do nothing: ``--rm`` has removed it."""
+
+    def stop(self) -> None:
+        """End the daemon."""
+        self.daemon.terminate()
+        self.daemon.wait()
+
+
 class PodmanRun(Engine):
     """``podman run``: a container without a pod."""
 
@@ -109,6 +151,7 @@ class PodmanRun(Engine):
     def __init__(self, podman: Podman) -> None:
         self.podman = podman
         self.env = podman.env
+        self.namespace = Namespace()
 
     def commands(self) -> list[list[str]]:
         return [[self.podman.program, *self.podman.new("run", "--name=bench", NAME, *PROGRAM)]]
@@ -125,6 +168,7 @@ class PodmanPod(Engine):
     def __init__(self, podman: Podman) -> None:
         self.podman = podman
         self.env = podman.env
+        self.namespace = Namespace()
 
     def commands(self) -> list[list[str]]:
         run = [self.podman.program, "run", "--pod=bench", NAME, *PROGRAM]
@@ -151,18 +195,10 @@ class Ctr(Engine):
     def __init__(self, containerd: Containerd) -> None:
         self.containerd = containerd
         self.env = containerd.env
+        self.namespace = Namespace()
 
     def idle(self, number: int) -> None:
         self.containerd.background(f"idle{number}", *IDLE)
-
-
-def installed(name: str) -> str:
-    """Where a program is, or empty: said on standard error."""
-    search = f"{ENVIRONMENT['PATH']}:{os.environ.get('PATH', '')}"
-    found = shutil.which(name, path=search) or ""
-    if not found:
-        print(f"not installed, left out: {name}", file=sys.stderr)
-    return found
 
 
 def make_image(place: Path) -> Image:
@@ -175,45 +211,67 @@ def make_image(place: Path) -> Image:
     return image
 
 
+def our_engines(
+    programs: list[Path], layout: Path, place: Path, *, without: bool, stack: ExitStack
+) -> list[Engine]:
+    """Return ``ocipod`` and ``ocictl`` of each installation, with the snapshot and without."""
+    runtimes = [directory / "ociruntime" for directory in programs]
+    versions = [version_of(runtime).replace("ociruntime ", "") for runtime in runtimes]
+    # One installation needs no version: its peers are told apart by name.
+    labels = [""] if len(programs) == 1 else column_names(versions, programs)
+    found: list[Engine] = []
+    for label, directory in zip(labels, programs, strict=True):
+        for cold in (False, True) if without else (False,):
+            suffix = f" {label}".rstrip() + (", no snapshot" if cold else "")
+            home = place / f"ours{len(found)}"
+            pods = Ocipod(f"ocipod{suffix}", directory, layout, home)
+            stack.callback(pods.end)
+            if cold:
+                forbid_snapshot(pods.namespace)
+            else:
+                make_snapshot(directory / "ociruntime", pods.namespace)
+            manager = Ocictl(f"ocictl{suffix}", directory, layout, pods)
+            stack.callback(manager.stop)
+            found += [pods, manager]
+    return found
+
+
 @contextmanager
-def engines(ours: list[Path], theirs: str, place: Path) -> Iterator[list[Engine]]:
-    """``ocipod`` with each runtime of ``ours``, then its peers with the runtime ``theirs``."""
+def engines(
+    programs: list[Path], theirs: str, place: Path, *, without: bool
+) -> Iterator[list[Engine]]:
+    """Our engines of each installation, then their peers with the runtime ``theirs``."""
     make_image(place)
-    own = REPOSITORY / ".venv" / "bin" / "ocipod"
-    program = own if own.exists() else Path(installed("ocipod"))
     overlay = host.has_overlay(place / "overlay")
-    with host.parent_cgroup(f"bench{os.getpid()}") as cgroup:
-        pods = [Ocipod(program, runtime, place / "layout", place) for runtime in ours]
-        found: list[Engine] = [*pods]
-        runtime = Path(theirs)
-        podman = _podman(runtime, place, "overlay" if overlay else "vfs", cgroup)
-        found += [PodmanRun(podman), PodmanPod(podman)] if podman else []
-        containerd = _containerd(runtime, place, "overlayfs" if overlay else "native", cgroup)
-        found += [Ctr(containerd)] if containerd else []
-        try:
-            yield found
-        finally:
-            for one in pods:
-                one.end()
+    with host.parent_cgroup(f"bench{os.getpid()}") as cgroup, ExitStack() as stack:
+        layout = place / "layout"
+        found = our_engines(programs, layout, place, without=without, stack=stack)
+        if theirs:
+            runtime = Path(theirs)
+            podman = _podman(runtime, place, "overlay" if overlay else "vfs", cgroup)
             if podman:
-                podman("pod", "rm", "--all", "--force", "--time=0")
-                podman.tidy()
+                stack.callback(podman.tidy)
+                stack.callback(podman, "pod", "rm", "--all", "--force", "--time=0")
+                found += [PodmanRun(podman), PodmanPod(podman)]
+            containerd = _containerd(runtime, place, "overlayfs" if overlay else "native", cgroup)
             if containerd:
-                containerd.tidy()
-                containerd.daemon.stop()
-                host.unmount_below(containerd.home)
+                stack.callback(host.unmount_below, containerd.home)
+                stack.callback(containerd.daemon.stop)
+                stack.callback(containerd.tidy)
+                found.append(Ctr(containerd))
+        yield found
 
 
 def _podman(runtime: Path, place: Path, driver: str, cgroup: str) -> Podman | None:
-    if not installed("podman") or not installed("conmon"):
+    if not find_program("podman") or not find_program("conmon"):
         return None
-    podman = Podman(installed("podman"), runtime, place / "podman", driver, cgroup)
+    podman = Podman(find_program("podman"), runtime, place / "podman", driver, cgroup)
     podman("load", "--input", str(place / "box.tar")).ok()
     return podman
 
 
 def _containerd(runtime: Path, place: Path, snapshotter: str, cgroup: str) -> Containerd | None:
-    programs = [installed(name) for name in ("containerd", "ctr", "containerd-shim-runc-v2")]
+    programs = [find_program(name) for name in ("containerd", "ctr", "containerd-shim-runc-v2")]
     if not all(programs):
         return None
     for directory in ("/run/containerd/runc", "/run/containerd/s"):

@@ -1,39 +1,30 @@
-#!/usr/bin/env python3
-"""How long a pod takes to its first word, and what an idle one holds of memory, beside others.
+"""How long a pod takes to its first word, and what an idle one holds of memory.
 
-    sudo bench/pods.py                       ocipod, podman and containerd, 20 rounds
-    sudo bench/pods.py --rounds 50 --markdown
-    sudo bench/pods.py --runtime .venv/bin/ociruntime --runtime /usr/sbin/runc
-
-Time is that from the start of ``ocipod run`` to the first line of the app's output on its
-standard output, beside ``podman run``, and beside ``podman pod create`` followed by ``podman run``
-in that pod.  All have the same image of busybox in their store and no network; the rounds take
-turns in who begins.  Memory is the sum of PSS (/proc/PID/smaps_rollup) of the processes that a
-pod without an app keeps: monitor, keeper and init of ocipod, conmon and catatonit of podman, the
-shim of containerd with a sleeping program in the place of CRI's pause.  The daemon of containerd
-is not counted.  It is taken twice: as soon as the pods are there, and when their processes have
+Time is that from the start of a command to the first line of the app's output on its standard
+output, and to the command's end: of ``ocipod run``, of ``ocictl run --rm``, of ``podman run``, and
+of ``podman pod create`` followed by ``podman run`` in that pod. All have the same image of busybox
+in their store and no network. Memory is the sum of PSS (/proc/PID/smaps_rollup) of the processes
+that a pod without an app keeps: monitor, keeper and init of ocipod, conmon and catatonit of podman,
+the shim of containerd with a sleeping program in the place of CRI's pause. The daemon of containerd
+is not counted. It is taken twice: as soon as the pods are there, and when their processes have
 settled down; ocipod's monitor sleeps without its interpreter after five quiet seconds.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import statistics
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lifecycle import REPOSITORY, as_markdown, as_text, machine, workplace
-from pod_engines import MARK, Engine, engines, installed
-
+from bench.document import Pods
+from bench.place import Failed
+from bench.pod_engines import MARK, Engine, engines
 from tests.engines.command import await_end
 from tests.support import processes
 
-FIRST_LINE = "first line"
-END = "end"
+WARMUP = 2
 
 
 @dataclass
@@ -42,19 +33,6 @@ class Times:
 
     first_line: list[float] = field(default_factory=list)
     end: list[float] = field(default_factory=list)
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Time and weigh pods.")
-    parser.add_argument("--runtime", action="append", type=Path, metavar="PATH",
-                        help="below ocipod; may be repeated (default: ociruntime)")  # fmt: skip
-    parser.add_argument("--peer-runtime", metavar="PATH", default="",
-                        help="below podman and containerd (default: runc)")  # fmt: skip
-    parser.add_argument("--rounds", type=int, default=20, metavar="N")
-    parser.add_argument("--warmup", type=int, default=2, metavar="N", help="rounds not counted")
-    parser.add_argument("--pods", type=int, default=4, metavar="N", help="idle ones to weigh")
-    parser.add_argument("--markdown", action="store_true", help="print tables for a README")
-    return parser.parse_args()
 
 
 def timed(command: list[str], env: dict[str, str], output: Path) -> tuple[float, float]:
@@ -83,27 +61,28 @@ def timed(command: list[str], env: dict[str, str], output: Path) -> tuple[float,
     _, status = os.waitpid(pid, 0)
     os.close(reading)
     if status != 0:
-        sys.exit(f"failed: {' '.join(command)}\n{output.read_text()}")
+        raise Failed(f"failed: {' '.join(command)}\n{output.read_text()}")
     return (said - began) / 1e6, (ended - began) / 1e6
 
 
 def life(engine: Engine, output: Path) -> tuple[float, float]:
     """One pod: milliseconds from the first command on."""
     before = 0.0
-    *preparing, last = engine.commands()
-    for command in preparing:
-        before += timed(command, engine.env, output)[1]
-    said, ended = timed(last, engine.env, output)
+    with engine.namespace.entered():
+        *preparing, last = engine.commands()
+        for command in preparing:
+            before += timed(command, engine.env, output)[1]
+        said, ended = timed(last, engine.env, output)
     if not said:
-        sys.exit(f"no output: {' '.join(last)}\n{output.read_text()}")
+        raise Failed(f"no output: {' '.join(last)}\n{output.read_text()}")
     engine.clear()
     return before + said, before + ended
 
 
-def measure_time(found: list[Engine], options: argparse.Namespace, output: Path) -> list[Times]:
+def measure_time(found: list[Engine], rounds: int, output: Path) -> list[Times]:
     """By engine; the order turns with every round."""
     times = [Times() for _ in found]
-    for number in range(-options.warmup, options.rounds):
+    for number in range(-WARMUP, rounds):
         for step in range(len(found)):
             at = (number + step) % len(found)
             said, ended = life(found[at], output)
@@ -168,53 +147,26 @@ def measure_memory(engine: Engine, count: int) -> Weight:
     return Weight(first / count, sum(parts.values()) / count, " + ".join(words))
 
 
-def table_of_time(found: list[Engine], times: list[Times]) -> list[list[str]]:
-    """Medians, and how many times longer than the first."""
-    rows = [["median ms", FIRST_LINE, END]]
-    middle = [(statistics.median(one.first_line), statistics.median(one.end)) for one in times]
-    for engine, pair in zip(found, middle, strict=True):
-        rows.append([engine.name, *(f"{number:.0f}" for number in pair)])
-    for engine, pair in zip(found[1:], middle[1:], strict=True):
-        ratios = [f"{own / other:.2f}" for own, other in zip(middle[0], pair, strict=True)]
-        rows.append([f"{found[0].name} / {engine.name}", *ratios])
-    return rows
+def measure(
+    programs: list[Path], theirs: str, place: Path, rounds: int, count: int, *, without: bool
+) -> Pods:
+    """Time and weigh the pods of each installation beside those of podman and containerd.
 
-
-def table_of_memory(found: list[Engine], weighed: list[Weight]) -> list[list[str]]:
-    rows = [["idle pod, PSS KiB", "at first", "then", "of it"]]
-    for engine, weight in zip(found, weighed, strict=True):
-        rows.append([engine.name, f"{weight.first:.0f}", f"{weight.later:.0f}", weight.parts])
-    return rows
-
-
-def verdict(names: list[str], figures: list[float], word: str, unit: str) -> str:
-    """Who has least, in a sentence."""
-    ranked = sorted(zip(figures, names, strict=True))
-    (least, first), *others = ranked
-    rest = ", ".join(f"{name} {figure / least:.1f} times as much" for figure, name in others)
-    return f"{word}: {first} with {least:.0f} {unit}" + (f"; {rest}" if rest else "")
-
-
-def main() -> None:
-    options = arguments()
-    ours = [path.absolute() for path in options.runtime or []]
-    ours = ours or [REPOSITORY / ".venv" / "bin" / "ociruntime"]
-    theirs = options.peer_runtime or installed("runc")
-    shape = as_markdown if options.markdown else as_text
-    with workplace() as place, engines(ours, theirs, place) as found:
-        timed_ones = [one for one in found if one.measures_time]
-        times = measure_time(timed_ones, options, place / "output")
-        weighed_ones = [one for one in found if one.measures_memory]
-        weighed = [measure_memory(one, options.pods) for one in weighed_ones]
-    print(shape(table_of_time(timed_ones, times)), end="\n\n")
-    print(shape(table_of_memory(weighed_ones, weighed)), end="\n\n")
-    names = [one.name for one in timed_ones]
-    medians = [statistics.median(one.first_line) for one in times]
-    print(verdict(names, medians, "fastest to the first line", "ms"))
-    kib = [weight.later for weight in weighed]
-    print(verdict([one.name for one in weighed_ones], kib, "smallest when idle", "KiB"))
-    print(f"\n{machine()}; {options.rounds} rounds, alternating; {options.pods} idle pods each")
-
-
-if __name__ == "__main__":
-    main()
+    ``count`` idle pods of each are weighed; those that start from a snapshot become the same.
+    """
+    with engines(programs, theirs, place, without=without) as found:
+        timed_ones = [engine for engine in found if engine.measures_time]
+        times = measure_time(timed_ones, rounds, place / "output")
+        weighed = {
+            engine.name: measure_memory(engine, count)
+            for engine in found
+            if engine.measures_memory
+        }
+    pairs = list(zip(timed_ones, times, strict=True))
+    return {
+        "first_line": {engine.name: one.first_line for engine, one in pairs},
+        "end": {engine.name: one.end for engine, one in pairs},
+        "idle_first": {name: weight.first for name, weight in weighed.items()},
+        "idle_later": {name: weight.later for name, weight in weighed.items()},
+        "idle_parts": {name: weight.parts for name, weight in weighed.items()},
+    }

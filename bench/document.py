@@ -1,0 +1,76 @@
+"""The JSON document in which a run's results are kept: measurements write it, tables read it.
+
+Times are milliseconds, memory is KiB. Lists have one entry for each round, in order.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+# Of a container's life in this order; ``run`` is a life of its own.
+COMMANDS = ("create", "start", "state", "exec", "kill", "delete", "run")
+# What an engine calls for each container.
+WHOLE = "whole"
+WHOLE_COMMANDS = ("create", "start", "state", "kill", "delete")
+
+
+class RuntimeFacts(TypedDict):
+    """A column: one program, with or without the interpreter's snapshot."""
+
+    name: str
+    path: str
+    version: str
+    own: bool
+
+
+class Costs(TypedDict):
+    """What one command has cost, round by round."""
+
+    wall: list[float]
+    cpu: list[float]
+    faults: list[int]
+    memory: list[int]
+
+
+class Waiting(TypedDict):
+    """A created container: memory of its first process, and the CPU time that this has had."""
+
+    pss: list[int]
+    rss: list[int]
+    cpu_created: list[float]
+    cpu_ended: list[float]
+
+
+class Crowd(TypedDict):
+    """Containers made all at once."""
+
+    count: int
+    create: list[float]
+    delete: list[float]
+    failures: int
+
+
+class Pods(TypedDict):
+    """Engines of pods and containers, by name."""
+
+    first_line: dict[str, list[float]]
+    end: dict[str, list[float]]
+    idle_first: dict[str, float]
+    idle_later: dict[str, float]
+    idle_parts: dict[str, str]
+
+
+class Document(TypedDict, total=False):
+    """One run on one machine; a subject that was left out is missing."""
+
+    machine: str
+    rounds: int
+    runtimes: list[RuntimeFacts]
+    life: dict[str, dict[str, dict[str, Costs]]]  # bundle, runtime, command
+    floor: dict[str, float]  # what a program that does nothing costs
+    waiting: dict[str, Waiting]
+    scaling: dict[str, dict[str, dict[str, list[float]]]]  # kind, runtime, count
+    seccomp: dict[str, dict[str, list[float]]]  # runtime, kind
+    crowd: dict[str, Crowd]
+    pods: Pods
+    v2: Document

@@ -1,0 +1,146 @@
+"""A container's life, command by command, and what its first process costs while it waits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.bundles import DOCKER, PLAIN, Bundles, that_ends
+from bench.document import COMMANDS, Costs, Waiting
+from bench.place import Cost, await_child
+from bench.runtimes import Runtime
+
+NAME = "bench"
+
+
+def turns(runtimes: list[Runtime], rounds: int, warmup: int) -> Iterator[tuple[Runtime, bool]]:
+    """Yield each runtime once a round, and whether the round counts; another begins each time.
+
+    Whatever happens to the machine then happens to all.
+    """
+    for number in range(-warmup, rounds):
+        first = number % len(runtimes)
+        for runtime in runtimes[first:] + runtimes[:first]:
+            yield runtime, number >= 0
+
+
+class Container:
+    """One container of a runtime, by the commands that are measured."""
+
+    def __init__(self, runtime: Runtime, bundle: Path, name: str = NAME) -> None:
+        self.runtime = runtime
+        self.bundle = bundle
+        self.name = name
+        self.pid_file = bundle / f"{name}.pid"
+
+    def create_words(self) -> list[str]:
+        pid_file = str(self.pid_file)
+        options = ["--bundle", str(self.bundle), "--pid-file", pid_file]
+        return self.runtime.words("create", *options, self.name)
+
+    def create(self) -> Cost:
+        return self.runtime.spawn(*self.create_words())
+
+    def call(self, command: str, *words: str) -> Cost:
+        return self.runtime.spawn(*self.runtime.words(command, self.name, *words))
+
+    @property
+    def pid(self) -> int:
+        return int(self.pid_file.read_text())
+
+    def run(self) -> Cost:
+        words = self.runtime.words("run", "--bundle", self.bundle, self.name)
+        return self.runtime.spawn(*words)
+
+    def end(self) -> Cost:
+        """Kill and delete; return what ``delete`` costs."""
+        self.call("kill", "KILL")
+        await_child(self.pid)
+        return self.call("delete")
+
+
+def memory_of(pid: int) -> tuple[int, int]:
+    """PSS and RSS of a process in KiB."""
+    found = {"Pss": 0, "Rss": 0}
+    with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
+        for line in file:
+            name, _, value = line.partition(":")
+            if name in found:
+                found[name] = int(value.split()[0])
+    return found["Pss"], found["Rss"]
+
+
+def processor_time(pid: int) -> float:
+    """Milliseconds that the first thread of a process has run, 0 if the kernel does not count."""
+    try:
+        text = Path(f"/proc/{pid}/schedstat").read_text()
+    except OSError:
+        return 0.0
+    return int(text.split()[0]) / 1e6
+
+
+def live(container: Container, ending: Path, waiting: Waiting) -> dict[str, Cost]:
+    """Take a container from create to delete, as an engine does; return the costs by command.
+
+    An engine is the parent of the container's first process, and deletes when that has ended.
+    """
+    found = {"create": container.create()}
+    pid = container.pid
+    pss, rss = memory_of(pid)
+    created = processor_time(pid)
+    for command, words in (("start", ()), ("state", ()), ("exec", ("true",)), ("kill", ("KILL",))):
+        found[command] = container.call(command, *words)
+    ended = await_child(pid)
+    found["delete"] = container.call("delete")
+    found["run"] = Container(container.runtime, ending, f"{NAME}-run").run()
+    for values, value in ((waiting["pss"], pss), (waiting["rss"], rss)):
+        values.append(value)
+    waiting["cpu_created"].append(created)
+    waiting["cpu_ended"].append(ended)
+    return found
+
+
+def no_waiting() -> Waiting:
+    """Return lists to fill."""
+    return {"pss": [], "rss": [], "cpu_created": [], "cpu_ended": []}
+
+
+def measure(
+    runtimes: list[Runtime], bundles: Bundles, rounds: int, warmup: int
+) -> tuple[dict[str, dict[str, dict[str, Costs]]], dict[str, Waiting]]:
+    """Measure the life with both configurations, and the waiting process with the plain one."""
+    costs: dict[str, dict[str, dict[str, Costs]]] = {}
+    waiting: dict[str, dict[str, Waiting]] = {}
+    for kind, config in ((PLAIN, bundles.plain), (DOCKER, bundles.docker)):
+        bundle = bundles.write(kind, config)
+        ending = bundles.write(f"{kind}-run", that_ends(config))
+        costs[kind] = {
+            runtime.name: {name: Costs(wall=[], cpu=[], faults=[], memory=[]) for name in COMMANDS}
+            for runtime in runtimes
+        }
+        waiting[kind] = {runtime.name: no_waiting() for runtime in runtimes}
+        for runtime, counts in turns(runtimes, rounds, warmup):
+            seen = waiting[kind][runtime.name] if counts else no_waiting()
+            found = live(Container(runtime, bundle), ending, seen)
+            for command, cost in found.items() if counts else ():
+                _add(costs[kind][runtime.name][command], cost)
+    return costs, waiting[PLAIN]
+
+
+def _add(costs: Costs, cost: Cost) -> None:
+    costs["wall"].append(cost.wall)
+    costs["cpu"].append(cost.cpu)
+    costs["faults"].append(cost.faults)
+    costs["memory"].append(cost.memory)
+
+
+def floor(runtime: Runtime, rounds: int) -> dict[str, float]:
+    """Return the least that a command can cost here: busybox's ``true``, dynamic programs more."""
+    found = [runtime.spawn(os.path.realpath("/bin/busybox"), "true") for _ in range(rounds)]
+    return {
+        "wall": min(cost.wall for cost in found),
+        "cpu": min(cost.cpu for cost in found),
+        "faults": min(cost.faults for cost in found),
+        "memory": min(cost.memory for cost in found),
+    }

@@ -1,0 +1,116 @@
+"""The programs that are compared: which, where, and from what their commands start."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.document import RuntimeFacts
+from bench.place import (
+    ENVIRONMENT,
+    REPOSITORY,
+    Namespace,
+    Spawner,
+    build_spawner,
+    find_program,
+    own_namespace,
+)
+
+PEERS = ("runc", "crun")
+OURS = "ociruntime"
+WITHOUT = "no snapshot"
+SNAPSHOT = "/run/ociruntime/.snapshot"
+
+
+@dataclass
+class Runtime:
+    """One program in a mount namespace of its own, with a state root of its own."""
+
+    name: str
+    version: str
+    path: Path
+    own: bool
+    root: Path
+    namespace: Namespace
+    spawn: Spawner
+
+    def words(self, *words: str | Path) -> list[str]:
+        """Return the command line of one of its commands."""
+        return [str(self.path), "--root", str(self.root), *map(str, words)]
+
+    def facts(self) -> RuntimeFacts:
+        """Return what the document says of it."""
+        return {
+            "name": self.name,
+            "path": str(self.path),
+            "version": self.version,
+            "own": self.own,
+        }
+
+
+def chosen(ours: list[Path] | None, peers: str) -> list[Path]:
+    """Return the programs: ``ours`` (default: of the build, else installed), then the peers.
+
+    A peer that is not installed is left out.
+    """
+    own = REPOSITORY / ".venv" / "bin" / OURS
+    if not ours:
+        ours = [own if own.exists() else Path(find_program(OURS))]
+    names = [name for name in peers.split(",") if name]
+    found = [name if "/" in name else find_program(name) for name in names]
+    return [path.absolute() for path in [*ours, *(Path(name) for name in found if name)]]
+
+
+def version_of(path: Path) -> str:
+    """Return the first line of ``--version``, as "runc 1.1.5"."""
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[0].replace(" version ", " ")
+
+
+def column_names(versions: list[str], paths: list[Path]) -> list[str]:
+    """Return a name for each: its version, and its path where another one has the same."""
+    return [
+        version if versions.count(version) == 1 else f"{version} ({path})"
+        for version, path in zip(versions, paths, strict=True)
+    ]
+
+
+def prepare(paths: list[Path], place: Path, *, without: bool = True) -> list[Runtime]:
+    """Return a runtime for each program; with ``without`` ours a second time, without snapshot."""
+    spawner = build_spawner(place)
+    versions = [version_of(path) for path in paths]
+    found: list[Runtime] = []
+
+    def add(name: str, version: str, path: Path) -> Runtime:
+        number = len(found)
+        namespace = own_namespace()
+        spawn = Spawner(spawner, place / f"output{number}", namespace)
+        own = version.startswith(OURS)
+        root = place / f"root{number}"
+        found.append(Runtime(name, version, path, own, root, namespace, spawn))
+        return found[-1]
+
+    for name, version, path in zip(column_names(versions, paths), versions, paths, strict=True):
+        runtime = add(name, version, path)
+        if runtime.own:
+            make_snapshot(path, runtime.namespace)
+        if runtime.own and without:
+            forbid_snapshot(add(f"{name}, {WITHOUT}", version, path).namespace)
+    return found
+
+
+def make_snapshot(path: Path, namespace: Namespace) -> None:
+    """Make the snapshot of the interpreter now; an ociruntime that knows none goes without."""
+    with namespace.entered():
+        subprocess.run(
+            [path, "snapshot", "make"], env=ENVIRONMENT, capture_output=True, check=False
+        )
+
+
+def forbid_snapshot(namespace: Namespace) -> None:
+    """Have commands start the interpreter: an empty file is a snapshot that could not be made."""
+    with namespace.entered():
+        snapshot = Path(SNAPSHOT)
+        snapshot.parent.mkdir(mode=0o700)
+        snapshot.touch(mode=0o600)

@@ -1,0 +1,207 @@
+"""Tables of a run's document: pure functions from it to rows of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from statistics import median
+
+from bench.document import COMMANDS, WHOLE, WHOLE_COMMANDS, Costs, Document
+from bench.samples import Spread, growth, ratio, spread
+
+Row = list[str]
+Table = list[Row]
+UNABLE = "failed"
+# Of the first slope's cost for an element, in milliseconds, what cannot be told from noise.
+NOISE = 0.005
+# The members of Costs, how a table names them, and the digits behind the point.
+MEASURES = {
+    "cpu": ("user + system CPU, ms", 1),
+    "faults": ("minor page faults", 0),
+    "memory": ("peak memory, MiB", 1),
+}
+KIB = 1024
+
+
+def as_text(rows: Table) -> str:
+    """Return columns for a terminal, the first one to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            [row[0].ljust(widths[0])]
+            + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        )
+        for row in rows
+    )
+
+
+def as_markdown(rows: Table) -> str:
+    """Return a table of Markdown, the first column to the left."""
+    rule = ["---"] + ["---:"] * (len(rows[0]) - 1)
+    return "\n".join("| " + " | ".join(row) + " |" for row in (rows[0], rule, *rows[1:]))
+
+
+def names(document: Document) -> list[str]:
+    """Return the columns' names, ours first."""
+    return [runtime["name"] for runtime in document["runtimes"]]
+
+
+def peers(document: Document) -> list[str]:
+    """Return the names of those that ours is compared with: all but our own variants."""
+    own = {runtime["name"] for runtime in document["runtimes"] if runtime["own"]}
+    return [name for name in names(document) if name not in own]
+
+
+def walls(costs: Mapping[str, Costs]) -> dict[str, list[float]]:
+    """Return the wall times by command, and those of the whole life round by round."""
+    found = {command: costs[command]["wall"] for command in COMMANDS}
+    whole = zip(*(costs[command]["wall"] for command in WHOLE_COMMANDS), strict=True)
+    return found | {WHOLE: [sum(times) for times in whole]}
+
+
+def medians(document: Document, bundle: str) -> dict[str, dict[str, float]]:
+    """Return the median wall times by runtime and command."""
+    return {
+        name: {command: median(times) for command, times in walls(costs).items()}
+        for name, costs in document["life"][bundle].items()
+    }
+
+
+def life(document: Document, bundle: str) -> Table:
+    """Return the medians, then how ours compares with each peer."""
+    columns = [*COMMANDS, WHOLE]
+    found = medians(document, bundle)
+    rows = [["median ms", *columns]]
+    rows += [[name, *(f"{found[name][one]:.1f}" for one in columns)] for name in names(document)]
+    own = names(document)[0]
+    for peer in peers(document):
+        ratios = [ratio(found[own][one], found[peer][one]) for one in columns]
+        rows.append([f"{_program(own)} / {_program(peer)}", *map(_as_ratio, ratios)])
+    return rows
+
+
+def spreads(document: Document, bundle: str) -> Table:
+    """Return median, quartiles and minimum of each command, a column a runtime."""
+    rows = [["ms: median (quartiles) minimum", *names(document)]]
+    times = {name: walls(document["life"][bundle][name]) for name in names(document)}
+    for command in (*COMMANDS, WHOLE):
+        cells = [_as_spread(spread(times[name][command])) for name in names(document)]
+        rows.append([command, *cells])
+    return rows
+
+
+def costs(document: Document, bundle: str, measure: str) -> Table:
+    """Return the medians of CPU time, page faults or peak memory by command."""
+    title, digits = MEASURES[measure]
+    rows = [[title, *COMMANDS]]
+    for name in names(document):
+        found = document["life"][bundle][name]
+        rows.append([name, *(_cost(found[command], measure, digits) for command in COMMANDS)])
+    return rows
+
+
+def _cost(found: Costs, measure: str, digits: int) -> str:
+    values: dict[str, Callable[[], float]] = {
+        "cpu": lambda: median(found["cpu"]),
+        "faults": lambda: median(found["faults"]),
+        "memory": lambda: median(found["memory"]) / KIB,
+    }
+    return f"{values[measure]():.{digits}f}"
+
+
+def waiting(document: Document) -> Table:
+    """Return what the first process of a created container holds, and what it costs."""
+    head = ["container's first process", "PSS, KiB", "RSS, KiB", "CPU until created, ms", "in all"]
+    rows = [head]
+    for name in names(document):
+        found = document["waiting"][name]
+        sizes = [f"{median(values):.0f}" for values in (found["pss"], found["rss"])]
+        times = [f"{median(values):.1f}" for values in (found["cpu_created"], found["cpu_ended"])]
+        rows.append([name, *sizes, *times])
+    return rows
+
+
+def scaling(document: Document, kind: str) -> Table:
+    """Return the medians by number of elements, and what one more costs."""
+    counts = _counts(document, kind)
+    slopes = [f"µs each, {low} to {high}" for low, high in zip(counts, counts[1:], strict=False)]
+    rows = [[f"{kind}: create + delete, ms", *map(str, counts), *slopes, "growth"]]
+    for name in names(document):
+        found = document["scaling"][kind].get(name, {})
+        at = {count: median(found[str(count)]) for count in counts if found.get(str(count))}
+        cells = [f"{at[count]:.1f}" if count in at else UNABLE for count in counts]
+        rows.append([name, *cells, *_slopes(at, counts)])
+    return rows
+
+
+def _counts(document: Document, kind: str) -> list[int]:
+    found = {int(count) for times in document["scaling"][kind].values() for count in times}
+    return sorted(found)
+
+
+def _slopes(at: Mapping[int, float], counts: list[int]) -> Row:
+    pairs = zip(counts, counts[1:], strict=False)
+    cells = [
+        f"{(at[high] - at[low]) / (high - low) * 1e3:.0f}" if low in at and high in at else ""
+        for low, high in pairs
+    ]
+    return [*cells, growth(at).verdict(NOISE) if len(at) == 3 else ""]
+
+
+def seccomp(document: Document) -> Table:
+    """Return create and start with the profile the first time, again, and without."""
+    rows = [["create + start, median ms", "first", "again", "none", "+ first", "+ again"]]
+    for name in names(document):
+        found = document["seccomp"][name]
+        cells = [median(found[kind]) for kind in ("first", "again", "none")]
+        # Of each round's difference: what slows the machine for a while slows both.
+        for kind in ("first", "again"):
+            pairs = zip(found[kind], found["none"], strict=True)
+            cells.append(median(one - other for one, other in pairs))
+        rows.append([name, *(f"{cell:.1f}" for cell in cells)])
+    return rows
+
+
+def crowd(document: Document) -> Table:
+    """Return the times of many containers at once, and the failures of all rounds."""
+    count = max((found["count"] for found in document["crowd"].values()), default=0)
+    rows = [[f"{count} at once, ms", "create", "one each", "delete", "failures"]]
+    for name in names(document):
+        found = document["crowd"][name]
+        created = median(found["create"])
+        deleted = f"{median(found['delete']):.0f}" if found["delete"] else ""
+        each = f"{created / found['count']:.1f}"
+        rows.append([name, f"{created:.0f}", each, deleted, str(found["failures"])])
+    return rows
+
+
+def pods(document: Document) -> Table:
+    """Return the times of engines to the app's first line and to the end, ours first."""
+    found = document["pods"]
+    rows = [["median ms (quartiles) minimum", "first line", "end"]]
+    for name, times in found["first_line"].items():
+        cells = (spread(times), spread(found["end"][name]))
+        rows.append([name, *map(_as_spread, cells)])
+    return rows
+
+
+def idle(document: Document) -> Table:
+    """Return the memory of idle pods."""
+    found = document["pods"]
+    rows = [["idle pod, PSS KiB", "at first", "then", "of it"]]
+    for name, later in found["idle_later"].items():
+        first, parts = found["idle_first"][name], found["idle_parts"][name]
+        rows.append([name, f"{first:.0f}", f"{later:.0f}", parts])
+    return rows
+
+
+def _program(name: str) -> str:
+    """Return the program of a column's name, "runc" of "runc 1.1.5"."""
+    return name.split()[0]
+
+
+def _as_ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _as_spread(found: Spread) -> str:
+    return f"{found.median:.1f} ({found.low:.1f}–{found.high:.1f}) {found.least:.1f}"
