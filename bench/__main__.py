@@ -9,13 +9,14 @@ import platform
 import sys
 from pathlib import Path
 
-from bench import box, crowd, life, pods, report, scaling
+from bench import box, crowd, hotspots, life, pods, report, scaling
 from bench.bundles import Bundles
 from bench.document import Document
 from bench.place import REPOSITORY, Failed, find_program, workplace
 from bench.runtimes import PEERS, Runtime, chosen, prepare
 
-SUBJECTS = ("life", "scaling", "seccomp", "crowd", "pods")
+SUBJECTS = ("life", "scaling", "seccomp", "crowd", "profile", "pods")
+HERE_ONLY = {"profile", "pods"}  # the virtual machine has no perf, podman and containerd
 V2_ROUNDS, V2_CROWD = 8, 20
 PAGES = (REPOSITORY / "docs" / "performance.md", REPOSITORY / "README.md")
 PICTURE = REPOSITORY / "docs" / "performance.svg"
@@ -23,7 +24,8 @@ DESCRIPTION = """\
 Measure each command of a container's life beside other runtimes, which take
 turns. Subjects: life (with two configurations), scaling (with mounts, device
 rules, filters), seccomp (what a profile adds), crowd (many containers at once),
-pods (ocipod and ocictl beside podman and containerd). All of them by default.
+profile (where create and exec spend it), pods (ocipod and ocictl beside podman
+and containerd). All of them by default.
 """
 
 
@@ -45,7 +47,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--crowd", type=int, default=100, metavar="N", help="containers at once")
     parser.add_argument("--idle", type=int, default=4, metavar="N", help="idle pods to weigh")
     parser.add_argument("--snapshot-only", action="store_true",
-                        help="leave out the columns without the interpreter's snapshot")  # fmt: skip
+                        help="leave out our columns without the snapshot")  # fmt: skip
     parser.add_argument("--v2", action="store_true",
                         help="measure in a virtual machine with cgroup v2 instead")  # fmt: skip
     parser.add_argument("--from", dest="saved", type=Path, metavar="FILE",
@@ -112,11 +114,13 @@ def measure_runtimes(
             found["seccomp"] = scaling.measure_seccomp(runtimes, bundles, options.rounds)
         elif subject == "crowd":
             found["crowd"] = crowd.measure(runtimes, bundles, options.crowd, few)
+        elif subject == "profile":
+            found["profile"] = hotspots.measure(runtimes[0], bundles)
 
 
 def measure_v2(options: argparse.Namespace) -> Document:
     """Measure in the virtual machine: it is slow, and has one core."""
-    subjects = [name for name in options.subjects if name != "pods"]
+    subjects = [name for name in options.subjects if name not in HERE_ONLY]
     words = [*subjects, f"--rounds={min(options.rounds, V2_ROUNDS)}", "--warmup=1"]
     words.append(f"--crowd={min(options.crowd, V2_CROWD)}")
     words += ["--snapshot-only"] if options.snapshot_only else []

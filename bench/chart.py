@@ -36,11 +36,12 @@ def bars(
     largest = max((values[name].get(group, 0) for name in series for group in groups), default=0)
     scale = (WIDTH - LABEL - VALUE) / largest if largest else 0
     height = TOP + len(groups) * (len(series) * BAR + GAP)
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+    label = escape(title)
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        f'width="{WIDTH}" height="{height}" role="img" aria-label="{escape(title)}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{label}">',
         f"<style>{STYLE}</style>",
-        f'<text class="title" x="0" y="16">{escape(title)}</text>',
+        f'<text class="title" x="0" y="16">{label}</text>',
     ]
     for index, name in enumerate(series):
         x = index * LEGEND_ITEM

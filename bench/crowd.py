@@ -9,9 +9,7 @@ from bench.place import Cost, await_child
 from bench.runtimes import Runtime
 
 
-def measure(
-    runtimes: list[Runtime], bundles: Bundles, count: int, rounds: int
-) -> dict[str, Crowd]:
+def measure(runtimes: list[Runtime], bundles: Bundles, count: int, rounds: int) -> dict[str, Crowd]:
     """Return the wall times from the first start to the last end, in milliseconds."""
     bundle = bundles.write("crowd", bundles.plain)
     found: dict[str, Crowd] = {
@@ -24,9 +22,7 @@ def measure(
         costs = runtime.spawn.all([container.create_words() for container in containers])
         crowd["create"].append(elapsed(costs))
         made = [
-            container
-            for container, cost in zip(containers, costs, strict=True)
-            if cost.status == 0
+            container for container, cost in zip(containers, costs, strict=True) if cost.status == 0
         ]
         failed = [container for container in containers if container not in made]
         crowd["failures"] += len(failed) + _end(runtime, made, crowd)

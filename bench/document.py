@@ -60,6 +60,15 @@ class Pods(TypedDict):
     idle_parts: dict[str, str]
 
 
+class Profile(TypedDict):
+    """Milliseconds of `create` and `exec` by what they were spent on."""
+
+    phases: dict[str, float]  # of the runtime in `create`, wall time
+    operations: dict[str, float]  # of the executor in `create`, wall time
+    create: dict[str, float]  # CPU time
+    exec: dict[str, float]
+
+
 class Document(TypedDict, total=False):
     """One run on one machine; a subject that was left out is missing."""
 
@@ -73,4 +82,5 @@ class Document(TypedDict, total=False):
     seccomp: dict[str, dict[str, list[float]]]  # runtime, kind
     crowd: dict[str, Crowd]
     pods: Pods
+    profile: Profile
     v2: Document

@@ -1,4 +1,4 @@
-"""Where a benchmark runs: a directory, mount namespaces of its own, and what starts its commands."""
+"""The place of a benchmark: a directory, mount namespaces, and what starts the commands."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _set_namespace(fd: int) -> None:
 
 
 def own_namespace() -> Namespace:
-    """Make a namespace whose /run is empty: a snapshot of the interpreter there is nobody else's."""
+    """Make a namespace with an empty /run, where the interpreter's snapshot is our own."""
     with Namespace().entered():
         _unshare()
         isolation.mount("tmpfs", "/run", "tmpfs", data="mode=755")

@@ -127,7 +127,8 @@ class Ocictl(Engine):
 
     def _answers(self) -> bool:
         with self.namespace.entered():
-            done = subprocess.run([*self.base, "info"], env=self.env, capture_output=True)
+            command = [*self.base, "info"]
+            done = subprocess.run(command, env=self.env, capture_output=True, check=False)
         return done.returncode == 0
 
     def commands(self) -> list[list[str]]:

@@ -158,9 +158,7 @@ def measure(
         timed_ones = [engine for engine in found if engine.measures_time]
         times = measure_time(timed_ones, rounds, place / "output")
         weighed = {
-            engine.name: measure_memory(engine, count)
-            for engine in found
-            if engine.measures_memory
+            engine.name: measure_memory(engine, count) for engine in found if engine.measures_memory
         }
     pairs = list(zip(timed_ones, times, strict=True))
     return {

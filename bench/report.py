@@ -37,6 +37,17 @@ def sections(document: Document) -> dict[str, list[Table]]:
     for name, (subject, make) in rest.items():
         if subject in document:
             found[name] = make()
+    if "profile" in document:
+        parts = document["profile"]
+        titles = {
+            "phases": "create: the runtime's phases, wall time",
+            "operations": "create: the executor's operations, wall time",
+            "create": "create: CPU time",
+            "exec": "exec: CPU time",
+        }
+        for name, title in titles.items():
+            values: dict[str, float] = parts[name]  # type: ignore[literal-required]
+            found[f"profile-{name}"] = [tables.profile(title, values, "ms")]
     return found
 
 

@@ -35,7 +35,7 @@ def ratio(own: float, peer: float) -> float | None:
 
 @dataclass(frozen=True)
 class Growth:
-    """The cost of one more element, between the smaller counts and between the larger ones."""
+    """The cost of one more element: up to the last count but one, and from there on."""
 
     early: float
     late: float
@@ -52,8 +52,8 @@ class Growth:
 
 
 def growth(costs: Mapping[int, float]) -> Growth:
-    """Return the two slopes of three costs by number of elements."""
-    (first, low), (second, middle), (third, high) = sorted(costs.items())
+    """Return the slopes between the last three costs by number of elements."""
+    (first, low), (second, middle), (third, high) = sorted(costs.items())[-3:]
     return Growth((middle - low) / (second - first), (high - middle) / (third - second))
 
 

@@ -14,7 +14,7 @@ from bench.life import Container, turns
 from bench.place import Failed
 from bench.runtimes import Runtime
 
-COUNTS = (10, 100, 1000)
+COUNTS = (10, 100, 1000, 2000)
 SECCOMP_KINDS = ("first", "again", "none")
 _seeds = count(1)  # no filter of this run is like another one
 

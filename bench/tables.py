@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from statistics import median
 
 from bench.document import COMMANDS, WHOLE, WHOLE_COMMANDS, Costs, Document
@@ -11,7 +12,7 @@ from bench.samples import Spread, growth, ratio, spread
 Row = list[str]
 Table = list[Row]
 UNABLE = "failed"
-# Of the first slope's cost for an element, in milliseconds, what cannot be told from noise.
+# Milliseconds that one more element may cost and still be noise.
 NOISE = 0.005
 # The members of Costs, how a table names them, and the digits behind the point.
 MEASURES = {
@@ -19,6 +20,7 @@ MEASURES = {
     "faults": ("minor page faults", 0),
     "memory": ("peak memory, MiB", 1),
 }
+SMALL = 0.05  # milliseconds
 KIB = 1024
 
 
@@ -121,30 +123,30 @@ def waiting(document: Document) -> Table:
 
 
 def scaling(document: Document, kind: str) -> Table:
-    """Return the medians by number of elements, and what one more costs."""
+    """Return the least times by number of elements, what one more costs, and its shape.
+
+    The least and not the median: a difference of two noisy values is noisier than both.
+    """
     counts = _counts(document, kind)
-    slopes = [f"µs each, {low} to {high}" for low, high in zip(counts, counts[1:], strict=False)]
-    rows = [[f"{kind}: create + delete, ms", *map(str, counts), *slopes, "growth"]]
+    pairs = list(pairwise(counts))[-2:]
+    slopes = [f"µs each, {low}-{high}" for low, high in pairs]
+    rows = [[f"{kind}: create + delete, least ms", *map(str, counts), *slopes, "growth"]]
     for name in names(document):
         found = document["scaling"][kind].get(name, {})
-        at = {count: median(found[str(count)]) for count in counts if found.get(str(count))}
+        at = {count: min(found[str(count)]) for count in counts if found.get(str(count))}
         cells = [f"{at[count]:.1f}" if count in at else UNABLE for count in counts]
-        rows.append([name, *cells, *_slopes(at, counts)])
+        costs_of_one = [
+            f"{(at[high] - at[low]) / (high - low) * 1e3:.0f}" if low in at and high in at else ""
+            for low, high in pairs
+        ]
+        verdict = growth(at).verdict(NOISE) if len(at) == len(counts) else ""
+        rows.append([name, *cells, *costs_of_one, verdict])
     return rows
 
 
 def _counts(document: Document, kind: str) -> list[int]:
     found = {int(count) for times in document["scaling"][kind].values() for count in times}
     return sorted(found)
-
-
-def _slopes(at: Mapping[int, float], counts: list[int]) -> Row:
-    pairs = zip(counts, counts[1:], strict=False)
-    cells = [
-        f"{(at[high] - at[low]) / (high - low) * 1e3:.0f}" if low in at and high in at else ""
-        for low, high in pairs
-    ]
-    return [*cells, growth(at).verdict(NOISE) if len(at) == 3 else ""]
 
 
 def seccomp(document: Document) -> Table:
@@ -194,9 +196,24 @@ def idle(document: Document) -> Table:
     return rows
 
 
+def profile(title: str, values: Mapping[str, float], unit: str) -> Table:
+    """Return what the time was spent on, the parts below SMALL together."""
+    total = sum(values.values())
+    rows = [[title, unit, "share"]]
+    small = 0.0
+    for name, value in values.items():
+        if value < SMALL:
+            small += value
+        else:
+            rows.append([name, f"{value:.2f}", f"{value / total:.0%}"])
+    if small:
+        rows.append([f"what took less than {SMALL} each", f"{small:.2f}", f"{small / total:.0%}"])
+    return [*rows, ["together", f"{total:.2f}", "100%"]] if total else rows
+
+
 def _program(name: str) -> str:
     """Return the program of a column's name, "runc" of "runc 1.1.5"."""
-    return name.split()[0]
+    return name.split(maxsplit=1)[0]
 
 
 def _as_ratio(value: float | None) -> str:
@@ -204,4 +221,4 @@ def _as_ratio(value: float | None) -> str:
 
 
 def _as_spread(found: Spread) -> str:
-    return f"{found.median:.1f} ({found.low:.1f}–{found.high:.1f}) {found.least:.1f}"
+    return f"{found.median:.1f} ({found.low:.1f}-{found.high:.1f}) {found.least:.1f}"
