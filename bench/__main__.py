@@ -18,7 +18,7 @@ from bench.runtimes import PEERS, Runtime, chosen, prepare
 SUBJECTS = ("life", "scaling", "seccomp", "crowd", "profile", "pods")
 HERE_ONLY = {"profile", "pods"}  # the virtual machine has no perf, podman and containerd
 V2_ROUNDS, V2_CROWD = 8, 20
-PAGES = (REPOSITORY / "docs" / "performance.md", REPOSITORY / "README.md")
+PAGES = ("docs/performance.md", "docs/pods.md", "README.md")
 PICTURE = REPOSITORY / "docs" / "performance.svg"
 DESCRIPTION = """\
 Measure each command of a container's life beside other runtimes, which take
@@ -56,8 +56,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="write a chart there")
     parser.add_argument("--write-docs", action="store_true",
-                        help="measure here and with --v2, fill in docs/performance.md and "
-                        "README.md, draw docs/performance.svg")  # fmt: skip
+                        help="measure here and with --v2, fill in the tables of README.md "
+                        "and docs/, draw docs/performance.svg")  # fmt: skip
     options = parser.parse_args()
     unknown = [name for name in options.subjects if name not in SUBJECTS]
     if unknown:
@@ -107,7 +107,7 @@ def measure_runtimes(
         if subject == "life":
             measured = life.measure(runtimes, bundles, options.rounds, options.warmup)
             found["life"], found["waiting"] = measured
-            found["floor"] = life.floor(runtimes[0], options.rounds)
+            found["floor"] = life.floor(runtimes, options.rounds)
         elif subject == "scaling":
             found["scaling"] = scaling.measure(runtimes, bundles, few)
         elif subject == "seccomp":
@@ -137,7 +137,7 @@ def obtain(options: argparse.Namespace) -> Document:
         return measure_v2(options)
     if not options.write_docs:
         return measure(options)
-    # First the virtual machine: it is booted from the mount namespace that measure() leaves.
+    # First the virtual machine: measure() makes this process adopt orphans, and it has some.
     in_box = measure_v2(options)
     found = measure(options)
     found["v2"] = in_box
@@ -153,7 +153,7 @@ def write(options: argparse.Namespace, document: Document) -> None:
     if options.svg:
         options.svg.write_text(report.picture(document))
     if options.write_docs:
-        for page in PAGES:
+        for page in (REPOSITORY / name for name in PAGES):
             page.write_text(report.fill(page.read_text(), report.blocks(document)))
         PICTURE.write_text(report.picture(document))
 

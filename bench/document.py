@@ -76,7 +76,7 @@ class Document(TypedDict, total=False):
     rounds: int
     runtimes: list[RuntimeFacts]
     life: dict[str, dict[str, dict[str, Costs]]]  # bundle, runtime, command
-    floor: dict[str, float]  # what a program that does nothing costs
+    floor: dict[str, Costs]  # what commands cost that do little but start
     waiting: dict[str, Waiting]
     scaling: dict[str, dict[str, dict[str, list[float]]]]  # kind, runtime, count
     seccomp: dict[str, dict[str, list[float]]]  # runtime, kind

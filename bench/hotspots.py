@@ -1,7 +1,8 @@
 """Where the time of `create` and `exec` goes: phases by --timeline, CPU time by perf(1).
 
-perf samples 20,000 times a second. A sample belongs to the outermost entry into the kernel, a page
-fault or a system call with all that happens in it, or else to the program whose code ran.
+perf takes samples, few enough to slow a command by little. A sample belongs to the outermost entry
+into the kernel, which is a page fault or a system call with all that happens in it. Without one it
+belongs to the program whose code ran.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from bench.life import Container
 from bench.place import ENVIRONMENT, Failed, find_program
 from bench.runtimes import Runtime
 
-FREQUENCY = 20000
+FREQUENCY = 5000
 ROUNDS = 20
 RECORD = ["record", "--quiet", "--call-graph=fp", f"--freq={FREQUENCY}", "--event=cpu-clock"]
 SCRIPT = ["script", "--fields=comm,period,ip,sym,dso"]
@@ -65,7 +66,7 @@ def samples(text: str) -> Iterator[Sample]:
 def _frame(line: str) -> tuple[str, str]:
     """Return function and file of "ADDRESS FUNCTION (FILE)"."""
     _, _, rest = line.strip().partition(" ")
-    function, _, file = rest.rpartition(" (")
+    function, _, file = rest.partition(" (")
     return function, file.removesuffix(")")
 
 

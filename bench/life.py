@@ -135,12 +135,19 @@ def _add(costs: Costs, cost: Cost) -> None:
     costs["memory"].append(cost.memory)
 
 
-def floor(runtime: Runtime, rounds: int) -> dict[str, float]:
-    """Return the least that a command can cost here: busybox's ``true``, dynamic programs more."""
-    found = [runtime.spawn(os.path.realpath("/bin/busybox"), "true") for _ in range(rounds)]
-    return {
-        "wall": min(cost.wall for cost in found),
-        "cpu": min(cost.cpu for cost in found),
-        "faults": min(cost.faults for cost in found),
-        "memory": min(cost.memory for cost in found),
-    }
+def floor(runtimes: list[Runtime], rounds: int) -> dict[str, Costs]:
+    """Measure the least that a command costs here: a static program that does nothing.
+
+    Then `list` without any container, where each runtime does little but start.
+    """
+    busybox = os.path.realpath("/bin/busybox")
+    commands = {"busybox true": (runtimes[0], [busybox, "true"])}
+    for runtime in runtimes:
+        runtime.root.mkdir(exist_ok=True)
+        commands[f"{runtime.name}: list"] = (runtime, runtime.words("list"))
+    found: dict[str, Costs] = {}
+    for _ in range(rounds):
+        for name, (runtime, words) in commands.items():
+            costs = found.setdefault(name, Costs(wall=[], cpu=[], faults=[], memory=[]))
+            _add(costs, runtime.spawn(*words))
+    return found

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench.place import ENVIRONMENT, Failed, Namespace, find_program, own_namespace
-from bench.runtimes import column_names, forbid_snapshot, make_snapshot, version_of
+from bench.runtimes import WITHOUT, column_names, forbid_snapshot, make_snapshot, version_of
 from tests.engines import host
 from tests.engines.command import execute
 from tests.engines.containerd import Containerd
@@ -223,7 +223,7 @@ def our_engines(
     found: list[Engine] = []
     for label, directory in zip(labels, programs, strict=True):
         for cold in (False, True) if without else (False,):
-            suffix = f" {label}".rstrip() + (", no snapshot" if cold else "")
+            suffix = f" {label}".rstrip() + (f", {WITHOUT}" if cold else "")
             home = place / f"ours{len(found)}"
             pods = Ocipod(f"ocipod{suffix}", directory, layout, home)
             stack.callback(pods.end)

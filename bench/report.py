@@ -27,6 +27,7 @@ def sections(document: Document) -> dict[str, list[Table]]:
         ]
     kinds = list(document.get("scaling", {}))
     rest: dict[str, tuple[str, Callable[[], list[Table]]]] = {
+        "floor": ("floor", lambda: [tables.floor(document)]),
         "waiting": ("waiting", lambda: [tables.waiting(document)]),
         "scaling": ("scaling", lambda: [tables.scaling(document, kind) for kind in kinds]),
         "seccomp": ("seccomp", lambda: [tables.seccomp(document)]),

@@ -77,7 +77,10 @@ def column_names(versions: list[str], paths: list[Path]) -> list[str]:
 
 
 def prepare(paths: list[Path], place: Path, *, without: bool = True) -> list[Runtime]:
-    """Return a runtime for each program; with ``without`` ours a second time, without snapshot."""
+    """Return a runtime for each program, ours a second time ``without`` the snapshot.
+
+    Where no snapshot can be made, there is no second time.
+    """
     spawner = build_spawner(place)
     versions = [version_of(path) for path in paths]
     found: list[Runtime] = []
@@ -93,19 +96,21 @@ def prepare(paths: list[Path], place: Path, *, without: bool = True) -> list[Run
 
     for name, version, path in zip(column_names(versions, paths), versions, paths, strict=True):
         runtime = add(name, version, path)
-        if runtime.own:
-            make_snapshot(path, runtime.namespace)
-        if runtime.own and without:
+        made = runtime.own and make_snapshot(path, runtime.namespace)
+        if made and without:
             forbid_snapshot(add(f"{name}, {WITHOUT}", version, path).namespace)
     return found
 
 
-def make_snapshot(path: Path, namespace: Namespace) -> None:
-    """Make the snapshot of the interpreter now; an ociruntime that knows none goes without."""
+def make_snapshot(path: Path, namespace: Namespace) -> bool:
+    """Make the snapshot of the interpreter now; return whether commands will start from it.
+
+    An old ociruntime knows none, and some hosts allow none.
+    """
+    command = [str(path), "snapshot", "make"]
     with namespace.entered():
-        subprocess.run(
-            [path, "snapshot", "make"], env=ENVIRONMENT, capture_output=True, check=False
-        )
+        done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, check=False)
+        return done.returncode == 0 and Path(SNAPSHOT).stat().st_size > 0
 
 
 def forbid_snapshot(namespace: Namespace) -> None:

@@ -20,7 +20,7 @@ MEASURES = {
     "faults": ("minor page faults", 0),
     "memory": ("peak memory, MiB", 1),
 }
-SMALL = 0.05  # milliseconds
+SMALL = 0.1  # milliseconds
 KIB = 1024
 
 
@@ -108,6 +108,15 @@ def _cost(found: Costs, measure: str, digits: int) -> str:
         "memory": lambda: median(found["memory"]) / KIB,
     }
     return f"{values[measure]():.{digits}f}"
+
+
+def floor(document: Document) -> Table:
+    """Return what it costs to start and do nothing."""
+    rows = [["medians", "wall, ms", *(title for title, _ in MEASURES.values())]]
+    for name, found in document["floor"].items():
+        cells = [_cost(found, measure, digits) for measure, (_, digits) in MEASURES.items()]
+        rows.append([name, f"{median(found['wall']):.2f}", *cells])
+    return rows
 
 
 def waiting(document: Document) -> Table:
