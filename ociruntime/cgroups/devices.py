@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    Devices = tuple[str, int, int]  # kind, major and minor
+
 MKNOD, READ, WRITE = 1, 2, 4  # BPF_DEVCG_ACC_*
 EVERY_ACCESS = MKNOD | READ | WRITE
 _LETTERS = (("r", READ), ("w", WRITE), ("m", MKNOD))
@@ -152,16 +154,19 @@ def lines_v1(wanted: DevicePolicy) -> list[tuple[str, str, str]]:
     out of a wider exception, no set can say so: ConfigError; if the wider one is a built-in
     rule, it gives way instead.
     """
-    exceptions: list[DeviceRule] = []
+    found: dict[Devices, DeviceRule] = {}
     for rule in wanted.rules:
         if rule.allow != wanted.allow_rest:
-            _add(exceptions, rule)
+            _add(found, rule)
         else:
-            exceptions = _subtract(exceptions, rule)
+            found = _subtract(found, rule)
+    exceptions = list(found.values())
+    # No two are about the same devices: only one for all numbers covers others.
+    wide_ones = [one for one in exceptions if ANY in (one.major, one.minor)]
     # The kernel asks for one exception that holds all of an access: "c *:* r" and
     # "c 1:3 w" together would not allow opening 1:3 for both.
     for narrow in exceptions:
-        for wide in exceptions:
+        for wide in wide_ones:
             if wide.covers(narrow):
                 narrow.access |= wide.access
     first, rest = ("allow", "deny") if wanted.allow_rest else ("deny", "allow")
@@ -170,20 +175,19 @@ def lines_v1(wanted: DevicePolicy) -> list[tuple[str, str, str]]:
     return lines
 
 
-def _add(exceptions: list[DeviceRule], rule: DeviceRule) -> None:
-    for present in exceptions:
-        if present.covers(rule) and rule.covers(present):
-            present.access |= rule.access
-            present.where = present.where or rule.where
-            return
-    exceptions.append(
-        DeviceRule(rule.allow, rule.kind, rule.major, rule.minor, rule.access, rule.where)
-    )
+def _add(exceptions: dict[Devices, DeviceRule], rule: DeviceRule) -> None:
+    devices = (rule.kind, rule.major, rule.minor)
+    present = exceptions.get(devices)
+    if present is not None:
+        present.access |= rule.access
+        present.where = present.where or rule.where
+        return
+    exceptions[devices] = DeviceRule(rule.allow, *devices, rule.access, rule.where)
 
 
-def _subtract(exceptions: list[DeviceRule], rule: DeviceRule) -> list[DeviceRule]:
-    left = []
-    for present in exceptions:
+def _subtract(exceptions: dict[Devices, DeviceRule], rule: DeviceRule) -> dict[Devices, DeviceRule]:
+    left = {}
+    for devices, present in exceptions.items():
         if present.meets(rule) and present.access & rule.access:
             if not rule.covers(present) and present.where:
                 verb, other = ("allow", "denies") if rule.allow else ("deny", "allows")
@@ -194,5 +198,5 @@ def _subtract(exceptions: list[DeviceRule], rule: DeviceRule) -> list[DeviceRule
                 )
             present.access &= ~rule.access
         if present.access:
-            left.append(present)
+            left[devices] = present
     return left
