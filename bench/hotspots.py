@@ -1,4 +1,4 @@
-"""Where the time of `create` and `exec` goes: phases by --timeline, CPU time by perf(1).
+"""A profile of `create` and `exec`: phases by --timeline, CPU time by perf(1).
 
 perf takes samples, few enough to slow a command by little. A sample belongs to the outermost entry
 into the kernel, which is a page fault or a system call with all that happens in it. Without one it

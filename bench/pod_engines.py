@@ -203,7 +203,7 @@ class Ctr(Engine):
 
 
 def make_image(place: Path) -> Image:
-    """Busybox as an image of one layer, also as a layout and an archive for the engines."""
+    """Make busybox an image of one layer, as a layout and an archive for the engines."""
     tree = place / "tree"
     rootfs.build(tree, {"bin/busybox": rootfs.BUSYBOX})
     image = Image(tree)

@@ -1,4 +1,4 @@
-"""How long a pod takes to its first word, and what an idle one holds of memory.
+"""The time of a pod to its first word, and the memory of idle ones.
 
 Time is that from the start of a command to the first line of the app's output on its standard
 output, and to the command's end: of ``ocipod run``, of ``ocictl run --rm``, of ``podman run``, and
@@ -36,7 +36,7 @@ class Times:
 
 
 def timed(command: list[str], env: dict[str, str], output: Path) -> tuple[float, float]:
-    """Milliseconds to the line MARK on standard output, and to the end.
+    """Return the milliseconds to the line MARK on standard output, and to the end.
 
     A command that fails ends the program with what it said.  The first number is 0 if it never
     says that line.
@@ -66,7 +66,7 @@ def timed(command: list[str], env: dict[str, str], output: Path) -> tuple[float,
 
 
 def life(engine: Engine, output: Path) -> tuple[float, float]:
-    """One pod: milliseconds from the first command on."""
+    """Run one pod and remove it; return both times from its first command on."""
     before = 0.0
     with engine.namespace.entered():
         *preparing, last = engine.commands()
@@ -80,7 +80,7 @@ def life(engine: Engine, output: Path) -> tuple[float, float]:
 
 
 def measure_time(found: list[Engine], rounds: int, output: Path) -> list[Times]:
-    """By engine; the order turns with every round."""
+    """Return the times of each engine; another one begins each round."""
     times = [Times() for _ in found]
     for number in range(-WARMUP, rounds):
         for step in range(len(found)):
@@ -93,7 +93,7 @@ def measure_time(found: list[Engine], rounds: int, output: Path) -> list[Times]:
 
 
 def proportional_kib(pid: int) -> int:
-    """PSS of a process; 0 if it has ended or is the kernel's."""
+    """Return the PSS of a process, 0 if it has ended or is the kernel's."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -102,7 +102,7 @@ def proportional_kib(pid: int) -> int:
 
 
 def program_of(pid: int) -> str:
-    """Its name as the kernel has it."""
+    """Return the name that the kernel has for it."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
@@ -110,7 +110,7 @@ def program_of(pid: int) -> str:
 
 
 def settled(before: set[int]) -> set[int]:
-    """Processes that have come since and stay: twice the same, a while apart."""
+    """Return the processes that are new and stay: the same twice, a while apart."""
     last: set[int] = set()
     for _ in range(20):
         processes.reap_orphans()
@@ -132,7 +132,7 @@ class Weight:
 
 
 def measure_memory(engine: Engine, count: int) -> Weight:
-    """Of ``count`` idle pods."""
+    """Start ``count`` idle pods and weigh them; they go on."""
     processes.reap_orphans()
     before = processes.descendants()
     for number in range(count):

@@ -55,10 +55,3 @@ def growth(costs: Mapping[int, float]) -> Growth:
     """Return the slopes between the last three costs by number of elements."""
     (first, low), (second, middle), (third, high) = sorted(costs.items())[-3:]
     return Growth((middle - low) / (second - first), (high - middle) / (third - second))
-
-
-def ranked(figures: Mapping[str, float], unit: str) -> str:
-    """Return who has least, and how many times that the others have, in one line."""
-    (first, least), *others = sorted(figures.items(), key=lambda item: item[1])
-    rest = [f"{name} {value / least:.1f} times as much" for name, value in others if least]
-    return "; ".join([f"{first} with {least:.0f} {unit}", *rest])

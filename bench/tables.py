@@ -48,9 +48,18 @@ def names(document: Document) -> list[str]:
 
 
 def peers(document: Document) -> list[str]:
-    """Return the names of those that ours is compared with: all but our own variants."""
-    own = {runtime["name"] for runtime in document["runtimes"] if runtime["own"]}
-    return [name for name in names(document) if name not in own]
+    """Return the names of what the first runtime is compared with.
+
+    A program that is measured with the snapshot and without it is compared as it usually runs.
+    """
+    first, *others = document["runtimes"]
+    seen = {first["path"]}
+    found = []
+    for runtime in others:
+        if runtime["path"] not in seen:
+            found.append(runtime["name"])
+            seen.add(runtime["path"])
+    return found
 
 
 def walls(costs: Mapping[str, Costs]) -> dict[str, list[float]]:
@@ -77,7 +86,7 @@ def life(document: Document, bundle: str) -> Table:
     own = names(document)[0]
     for peer in peers(document):
         ratios = [ratio(found[own][one], found[peer][one]) for one in columns]
-        rows.append([f"{_program(own)} / {_program(peer)}", *map(_as_ratio, ratios)])
+        rows.append([_comparison(own, peer), *map(_as_ratio, ratios)])
     return rows
 
 
@@ -220,9 +229,10 @@ def profile(title: str, values: Mapping[str, float], unit: str) -> Table:
     return [*rows, ["together", f"{total:.2f}", "100%"]] if total else rows
 
 
-def _program(name: str) -> str:
-    """Return the program of a column's name, "runc" of "runc 1.1.5"."""
-    return name.split(maxsplit=1)[0]
+def _comparison(own: str, peer: str) -> str:
+    """Return "ociruntime / runc" for "ociruntime 0.1.0" and "runc 1.1.5"."""
+    programs = [name.split(maxsplit=1)[0] for name in (own, peer)]
+    return " / ".join(programs if len(set(programs)) > 1 else (own, peer))
 
 
 def _as_ratio(value: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.samples import growth, ranked, ratio, spread
+from bench.samples import growth, ratio, spread
 
 
 def test_spread() -> None:
@@ -43,7 +43,3 @@ def test_growth_is_that_of_the_largest_counts() -> None:
     found = growth({10: 50.0, 100: 20.0, 1000: 110.0, 2000: 210.0})
     assert found.early == pytest.approx(0.1)
     assert found.late == pytest.approx(0.1)
-
-
-def test_ranked() -> None:
-    assert ranked({"b": 20.0, "a": 10.0}, "ms") == "a with 10 ms; b 2.0 times as much"

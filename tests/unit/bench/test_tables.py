@@ -25,10 +25,18 @@ def test_life_has_medians_and_ratios() -> None:
     assert ratios == ["ociruntime / runc", *["0.50"] * (len(COMMANDS) + 1)]
 
 
-def test_our_own_variants_are_no_peers() -> None:
+def test_one_program_is_not_compared_with_itself() -> None:
     found = document()
-    found["runtimes"][1]["own"] = True
+    found["runtimes"][1]["path"] = found["runtimes"][0]["path"]
     assert len(tables.life(found, "plain")) == 3
+
+
+def test_two_checkouts_are_compared() -> None:
+    found = document()
+    before = f"{OWN} (/before/ociruntime)"
+    found["runtimes"][1] = {"name": before, "path": "/before", "version": OWN, "own": True}
+    found["life"]["plain"][before] = found["life"]["plain"][PEER]
+    assert tables.life(found, "plain")[3][:2] == [f"{OWN} / {before}", "0.50"]
 
 
 def test_spreads() -> None:
@@ -53,7 +61,7 @@ def test_waiting() -> None:
 
 
 def test_scaling() -> None:
-    """The least time of each count; who was unable says so and has no verdict."""
+    """The table has the least time of each count, and no verdict where one is missing."""
     head, own, peer = tables.scaling(document(), "bind mounts")
     assert head[1:] == ["10", "100", "1000", "2000", "µs each, 100-1000", "µs each, 1000-2000",
                         "growth"]  # fmt: skip
