@@ -13,7 +13,7 @@ from bench import box, crowd, hotspots, life, pods, report, scaling
 from bench.bundles import Bundles
 from bench.document import Document
 from bench.place import REPOSITORY, Failed, find_program, workplace
-from bench.runtimes import PEERS, Runtime, chosen, prepare
+from bench.runtimes import PEERS, Runtime, check_snapshots, chosen, prepare
 
 SUBJECTS = ("life", "scaling", "seccomp", "crowd", "profile", "pods")
 HERE_ONLY = {"profile", "pods"}  # the virtual machine has no perf, podman and containerd
@@ -116,6 +116,7 @@ def measure_runtimes(
             found["crowd"] = crowd.measure(runtimes, bundles, options.crowd, few)
         elif subject == "profile":
             found["profile"] = hotspots.measure(runtimes[0], bundles)
+    check_snapshots(runtimes)
 
 
 def measure_v2(options: argparse.Namespace) -> Document:

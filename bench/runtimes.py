@@ -10,6 +10,7 @@ from bench.document import RuntimeFacts
 from bench.place import (
     ENVIRONMENT,
     REPOSITORY,
+    Failed,
     Namespace,
     Spawner,
     build_spawner,
@@ -119,3 +120,12 @@ def forbid_snapshot(namespace: Namespace) -> None:
         snapshot = Path(SNAPSHOT)
         snapshot.parent.mkdir(mode=0o700)
         snapshot.touch(mode=0o600)
+
+
+def check_snapshots(runtimes: list[Runtime]) -> None:
+    """Raise Failed if a runtime that was to have no snapshot has made one meanwhile."""
+    for runtime in runtimes:
+        if runtime.name.endswith(WITHOUT):
+            with runtime.namespace.entered():
+                if Path(SNAPSHOT).stat().st_size:
+                    raise Failed(f"{runtime.path} has made a snapshot where it was to have none")
