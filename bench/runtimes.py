@@ -70,11 +70,32 @@ def version_of(path: Path) -> str:
 
 
 def column_names(versions: list[str], paths: list[Path]) -> list[str]:
-    """Return a name for each: its version, and its path where another one has the same."""
-    return [
-        version if versions.count(version) == 1 else f"{version} ({path})"
-        for version, path in zip(versions, paths, strict=True)
-    ]
+    """Return a name for each: its version, and a part of its path where another has the same."""
+    found = []
+    for version, path in zip(versions, paths, strict=True):
+        same = [other for number, other in zip(versions, paths, strict=True) if number == version]
+        part = f" ({distinction(path, same)})" if len(same) > 1 else ""
+        found.append(version + part)
+    return found
+
+
+def distinction(path: Path, paths: list[Path]) -> str:
+    """Return what of a path is not common to all: "new" of /a/new/bin/x and /a/old/bin/x."""
+    all_parts = [each.parts for each in paths]
+    before = _common(all_parts)
+    after = _common([tuple(reversed(parts)) for parts in all_parts])
+    rest = path.parts[before : len(path.parts) - after]
+    return "/".join(rest) or str(path)
+
+
+def _common(all_parts: list[tuple[str, ...]]) -> int:
+    """Return how many parts all begin with."""
+    count = 0
+    for parts in zip(*all_parts, strict=False):
+        if len(set(parts)) > 1:
+            break
+        count += 1
+    return count
 
 
 def prepare(paths: list[Path], place: Path, *, without: bool = True) -> list[Runtime]:
