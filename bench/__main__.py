@@ -52,6 +52,8 @@ def arguments() -> argparse.Namespace:
                         help="measure in a virtual machine with cgroup v2 instead")  # fmt: skip
     parser.add_argument("--from", dest="saved", type=Path, metavar="FILE",
                         help="take the results of an earlier --json, measure nothing")  # fmt: skip
+    parser.add_argument("--note", metavar="TEXT",
+                        help="say this of the conditions, below the tables")  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results there")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="write a chart there")
@@ -167,6 +169,8 @@ def main() -> None:
         document = obtain(options)
     except Failed as error:
         sys.exit(str(error))
+    if options.note is not None:
+        document["note"] = options.note
     print(report.as_text(document))
     write(options, document)
 

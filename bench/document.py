@@ -73,6 +73,7 @@ class Document(TypedDict, total=False):
     """One run on one machine; a subject that was left out is missing."""
 
     machine: str
+    note: str  # what else has to be said of the conditions
     rounds: int
     runtimes: list[RuntimeFacts]
     life: dict[str, dict[str, dict[str, Costs]]]  # bundle, runtime, command

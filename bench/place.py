@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,10 +97,10 @@ class Cost:
 class Spawner:
     """The small program that starts commands and measures them, in a namespace."""
 
-    def __init__(self, program: Path, output: Path, namespace: Namespace) -> None:
+    def __init__(self, program: Path, output: Path, namespace: Namespace | None = None) -> None:
         self.output = output
         output.touch()
-        with namespace.entered():
+        with namespace.entered() if namespace else nullcontext():
             self._process = subprocess.Popen(
                 [program, output],
                 env=ENVIRONMENT,

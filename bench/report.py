@@ -54,7 +54,8 @@ def sections(document: Document) -> dict[str, list[Table]]:
 
 def conditions(document: Document) -> str:
     """Return the machine and the rounds, in a line."""
-    return f"{document['machine']}; {document['rounds']} rounds, alternating."
+    text = f"{document['machine']}; {document['rounds']} rounds, alternating."
+    return f"{text} {document['note']}" if document.get("note") else text
 
 
 def blocks(document: Document) -> dict[str, str]:

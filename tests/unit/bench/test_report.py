@@ -49,6 +49,12 @@ def test_each_mark_of_the_pages_is_filled() -> None:
         assert marks <= known, name
 
 
+def test_a_note_stands_with_the_conditions() -> None:
+    found = document()
+    found["note"] = "Other work ran meanwhile."
+    assert report.conditions(found).endswith("alternating. Other work ran meanwhile.")
+
+
 def test_text_and_markdown_name_every_runtime() -> None:
     for text in (report.as_text(document()), report.as_markdown(document())):
         assert OWN in text
