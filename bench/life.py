@@ -143,7 +143,7 @@ def floor(runtimes: list[Runtime], rounds: int) -> dict[str, Costs]:
     busybox = os.path.realpath("/bin/busybox")
     commands = {"busybox true": (runtimes[0], [busybox, "true"])}
     for runtime in runtimes:
-        runtime.root.mkdir(exist_ok=True)
+        runtime.empty_root()
         commands[f"{runtime.name}: list"] = (runtime, runtime.words("list"))
     found: dict[str, Costs] = {}
     for _ in range(rounds):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ PEERS = ("runc", "crun")
 OURS = "ociruntime"
 WITHOUT = "no snapshot"
 SNAPSHOT = "/run/ociruntime/.snapshot"
+# In memory, as the usual ones are; each runtime has a /run of its own.
+STATE_ROOT = Path("/run/bench")
 
 
 @dataclass
@@ -39,6 +42,12 @@ class Runtime:
     def words(self, *words: str | Path) -> list[str]:
         """Return the command line of one of its commands."""
         return [str(self.path), "--root", str(self.root), *map(str, words)]
+
+    def empty_root(self) -> None:
+        """Make the state root anew."""
+        with self.namespace.entered():
+            shutil.rmtree(self.root, ignore_errors=True)
+            self.root.mkdir(mode=0o700)
 
     def facts(self) -> RuntimeFacts:
         """Return what the document says of it."""
@@ -112,8 +121,7 @@ def prepare(paths: list[Path], place: Path, *, without: bool = True) -> list[Run
         namespace = own_namespace()
         spawn = Spawner(spawner, place / f"output{number}", namespace)
         own = version.startswith(OURS)
-        root = place / f"root{number}"
-        found.append(Runtime(name, version, path, own, root, namespace, spawn))
+        found.append(Runtime(name, version, path, own, STATE_ROOT, namespace, spawn))
         return found[-1]
 
     for name, version, path in zip(column_names(versions, paths), versions, paths, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable
 from itertools import count
@@ -87,7 +86,7 @@ def measure_seccomp(
         runtime.name: {kind: [] for kind in SECCOMP_KINDS} for runtime in runtimes
     }
     for runtime, counts in turns(runtimes, rounds, 1):
-        shutil.rmtree(runtime.root, ignore_errors=True)
+        runtime.empty_root()
         for kind in SECCOMP_KINDS:
             container = Container(runtime, none if kind == "none" else with_filter)
             took = container.create().wall + container.call("start").wall
