@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench.bundles import Bundles
 from bench.document import Crowd
 from bench.life import Container, turns
-from bench.place import Cost, await_child
+from bench.place import NAME, Cost, await_child
 from bench.runtimes import Runtime
 
 
@@ -18,7 +18,7 @@ def measure(runtimes: list[Runtime], bundles: Bundles, count: int, rounds: int) 
     }
     for runtime, _ in turns(runtimes, rounds, 0):
         crowd = found[runtime.name]
-        containers = [Container(runtime, bundle, f"crowd{number}") for number in range(count)]
+        containers = [Container(runtime, bundle, f"{NAME}-{number}") for number in range(count)]
         costs = runtime.spawn.all([container.create_words() for container in containers])
         crowd["create"].append(elapsed(costs))
         made = [

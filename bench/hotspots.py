@@ -152,12 +152,19 @@ def measure(runtime: Runtime, bundles: Bundles) -> Profile:
     return {
         "phases": medians(phases),
         "operations": medians(operations),
-        "create": _means(create),
-        "exec": _means(execute),
+        "create": means(middle(create)),
+        "exec": means(middle(execute)),
     }
 
 
-def _means(rounds: list[dict[str, float]]) -> dict[str, float]:
+def middle(rounds: list[dict[str, float]]) -> list[dict[str, float]]:
+    """Leave out the quarter of the rounds that took longest, and the one that took least."""
+    quarter = len(rounds) // 4
+    ordered = sorted(rounds, key=lambda found: sum(found.values()))
+    return ordered[quarter : len(rounds) - quarter]
+
+
+def means(rounds: list[dict[str, float]]) -> dict[str, float]:
     """Return the mean of each name: a sample is too coarse for a median."""
     total: dict[str, float] = defaultdict(float)
     for found in rounds:

@@ -8,10 +8,8 @@ from pathlib import Path
 
 from bench.bundles import DOCKER, PLAIN, Bundles, that_ends
 from bench.document import COMMANDS, Costs, Waiting
-from bench.place import Cost, await_child
+from bench.place import NAME, Cost, await_child
 from bench.runtimes import Runtime
-
-NAME = "bench"
 
 
 def turns(runtimes: list[Runtime], rounds: int, warmup: int) -> Iterator[tuple[Runtime, bool]]:

@@ -15,11 +15,13 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support import isolation, static_program
+from tests.support import cgroupfs, isolation, processes, static_program
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = {"PATH": PATH}
+# What containers and their cgroups are called: no other bench has the same.
+NAME = f"bench{os.getpid()}"
 SPAWNER = Path(__file__).with_name("spawner.c")
 DESCRIPTORS = 65536
 _COST = struct.Struct("=6q")  # struct cost
@@ -162,11 +164,19 @@ def workplace(*, with_crun: bool = False) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="ociruntime-bench-", dir="/var/tmp") as place:
             yield Path(place)
     finally:
+        _remove_containers()
         if hugetlb is not None:
             isolation.unmount(str(hugetlb))
             # A namespace of a runtime's may still have it mounted there.
             with suppress(OSError):
                 hugetlb.rmdir()
+
+
+def _remove_containers() -> None:
+    """End all that was started here: a failure leaves containers behind."""
+    processes.end(processes.descendants())
+    processes.reap_orphans()
+    cgroupfs.remove(cgroupfs.named(NAME))
 
 
 def _raise_descriptors() -> None:

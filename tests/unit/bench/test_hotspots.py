@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from bench.hotspots import activity, medians, process_of, samples, shares, spans
+from bench.hotspots import (
+    activity,
+    means,
+    medians,
+    middle,
+    process_of,
+    samples,
+    shares,
+    spans,
+)
 
 SCRIPT = """\
 ociruntime   50000\x20
@@ -87,3 +96,15 @@ def test_spans() -> None:
 
 def test_medians() -> None:
     assert medians([{"a": 1.0}, {"a": 2.0, "b": 4.0}, {"a": 9.0}]) == {"a": 2.0, "b": 0.0}
+
+
+def test_middle_rounds() -> None:
+    """A stall of the machine in one round is not spread over all."""
+    rounds = [{"a": 1.0, "b": value} for value in (9.0, 2.0, 400.0, 1.0, 3.0)]
+    assert middle(rounds) == [{"a": 1.0, "b": value} for value in (2.0, 3.0, 9.0)]
+    assert middle(rounds[:3]) == sorted(rounds[:3], key=lambda one: one["b"])
+
+
+def test_means() -> None:
+    assert means([{"a": 1.0}, {"a": 2.0, "b": 8.0}]) == {"b": 4.0, "a": 1.5}
+    assert means([]) == {}
