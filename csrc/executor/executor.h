@@ -40,6 +40,7 @@ struct made_mount {
 
 /* What came with the runtime's GO. */
 struct go_files {
+	bool lost; /* fewer have come than were sent: a limit on descriptors */
 	unsigned int count;
 	int fds[GO_FILES];
 };

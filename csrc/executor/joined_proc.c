@@ -29,6 +29,8 @@
 #define NATIVE AUDIT_ARCH_AARCH64
 #endif
 
+#define HELPER_TIMEOUT 10 /* seconds */
+
 #define ALLOW(call)                                            \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1),     \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
@@ -56,17 +58,32 @@ static bool confine(void)
 	       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
 }
 
+/*
+ * Leave nothing that a neighbour could reach through /proc/PID/root, cwd and fd: an empty root and
+ * the channel, which becomes descriptor 0.
+ */
+static bool strip(int channel)
+{
+	int fs = sys_fsopen("tmpfs", FSOPEN_CLOEXEC), root;
+
+	if (fs < 0 || sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return false;
+	root = sys_fsmount(fs, FSMOUNT_CLOEXEC, 0);
+	return root >= 0 && fchdir(root) == 0 && chroot(".") == 0 && dup2(channel, 0) == 0 &&
+	       sys_close_range(1, ~0U, 0) == 0;
+}
+
 /* Outside still: what it forks is inside, and has been confined before it was there. */
 static _Noreturn void help(struct executor *x, int channel)
 {
 	int status, fs;
 
-	if ((x->pid_fd >= 0 && setns(x->pid_fd, CLONE_NEWPID) < 0) || !confine())
+	if ((x->pid_fd >= 0 && setns(x->pid_fd, CLONE_NEWPID) < 0) || !strip(channel) || !confine())
 		_exit(1);
 	if (sys_clone(SIGCHLD) > 0)
 		_exit(waitpid(-1, &status, 0) < 0);
 	fs = sys_fsopen("proc", FSOPEN_CLOEXEC);
-	_exit(fs < 0 || send_message(channel, "", 1, fs) < 0);
+	_exit(fs < 0 || send_message(0, "", 1, fs) < 0);
 }
 
 static int receive_fd(int channel)
@@ -91,6 +108,7 @@ static int receive_fd(int channel)
 
 static int fsopen_inside(struct executor *x)
 {
+	const struct timeval timeout = { .tv_sec = HELPER_TIMEOUT };
 	int own = openat(x->proc_fd, "self/ns/pid", O_RDONLY | O_CLOEXEC), channel[2], fs, status;
 	pid_t helper;
 
@@ -102,9 +120,13 @@ static int fsopen_inside(struct executor *x)
 	if (helper == 0)
 		help(x, channel[1]);
 	close(channel[1]);
+	/* A neighbour may have stopped the one inside; the helper itself is out of its reach. */
+	(void)syscall(SYS_setsockopt, channel[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	fs = helper < 0 ? -1 : receive_fd(channel[0]);
-	if (helper > 0)
+	if (helper > 0) {
+		(void)kill(helper, SIGKILL);
 		(void)waitpid(helper, &status, 0);
+	}
 	close(channel[0]);
 	close(own);
 	if (setns(x->pid_fd, CLONE_NEWPID) < 0)

@@ -51,6 +51,9 @@ int run_unshare(struct executor *x, struct op_unshare *op)
  */
 static int enter_cgroups(struct executor *x, const struct go_files *files)
 {
+	errno = EMFILE;
+	if (files->lost)
+		return fail(x, "recvmsg", "tasks");
 	for (unsigned int i = 0; i < files->count; i++) {
 		char data[16];
 		struct text place = text_in(data, sizeof(data));

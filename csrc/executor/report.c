@@ -81,6 +81,7 @@ static uint32_t receive_answer(int fd, struct go_files *files)
 	ssize_t size;
 
 	files->count = 0;
+	files->lost = false;
 	do {
 		message.msg_control = &control;
 		message.msg_controllen = sizeof(control);
@@ -95,6 +96,7 @@ static uint32_t receive_answer(int fd, struct go_files *files)
 		memcpy(files->fds, CMSG_DATA(header), length);
 		files->count = (unsigned int)(length / sizeof(int));
 	}
+	files->lost = (message.msg_flags & MSG_CTRUNC) || files->count != answer.value;
 	return answer.kind;
 }
 

@@ -39,10 +39,18 @@ waits; the executor goes back to waiting.
 
 from __future__ import annotations
 
+import posix
 from _struct import Struct
 
 from ociruntime.errors import HostError
-from ociruntime.plan.ops import MESSAGE_FAILURE, MESSAGE_GO, MESSAGE_SKIP
+from ociruntime.plan.ops import (
+    MESSAGE_CONSOLE,
+    MESSAGE_FAILURE,
+    MESSAGE_GO,
+    MESSAGE_LISTENER,
+    MESSAGE_MOUNT,
+    MESSAGE_SKIP,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +64,8 @@ MSG_NOSIGNAL = 0x4000
 
 SHORT = Struct("=IIii")
 LONG = Struct("=IIii32s512s3072s")
-ANCILLARY_SPACE = 24  # one descriptor
+ANCILLARY_SPACE = 24  # one descriptor, or two: padding makes no difference
+WITH_DESCRIPTOR = (MESSAGE_CONSOLE, MESSAGE_LISTENER, MESSAGE_MOUNT)
 GO_FILES = 32  # as csrc/executor/executor.h has it
 
 
@@ -91,19 +100,25 @@ def receive(channel: socket) -> Message | None:
         raise HostError("hear from the executor", error) from None
     if len(data) < SHORT.size:
         return None
-    fd = -1
-    for level, kind, content in ancillary:
-        if level == SOL_SOCKET and kind == SCM_RIGHTS:
-            fd = int.from_bytes(content[:4], "little")
-    return Message(data, fd)
+    fds = [
+        int.from_bytes(content[at : at + 4], "little")
+        for level, kind, content in ancillary
+        if level == SOL_SOCKET and kind == SCM_RIGHTS
+        for at in range(0, len(content), 4)
+    ]
+    kept = fds[:1] if SHORT.unpack_from(data)[0] in WITH_DESCRIPTOR else []
+    for fd in fds[len(kept) :]:
+        posix.close(fd)  # a process that has taken the channel over may send any
+    return Message(data, kept[0] if kept else -1)
 
 
 def go(channel: socket, files: Sequence[int] = ()) -> bool:
     """Let the executor go on; False if it is gone.
 
-    ``files``: ``tasks`` of cgroups v1, in which it enters itself; at most ``GO_FILES``.
+    ``files``: ``tasks`` of cgroups v1, in which it enters itself; at most ``GO_FILES``. Their
+    number goes along: of those that exceed its limit on descriptors the kernel drops the rest.
     """
-    message = SHORT.pack(MESSAGE_GO, 0, 0, 0)
+    message = SHORT.pack(MESSAGE_GO, len(files), 0, 0)
     try:
         if files:
             rights = Struct(f"={len(files)}i").pack(*files)

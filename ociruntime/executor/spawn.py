@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posix
+from select import POLLIN, poll
 
 from ociruntime.errors import HostError
 from ociruntime.executor.image import plan_file, sealed_executor
@@ -19,6 +20,7 @@ else:
     import _socket
 
 
+REAP_MILLISECONDS = 10_000
 OWN_STREAMS = (0, 1, 2)
 
 
@@ -53,9 +55,17 @@ class Executor:
             raise HostError(f"open the first process {pid}", error) from None
 
     def reap(self) -> None:
-        """Wait for the process's end; it is our child."""
+        """Wait for the process's end; it is our child.
+
+        A neighbour in its pid namespace that traces it can keep its end from us: then it is left
+        to whoever adopts our children.
+        """
         try:
-            posix.waitpid(self.pid, 0)
+            if posix.waitpid(self.pid, posix.WNOHANG)[0] == 0:
+                poller = poll()
+                poller.register(self.pidfd, POLLIN)
+                poller.poll(REAP_MILLISECONDS)
+                posix.waitpid(self.pid, posix.WNOHANG)
         except OSError:
             pass  # reaped before
 

@@ -44,8 +44,8 @@ CALLS: dict[str, tuple[str, dict[int, int]]] = {
     **{
         name: (name, {})
         for name in "accept4 capset chdir close dup3 execve exit_group fcntl ftruncate getpid kill"
-        " lseek memfd_create pidfd_open pipe2 ppoll pread64 prlimit64 read recvfrom sendmsg setpgid"
-        " setsid umask wait4 write".split()
+        " lseek memfd_create pidfd_open pipe2 ppoll pread64 prlimit64 read recvfrom recvmsg sendmsg"
+        " setpgid setsid umask wait4 write".split()
     },
 }
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # By the names of host/seccomp_verdicts.py: what csrc/executor calls for each operation.
 ALWAYS = frozenset({"exit_group", "sendmsg"})  # announcing the program, reporting a failure
-WAITING = frozenset({"accept4", "close", "recvfrom"})  # sync, wait_start
+WAITING = frozenset({"accept4", "close", "recvfrom", "recvmsg"})  # sync, wait_start
 FORKING = frozenset({"clone", "setsid"})
 HOOKS = frozenset(
     "chdir close dup3 execve fcntl fork ftruncate getpid kill lseek memfd_create pidfd_open pipe2"
@@ -29,13 +29,18 @@ HOOKS = frozenset(
 LATE_LIMITS = ("RLIMIT_NOFILE", "RLIMIT_FSIZE", "RLIMIT_NPROC")  # csrc/executor/ops_process.c
 
 
-def loads_early(job: Compilation, process: Process, *, waits: bool, forks: bool) -> bool:
+def loads_early(
+    job: Compilation, process: Process, *, waits: bool, forks: bool, late_policy: bool
+) -> bool:
     """Return whether the filter can be loaded before the fork and the wait for `start`.
 
-    Warns if it cannot, and the process keeps a capability for that.
+    ``late_policy``: the scheduling policy can be set only behind the fork. Warns if the filter
+    cannot be loaded early, and the process keeps a capability for that.
     """
     request = job.request
-    if request.seccomp_flags & SECCOMP_FILTER_FLAG_NEW_LISTENER:
+    if late_policy:
+        reason = "the scheduling policy, which a fork would reset, comes first"
+    elif request.seccomp_flags & SECCOMP_FILTER_FLAG_NEW_LISTENER:
         reason = "it has an agent (SCMP_ACT_NOTIFY)"
     else:
         missing = _needed(job, process, waits, forks) - request.seccomp_calls

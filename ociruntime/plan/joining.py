@@ -71,7 +71,7 @@ def compile_exec_plan(
     if request.seccomp_filter:
         from ociruntime.plan.filtering import load_early, load_last, loads_early
 
-        early = forks and not late and loads_early(job, process, waits=False, forks=True)
+        early = forks and loads_early(job, process, waits=False, forks=True, late_policy=late)
     if early:
         load_early(job, process)
     if forks:

@@ -51,7 +51,7 @@ def compile_process(job: Compilation) -> None:
     if job.request.seccomp_filter:
         from ociruntime.plan.filtering import load_early, load_last, loads_early
 
-        early = not late and loads_early(job, process, waits=True, forks=forks)
+        early = loads_early(job, process, waits=True, forks=forks, late_policy=late)
     if early:
         if not forks:
             add_listen_pid(job)

@@ -11,6 +11,7 @@ import posix
 from time import gmtime, strftime, time_ns
 
 from ociruntime.errors import HostError, RuntimeFailure, StepError
+from ociruntime.executor.expected import Expected
 from ociruntime.executor.protocol import go, receive
 from ociruntime.executor.spawn import Executor, spawn
 from ociruntime.host.files import exists, remove_file, replace_file
@@ -180,12 +181,14 @@ class Creation:
         """Answer the executor until it is ready (executor/protocol.py)."""
         # In a joined pid namespace the word of the parent (INIT_PID) may come after its child's.
         forks = any(each.code == CLONE_PROCESS for each in self._prepared.plan.operations)
+        expected = Expected(self._prepared.plan.operations)
         ready = False
         while True:
             self._context.mark(WAITING)
             message = receive(self.executor.channel)
             if message is None:
                 raise self._vanished()
+            expected.take(message)
             if message.kind == ops.MESSAGE_FAILURE:
                 refuse_entry(self._prepared.cgroup, self.pid, message)
                 raise self._failed(message)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.container import Container
     from ociruntime.runtime.options import Context
 
+TRACED_SECONDS = 1.0  # until the tracers of the first process are ended as well
 KILL_SECONDS = 10.0
 
 
@@ -78,6 +79,9 @@ def _end(container: Container) -> None:
         send_signal(pidfd, SIGKILL, container.pid)
         if container.facts["freezer"]:
             container.cgroup().thaw()
+        if not await_end(pidfd, TRACED_SECONDS):
+            # A process of the container may trace the first one and hold it at its exit.
+            container.cgroup().kill()
         if not await_end(pidfd, KILL_SECONDS):
             raise HostError(
                 f"wait for process {container.pid} of container {container.id}",

@@ -20,6 +20,7 @@ import posix
 from select import POLLIN, poll
 
 from ociruntime.errors import HostError, NotRunning, RuntimeFailure, StepError
+from ociruntime.executor.expected import Expected
 from ociruntime.executor.protocol import go, receive
 from ociruntime.executor.spawn import spawn
 from ociruntime.host.files import exists
@@ -42,6 +43,7 @@ else:
     import _signal
 
 EACCES, EBUSY = 13, 16
+EXEC_MILLISECONDS = 10_000
 ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 CLONE_PROCESS = [name for name, _, _ in ops.OPERATIONS].index("clone_process") + 1
 
@@ -124,7 +126,9 @@ class Execution:
         """Answer the executor until the program has taken its place."""
         announced = False
         failed: Message | None = None
+        expected = Expected(self.executor.plan.operations)
         while (message := self._receive(announced)) is not None:
+            expected.take(message)
             if message.kind == ops.MESSAGE_FAILURE:
                 failed = message
             elif message.kind == ops.MESSAGE_EXEC:
@@ -163,7 +167,20 @@ class Execution:
                 caught.clear_wakeup()
                 if caught.has_any(ENDING):
                     raise KeyboardInterrupt
+        if announced and not self._is_heard(channel):
+            return None
         return receive(channel)
+
+    def _is_heard(self, channel: socket) -> bool:
+        """Wait for a failure of execve(2), or the end of file that stands for its success.
+
+        A neighbour that has seized the process may have a duplicate of its end of the channel, and
+        keep the end of file from us: it comes too late then, or the process has ended.
+        """
+        poller = poll()
+        poller.register(channel.fileno(), POLLIN)
+        poller.register(self.executor.pidfd, POLLIN)
+        return channel.fileno() in [fd for fd, _ in poller.poll(EXEC_MILLISECONDS)]
 
     def _tell_agent(self) -> None:
         """Give the seccomp agent the filter's listener, before the first call of the program."""

@@ -112,7 +112,7 @@ def _converse(
         raise _already_dead(container)
     announced = False
     while (message := receive(connection)) is not None:
-        if message.kind == MESSAGE_LISTENER and agent is not None:
+        if message.kind == MESSAGE_LISTENER and agent is not None and message.fd >= 0:
             _hand_on(container, agent, message.fd)
             go(connection)
             continue

@@ -15,6 +15,8 @@ from ociruntime.cgroups.group import Cgroup
 from ociruntime.cgroups.layout import Layout, detect
 from ociruntime.errors import ConfigError, HostError
 from tests.support import cgroupfs
+from tests.support.plugin import MakeBundle, MakeContainer
+from tests.support.runtime import Runtime
 
 pytestmark = pytest.mark.root
 
@@ -396,3 +398,33 @@ def test_attaching_a_process_that_has_ended(group: Callable[..., Cgroup]) -> Non
     ended.wait()
     with pytest.raises(HostError, match="the process has ended"):
         group().attach(ended.pid)
+
+
+def test_a_limit_on_descriptors_leaves_no_cgroup_out(
+    runtime: Runtime, container: MakeContainer, bundle: MakeBundle
+) -> None:
+    """The kernel drops what exceeds the limit from a message, without an error."""
+    one = bundle()
+    one.user_namespace().namespace("cgroup")
+    cgroup = {"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup"}
+    binds = [
+        {"destination": f"/bound{number}", "source": "/var/tmp", "options": ["bind"]}
+        for number in range(40)
+    ]
+    one.config["mounts"] = [*one.config["mounts"], cgroup, *binds]
+    one.save()
+    made = container(one)
+    refused = 0
+    for limit in range(30, 75):
+        command = ["prlimit", f"--nofile={limit}", str(runtime.path), "--root", str(runtime.root)]
+        words = ["create", "--bundle", str(one.path), made.id]
+        null = subprocess.DEVNULL
+        done = subprocess.run([*command, *words], stdin=null, stdout=null, stderr=null, check=False)
+        if done.returncode:
+            refused += 1
+            continue
+        made.exists = True
+        lines = Path(f"/proc/{made.state()['pid']}/cgroup").read_text().splitlines()
+        made.delete("--force").silent()
+        assert all(made.id in line for line in lines), (limit, lines)
+    assert 0 < refused < 45
