@@ -402,9 +402,9 @@ COMMANDS: tuple[Command, ...] = (
         (
             "From a snapshot of a warm interpreter, create and exec start 9 ms sooner. The\n"
             "first `create` of a boot makes it. It is not used when anything it depends on\n"
-            "has changed. `refresh` makes it only if there is none that fits, and does not wait\n"
-            "for another process that makes it. The file /etc/ociruntime/no-snapshot switches\n"
-            "it off."
+            "has changed. `refresh` makes it only if there is none that fits, and does not\n"
+            "wait for another process that makes it. The file\n"
+            "/etc/ociruntime/no-snapshot switches it off."
         ),
     ),
 )

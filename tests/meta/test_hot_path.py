@@ -52,8 +52,9 @@ OWN = {
     "create": """
         _shim cgroups cgroups.control_files cgroups.device_rules cgroups.devices cgroups.group
         cgroups.layout cgroups.paths cgroups.placement cgroups.resources cli.container_options
-        cli.create executor executor.image executor.protocol executor.spawn host.facts linux plan
-        plan.cgroup_mounts plan.codec plan.compilation plan.compiler plan.devices plan.facts
+        cli.create executor executor.expected executor.image executor.protocol executor.spawn
+        host.facts linux plan plan.cgroup_mounts plan.codec plan.compilation plan.compiler
+        plan.devices plan.facts
         plan.filesystem_options plan.hooks plan.identity plan.mount_options plan.mounts
         plan.namespace_settings plan.namespaces plan.operations plan.ops plan.plan
         plan.process plan.rootfs plan.scheduling runtime.cgroup_entry runtime.create
@@ -65,8 +66,9 @@ OWN = {
     "exec": """
         _shim cgroups cgroups.control_files cgroups.group cgroups.layout cgroups.paths
         cgroups.placement cli.container_options cli.exec executor executor.image
-        executor.protocol executor.spawn host.facts host.foreground host.namespaces linux plan
-        plan.codec plan.compilation plan.facts plan.hooks plan.identity plan.joining
+        executor.expected executor.protocol executor.spawn host.facts host.foreground
+        host.namespaces linux plan plan.codec plan.compilation plan.facts plan.hooks
+        plan.identity plan.joining
         plan.operations plan.ops plan.plan plan.process plan.scheduling runtime.cgroup_entry
         runtime.exec runtime.exec_options runtime.exec_process runtime.execution
         runtime.request_checks spec.validate_process
