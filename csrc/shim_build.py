@@ -51,6 +51,7 @@ ffibuilder.cdef(
     int oci_freeze(int out, const char *program, const char *const *watched);
     const char *const *oci_thawed_arguments(void);
     const char *const *oci_thawed_environment(void);
+    unsigned long oci_thawed_ignored_signals(void);
     """
 )
 

@@ -8,6 +8,7 @@ our own user can change.
 from __future__ import annotations
 
 import posix
+import sys
 
 from ociruntime.errors import HostError
 from ociruntime.trusted import check_directory
@@ -16,6 +17,15 @@ DIRECTORIES = (
     *("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"),
     *("/run/wrappers/bin", "/run/current-system/sw/bin"),  # NixOS
 )
+
+
+def own_launcher(name: str) -> str:
+    """Return the path of a program installed with this one, "" if there is none.
+
+    Only the launcher can start from a snapshot of the interpreter.
+    """
+    path = f"{sys.argv[0].partition('/lib/python')[0]}/bin/{name}"
+    return path if posix.access(path, posix.X_OK) else ""
 
 
 def find_program(name: str) -> str:

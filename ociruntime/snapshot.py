@@ -1,15 +1,19 @@
-"""The snapshot of a warm interpreter: commands that need Python start from it in a millisecond.
+"""Snapshots of warm interpreters: programs start from them in a few milliseconds.
 
 Starting an interpreter and loading a hundred modules takes 10 ms, most of what ``create`` and
 ``exec`` cost. A snapshot is the memory of an interpreter that has done both, written to one file.
 The launcher maps it back and jumps into it (``csrc/snapshot/``; its ``format.h`` describes the
 file).
 
-There is one for each user and boot, made in the background by the first ``create`` or ``run``
-that had to do without, or by ``ociruntime snapshot make|refresh``:
+There is one for each program, user and boot, made in the background by the first ``create`` or
+``run``, or the first command of another program, that had to do without, or by ``ociruntime
+snapshot make|refresh``:
 
-    /run/ociruntime/.snapshot                  for root
-    $XDG_RUNTIME_DIR/ociruntime/.snapshot      for everybody else
+    /run/ociruntime/.snapshot, .snapshot-ocipod, ...       for root
+    $XDG_RUNTIME_DIR/ociruntime/.snapshot, ...             for everybody else
+
+``snapshot_programs.py`` lists the modules in each, ``snapshot_process.py`` has the two ends of the
+process that is written.
 
 It holds modules and nothing else: the process that writes it has an empty environment, no
 arguments of a user's, no open file, and has never looked at a container or at the host. Since it
@@ -28,16 +32,14 @@ from _struct import Struct
 
 from ociruntime.errors import HostError, InternalError
 from ociruntime.host.files import exists
+from ociruntime.snapshot_programs import FIRST, file_name, main_file, program_of
 from ociruntime.trusted import make_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ociruntime.archive import Archive
-
 SWITCH = "/etc/ociruntime/no-snapshot"
-NAME = ".snapshot"
 DIRECTORY_MODE = 0o700
 OTHERS_WRITE = 0o022
 OTHERS = 0o077
@@ -45,41 +47,34 @@ OTHERS = 0o077
 # The beginning of struct snapshot_head: magic, format, head_size, checksum, file_size; then, behind
 # the registers and addresses, six counts. freeze.c asserts these places.
 BEGINNING = Struct("=QIIQQ")
-MAGIC, FORMAT = 0x31504E5349434F, 3
+MAGIC, FORMAT = 0x31504E5349434F, 4
 COUNTS = Struct("=IIIIII")
-COUNTS_AT, BOOT_AT, MAPPED_AT, WATCHED_AT, PATHS_AT = 144, 168, 8800, 10720, 23520
+COUNTS_AT, BOOT_AT, MAPPED_AT, WATCHED_AT, PATHS_AT = 144, 168, 16992, 20832, 41312
 BOOT_SIZE = 40
 CHECKSUM_WORD, FULL = 2, (1 << 64) - 1
 DAMAGED = "damaged, or of another version"
-MOST_MAPPED, MOST_WATCHED = 48, 320
+MOST_MAPPED, MOST_WATCHED = 96, 512
+LONGEST_HEAD = 1 << 17
 FILE = Struct("=QQQQII")
 
-# What the commands of a container's life load, whatever the configuration asks for.
-MODULES = """
-    cli.main cli.create cli.run cli.exec cli.start cli.state cli.kill cli.delete cli.list cli.ps
-    cli.pause cli.resume cli.update cli.events cli.output spec.check spec.shape
-    spec.validate_resources cgroups.resources cgroups.devices cgroups.device_rules
-    cgroups.settings_v1 cgroups.settings_v2 cgroups.device_program cgroups.statistics
-    host.seccomp_cache host.foreground host.hooks host.idmap plan.cgroup_owner plan.further_mounts
-"""
 INTERPRETER = (sys.executable, "-I", "-S", "-B", "-X", "utf8")
 CHILD = """
 import sys
-directory, fd = sys.argv[1:]
+directory, program, fd = sys.argv[1:]
 sys.path.insert(0, directory)
 from ociruntime.archive import find_packages, use_archive
 find_packages()
-archive = use_archive(directory, "create")
-from ociruntime.snapshot import freeze
+archive = use_archive(directory, "")
+from ociruntime.snapshot_process import adopt, freeze, main_of
 try:
-    thawed = freeze(directory, archive, int(fd))
+    thawed = freeze(directory, archive, program, int(fd))
 except OSError as error:
     print(error.strerror, file=sys.stderr)
     sys.exit(error.errno)
 if thawed:
     import posix
-    from ociruntime.__main__ import run
-    posix._exit(run())
+    adopt(program)
+    posix._exit(main_of(program)())
 """
 # rseq: the kernel would write to an area that the next process has not registered. BIND_NOW:
 # symbols that are bound later would each make a page different from its file's. PYTHONMALLOC: all
@@ -115,17 +110,18 @@ class Unusable(Exception):
         self.outdated = outdated
 
 
-def location(environ: Mapping[bytes, bytes], euid: int) -> str:
-    """Return the snapshot's path for a user, "" without a runtime directory."""
+def location(environ: Mapping[bytes, bytes], euid: int, program: str = FIRST) -> str:
+    """Return the path of a program's snapshot for a user, "" without a runtime directory."""
+    name = file_name(program)
     if euid == 0:
-        return f"/run/ociruntime/{NAME}"
+        return f"/run/ociruntime/{name}"
     directory = environ.get(b"XDG_RUNTIME_DIR", b"").decode("utf-8", "surrogateescape")
-    return f"{directory}/ociruntime/{NAME}" if directory.startswith("/") else ""
+    return f"{directory}/ociruntime/{name}" if directory.startswith("/") else ""
 
 
-def own_program() -> str:
-    """Return the package's ``__main__.py`` as the launcher names it."""
-    return __file__.rpartition("/")[0] + "/__main__.py"
+def own_program(program: str = FIRST) -> str:
+    """Return a program's ``__main__.py`` as the launcher names it."""
+    return f"{__file__.rpartition('/')[0]}/{main_file(program)}"
 
 
 def inspect(path: str) -> int:
@@ -136,7 +132,7 @@ def inspect(path: str) -> int:
         raise Unusable("XDG_RUNTIME_DIR is not set")
     head = _read_head(path)
     program = _text(head, COUNTS.unpack_from(head, COUNTS_AT)[5])
-    if program != own_program():
+    if program != own_program(program_of(path)):
         raise Unusable(f"it belongs to the installation of {program}")
     if head[BOOT_AT : BOOT_AT + BOOT_SIZE].rstrip(b"\0") != _boot_id():
         raise Unusable("made in another boot", outdated=True)
@@ -163,7 +159,7 @@ def _read_head(path: str) -> bytes:
         file = posix.fstat(fd)
         if file.st_mode & 0o170000 != 0o100000:
             raise Unusable("not a regular file")
-        head = posix.read(fd, 1 << 17)
+        head = posix.read(fd, LONGEST_HEAD)
     finally:
         posix.close(fd)
     if file.st_uid != posix.geteuid() or file.st_mode & OTHERS:
@@ -236,11 +232,11 @@ def _boot_id() -> bytes:
         return file.read().strip()
 
 
-def how_started() -> str:
+def how_started(program: str = FIRST) -> str:
     """Return a line for ``--debug``: from what this process was made, and if not, why."""
     if thawed:
         return "started from the snapshot of the interpreter"
-    path = location(posix.environ, posix.geteuid())
+    path = location(posix.environ, posix.geteuid(), program)
     try:
         inspect(path)
     except Unusable as reason:
@@ -356,11 +352,11 @@ def _fill(fd: int, parent: int, name: str) -> int:
     unfinished = f"{name}.new"
     try:
         before = _sources()
-        status, problem = _run_child(fd)
+        status, problem = _run_child(fd, program_of(name))
         size = posix.fstat(fd).st_size
         if status == 0:
             # The modules were loaded before their files were looked at.
-            head = posix.pread(fd, 1 << 17, 0)
+            head = posix.pread(fd, LONGEST_HEAD, 0)
             changed = [path for path, now in _files(head) if before.get(path, now) != now]
             if changed:
                 problem = f"{changed[0]} changed while it was made"
@@ -386,7 +382,7 @@ def _sources() -> dict[str, tuple[int, int, int, int] | None]:
     return {path: _identity(path) for path in paths}
 
 
-def _run_child(fd: int) -> tuple[int, str]:
+def _run_child(fd: int, program: str) -> tuple[int, str]:
     """Have a fresh interpreter write itself to ``fd``: (its exit status, why it could not)."""
     import subprocess
 
@@ -394,7 +390,7 @@ def _run_child(fd: int) -> tuple[int, str]:
     directory = own_program().rpartition("/ociruntime/")[0]
     try:
         child = subprocess.run(
-            [*CHILD_INTERPRETER, "-c", CHILD, directory, str(fd)],
+            [*CHILD_INTERPRETER, "-c", CHILD, directory, program, str(fd)],
             env=CHILD_ENVIRONMENT,
             pass_fds=(fd,),
             stdin=subprocess.DEVNULL,
@@ -424,14 +420,14 @@ def _reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def make_in_background() -> None:
-    """Have the snapshot made while this command goes on, if there is none that fits.
+def make_in_background(program: str = FIRST) -> None:
+    """Have a program's snapshot made while this command goes on, if there is none that fits.
 
     One of another installation is left alone: two of them would replace each other's for ever.
     """
     if thawed:
         return
-    path = location(posix.environ, posix.geteuid())
+    path = location(posix.environ, posix.geteuid(), program)
     if not path or not _is_outdated(path) or not _is_possible(path.rpartition("/")[0]):
         return
     from ociruntime.host.hooks import inheritable_descriptors
@@ -441,13 +437,23 @@ def make_in_background() -> None:
     ]
     # A caller that reads a pipe to its end must not wait for this process.
     actions += [(posix.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors()]
-    words = [*INTERPRETER, own_program(), "snapshot", "refresh"]
+    words = [*INTERPRETER, own_program(), "snapshot", "refresh", program]
     environ = {"XDG_RUNTIME_DIR": path.rpartition("/ociruntime/")[0]}
     try:
-        # It goes on when this command has ended, without a parent that waits.
-        posix.posix_spawn(sys.executable, words, environ, file_actions=actions, setsid=True)
+        between = posix.fork()
     except OSError:
         return  # the next command tries again
+    if between:
+        posix.waitpid(between, 0)
+        return
+    # It goes on when this command has ended. A daemon or a pod's monitor, which knows its children,
+    # must not have it for one.
+    try:
+        posix.posix_spawn(sys.executable, words, environ, file_actions=actions, setsid=True)
+    except OSError:
+        pass
+    finally:
+        posix._exit(0)
 
 
 def _is_possible(directory: str) -> bool:
@@ -465,75 +471,3 @@ def remove(path: str) -> bool:
     except OSError as error:
         raise HostError(f'remove the snapshot "{path}"', error) from None
     return True
-
-
-def freeze(directory: str, archive: Archive | None, fd: int) -> bool:
-    """Load what commands need and write this process to ``fd``.
-
-    Returns False; and True once more in each process that is made of the snapshot, with the
-    arguments and the environment of that. Raises OSError.
-    """
-    import gc
-    import os
-
-    for name in MODULES.split():
-        __import__(f"ociruntime.{name}")
-    from ociruntime import _seccomp, _shim  # noqa: F401 - to have it loaded
-
-    names = [name for name in sys.modules if name.startswith("ociruntime.")]
-    if archive is None:
-        watched = [path for name in names if (path := getattr(sys.modules[name], "__file__", ""))]
-    else:
-        watched = [f"{directory}/ociruntime/modules.bin"]
-        # By paths without links, which are looked up faster; the archive's own tells if the
-        # package has been replaced.
-        sources = [sys.modules[name].__file__ or "" for name in archive.to_watch(names)]
-        watched += [os.path.realpath(source) for source in sources]
-        archive.close()
-    ffi, lib = _shim.ffi, _shim.lib
-    texts = [ffi.new("char[]", path.encode("utf-8", "surrogateescape")) for path in watched]
-    program = ffi.new("char[]", own_program().encode("utf-8", "surrogateescape"))
-    paths = ffi.new("const char *[]", [*texts, ffi.NULL])
-    gc.collect()
-    gc.freeze()  # what is older than this would be copied by the first look for garbage
-    gc.disable()
-    result = lib.oci_freeze(fd, program, paths)
-    if result < 0:
-        raise OSError(-result, posix.strerror(-result))
-    if result == 1:
-        _adopt()
-    return bool(result)
-
-
-def _adopt() -> None:
-    """Take over the arguments and the environment of the new process."""
-    global thawed
-    from ociruntime import _shim
-
-    thawed = True
-    sys.argv[:] = [_decoded(word) for word in _strings(_shim.lib.oci_thawed_arguments())]
-    environ: dict[bytes, bytes] = {}
-    for entry in _strings(_shim.lib.oci_thawed_environment()):
-        name, equals, value = entry.partition(b"=")
-        if equals:
-            environ.setdefault(name, value)
-    # In place: modules keep references to both. os.environ is a view of a dictionary of its own.
-    copies = [posix.environ]
-    if "os" in sys.modules:
-        copies.append(sys.modules["os"].environ._data)
-    for copy in copies:
-        copy.clear()
-        copy.update(environ)
-
-
-def _decoded(word: bytes) -> str:
-    return word.decode("utf-8", "surrogateescape")
-
-
-def _strings(array: object) -> Iterator[bytes]:
-    from ociruntime import _shim
-
-    index = 0
-    while array[index]:  # type: ignore[index]
-        yield _shim.ffi.string(array[index])  # type: ignore[index]
-        index += 1

@@ -147,21 +147,23 @@ static bool find_place(const char *file, struct place *place)
 }
 
 /* In one place for each user, whatever --root says (ociruntime/snapshot.py makes it). */
-static bool find_snapshot(char path[PATH_MAX])
+static bool find_snapshot(const struct program *program, char path[PATH_MAX])
 {
 	const char *directory = geteuid() == 0 ? "/run" : getenv("XDG_RUNTIME_DIR");
 
 	return directory && directory[0] == '/' &&
-	       snprintf(path, PATH_MAX, "%s/ociruntime/.snapshot", directory) < PATH_MAX &&
+	       snprintf(path, PATH_MAX, "%s/ociruntime/%s", directory, program->snapshot) <
+		       PATH_MAX &&
 	       access(SNAPSHOT_SWITCH, F_OK) < 0;
 }
 
 /* Returns if there is none that fits. */
-static void thaw_interpreter(const struct place *place, char **arguments)
+static void thaw_interpreter(const struct program *program, const struct place *place,
+			     char **arguments)
 {
 	char path[PATH_MAX];
 
-	if (find_snapshot(path))
+	if (find_snapshot(program, path))
 		thaw(path, place->program, arguments, environ);
 }
 
@@ -195,8 +197,7 @@ int become_interpreter(const struct program *program, int argc, char *argv[], in
 		line[used++] = "--failure-fd";
 		line[used++] = failure;
 	}
-	if (program->thaws)
-		thaw_interpreter(&place, (char **)line + sizeof(head) / sizeof(*head) - 1);
+	thaw_interpreter(program, &place, (char **)line + sizeof(head) / sizeof(*head) - 1);
 	execv(place.interpreter, (char *const *)line);
 	free(line);
 	dprintf(STDERR_FILENO, "%s: cannot run %s: %m\n", program->name, place.interpreter);

@@ -3,7 +3,8 @@
 
 int main(int argc, char *argv[])
 {
-	const struct program program = {"ocictl", "ocictl/__main__.py", 1, false};
+	const struct program program = {"ocictl", "ocictl/__main__.py", 1,
+					".snapshot-ocictl"};
 
 	if (!may_run(&program))
 		return program.failure;

@@ -3,7 +3,8 @@
 
 int main(int argc, char *argv[])
 {
-	const struct program program = {"ocipod", "ocipod/__main__.py", 254, false};
+	const struct program program = {"ocipod", "ocipod/__main__.py", 254,
+					".snapshot-ocipod"};
 
 	if (!may_run(&program))
 		return program.failure;

@@ -22,12 +22,12 @@
 #define SNAPSHOT_MAGIC 0x31504e5349434fULL /* "OCISNP1" */
 
 enum {
-	SNAPSHOT_FORMAT = 3, /* to be counted up with every change of this file */
+	SNAPSHOT_FORMAT = 4, /* to be counted up with every change of this file */
 	SNAPSHOT_PAGE = 4096,
-	SNAPSHOT_REGIONS = 256,
-	SNAPSHOT_MAPPED = 48,
-	SNAPSHOT_WATCHED = 320,
-	SNAPSHOT_PATHS = 40960,
+	SNAPSHOT_REGIONS = 512,
+	SNAPSHOT_MAPPED = 96,
+	SNAPSHOT_WATCHED = 512,
+	SNAPSHOT_PATHS = 65536,
 	SNAPSHOT_VDSO = 4,
 	SNAPSHOT_SIGNALS = 8,
 	SNAPSHOT_BOOT = 40,
@@ -78,6 +78,7 @@ struct snapshot_mailbox {
 	int64_t argument_count;
 	char **arguments;
 	char **environment;
+	uint64_t ignored; /* signals that the caller ignores, 1 << (number - 1) */
 };
 
 struct snapshot_head {
@@ -98,7 +99,7 @@ struct snapshot_head {
 	uint32_t region_count;
 	uint32_t mapped_count;
 	uint32_t watched_count;
-	uint32_t program; /* offset in `paths`: __main__.py of the package that was frozen */
+	uint32_t program; /* offset in `paths`: the __main__.py that was frozen */
 	char boot[SNAPSHOT_BOOT]; /* without the line's end, filled up with NUL */
 	struct snapshot_range heap; /* of size 0 if there is no such range */
 	struct snapshot_range vdso[SNAPSHOT_VDSO]; /* the code last, as the kernel lays them out */

@@ -30,9 +30,9 @@
 /* ociruntime/snapshot.py reads at these places. */
 _Static_assert(offsetof(struct snapshot_head, vdso_count) == 144, "");
 _Static_assert(offsetof(struct snapshot_head, boot) == 168, "");
-_Static_assert(offsetof(struct snapshot_head, mapped) == 8800, "");
-_Static_assert(offsetof(struct snapshot_head, watched) == 10720, "");
-_Static_assert(offsetof(struct snapshot_head, paths) == 23520, "");
+_Static_assert(offsetof(struct snapshot_head, mapped) == 16992, "");
+_Static_assert(offsetof(struct snapshot_head, watched) == 20832, "");
+_Static_assert(offsetof(struct snapshot_head, paths) == 41312, "");
 
 static struct snapshot_mailbox mailbox;
 
@@ -44,6 +44,11 @@ const char *const *oci_thawed_arguments(void)
 const char *const *oci_thawed_environment(void)
 {
 	return (const char *const *)mailbox.environment;
+}
+
+unsigned long oci_thawed_ignored_signals(void)
+{
+	return mailbox.ignored;
 }
 
 #if defined(__x86_64__) && defined(__GLIBC__)

@@ -3,7 +3,7 @@
 #define SNAPSHOT_FREEZE_H
 
 /*
- * Write a snapshot of this process to `out`; `program` is the package's __main__.py, `watched` a list
+ * Write a snapshot of this process to `out`; `program` is the __main__.py of the program, `watched` a list
  * of files, ended by NULL, whose change makes it stale.  Returns 0; 1 in each process that is made of
  * the snapshot; -errno, -ENOSYS on processors and C libraries without support, -EBUSY if the
  * kernel writes to this process's memory (rseq).
@@ -13,5 +13,6 @@ int oci_freeze(int out, const char *program, const char *const *watched);
 /* In a process that was made of a snapshot: its own, ended by NULL. */
 const char *const *oci_thawed_arguments(void);
 const char *const *oci_thawed_environment(void);
+unsigned long oci_thawed_ignored_signals(void); /* 1 << (number - 1) */
 
 #endif

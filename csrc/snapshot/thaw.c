@@ -69,15 +69,16 @@ static bool is_path(uint32_t offset)
 /* True if the head is whole and of this format; nothing in it is used before. */
 static bool read_head(int fd)
 {
-	ssize_t size = read(fd, &head, sizeof(head));
-	uint64_t checksum = head.checksum;
+	const size_t fixed = offsetof(struct snapshot_head, paths);
+	uint64_t checksum;
 	struct stat status;
 
-	if (size < (ssize_t)offsetof(struct snapshot_head, paths) ||
-	    head.magic != SNAPSHOT_MAGIC || head.format != SNAPSHOT_FORMAT ||
-	    head.head_size > (size_t)size || head.head_size % 8 != 0 ||
-	    head.head_size < offsetof(struct snapshot_head, paths))
+	if (read(fd, &head, fixed) != (ssize_t)fixed || head.magic != SNAPSHOT_MAGIC ||
+	    head.format != SNAPSHOT_FORMAT || head.head_size > sizeof(head) ||
+	    head.head_size % 8 != 0 || head.head_size < fixed ||
+	    read(fd, head.paths, head.head_size - fixed) != (ssize_t)(head.head_size - fixed))
 		return false;
+	checksum = head.checksum;
 	head.checksum = 0;
 	return snapshot_checksum(&head, head.head_size) == checksum && fstat(fd, &status) == 0 &&
 	       (uint64_t)status.st_size == head.file_size &&
@@ -225,17 +226,27 @@ static bool move_vdso(uint64_t code)
 	return true;
 }
 
-/* The interpreter's own settings, but a signal that our caller ignores stays ignored. */
-static void restore_signals(void)
+static uint64_t ignored_signals(void)
 {
-	for (uint32_t i = 0; i < head.signal_count; i++) {
+	uint64_t ignored = 0;
+
+	for (uint64_t number = 1; number <= 64; number++) {
 		uint64_t now[4] = { 0 };
 
-		if (syscall(SYS_rt_sigaction, head.signals[i].number, NULL, now, 8) == 0 &&
-		    now[0] != (uint64_t)(uintptr_t)SIG_IGN)
+		if (syscall(SYS_rt_sigaction, number, NULL, now, 8) == 0 &&
+		    now[0] == (uint64_t)(uintptr_t)SIG_IGN)
+			ignored |= (uint64_t)1 << (number - 1);
+	}
+	return ignored;
+}
+
+/* The interpreter's own settings, but a signal that our caller ignores stays ignored. */
+static void restore_signals(uint64_t ignored)
+{
+	for (uint32_t i = 0; i < head.signal_count; i++)
+		if (!(ignored & (uint64_t)1 << (head.signals[i].number - 1)))
 			syscall(SYS_rt_sigaction, head.signals[i].number, head.signals[i].action,
 				NULL, 8);
-	}
 }
 
 /* From here on there is no way back.  The stack protector's value is the frozen process's. */
@@ -246,9 +257,10 @@ become(char **arguments, char **environment)
 
 	mailbox->arguments = arguments;
 	mailbox->environment = environment;
+	mailbox->ignored = ignored_signals();
 	*(int *)head.thread_id = (int)syscall(SYS_set_tid_address, head.thread_id);
 	syscall(SYS_set_robust_list, head.robust_list, head.robust_list_size);
-	restore_signals();
+	restore_signals(mailbox->ignored);
 	__asm__ volatile("mov %1, %%rbx\n"
 			 "mov %2, %%eax\n"
 			 "mov %3, %%edi\n"

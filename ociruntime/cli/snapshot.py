@@ -6,7 +6,8 @@ import posix
 
 from ociruntime import snapshot
 from ociruntime.cli.output import write
-from ociruntime.errors import UsageError
+from ociruntime.errors import RuntimeFailure, UsageError
+from ociruntime.snapshot_programs import PROGRAMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,17 +15,38 @@ if TYPE_CHECKING:
     from ociruntime.runtime.options import Context
 
 
+VERBS = ("status", "make", "refresh", "remove")
+
+
 def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
-    """Show, make, refresh or remove the snapshot; `status` exits with 1 if there is none."""
-    path = snapshot.location(posix.environ, posix.geteuid())
-    verb = arguments.positional[0]
-    if verb not in ("status", "make", "refresh", "remove"):
+    """Show, make, refresh or remove snapshots, of all programs or of those that are named.
+
+    `status` exits with 1 unless each is used.
+    """
+    verb, *programs = arguments.positional
+    if verb not in VERBS:
         accepted = "status, make, refresh or remove"
         raise UsageError(f'unknown argument "{verb}" of snapshot', accepted)
-    if not path:
+    for program in programs:
+        if program not in PROGRAMS:
+            raise UsageError(f'unknown program "{program}" of snapshot', ", ".join(PROGRAMS))
+    if not snapshot.location(posix.environ, posix.geteuid()):
         raise UsageError("snapshot: XDG_RUNTIME_DIR is not set", "set it to a directory of yours")
     if verb in ("make", "refresh"):
         posix.chdir("/")  # in the background it must not keep a mount of the caller's busy
+    statuses, failures = [], []
+    for program in programs or PROGRAMS:
+        path = snapshot.location(posix.environ, posix.geteuid(), program)
+        try:
+            statuses.append(_one(verb, path))
+        except RuntimeFailure as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+    return max(statuses)
+
+
+def _one(verb: str, path: str) -> int:
     if verb == "make":
         return write(f"{path}: {snapshot.make(path)} bytes\n")
     if verb == "refresh":

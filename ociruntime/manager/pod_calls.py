@@ -18,6 +18,7 @@ from ociruntime.monitor.control_socket import LARGEST, answer_of
 from ociruntime.pod import control
 from ociruntime.pod.manifest_file import read_runtime_config
 from ociruntime.pod.runtime_calls import RuntimeCalls, find_runtime
+from ociruntime.programs import own_launcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,7 @@ class Programs:
     """Runs ``ocipod`` with the manager's directories, and runtimes."""
 
     def __init__(self, settings: Settings) -> None:
-        self._command = [*_interpreter(), f"{_package()}/ocipod/__main__.py", *_options(settings)]
+        self._command = [*_ocipod(), *_options(settings)]
         self._room = asyncio.Semaphore(AT_ONCE)
         self._room_to_fetch = asyncio.Semaphore(FETCHES_AT_ONCE)
         # The daemon may raise its own: containers are to have what it was started with.
@@ -171,11 +172,14 @@ def _package() -> str:
     return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def _interpreter() -> list[str]:
-    """As the daemon was started itself."""
+def _ocipod() -> list[str]:
+    """Return what starts ``ocipod``: its launcher, else an interpreter as the daemon's own."""
+    if launcher := own_launcher("ocipod"):
+        return [launcher]
     words = sys.orig_argv[1:]
     options = words[: words.index(sys.argv[0])] if sys.argv[0] in words else []
-    return [sys.executable, *(options or ("-I", "-S", "-B", "-X", "utf8"))]
+    interpreter = [sys.executable, *(options or ("-I", "-S", "-B", "-X", "utf8"))]
+    return [*interpreter, f"{_package()}/ocipod/__main__.py"]
 
 
 def _options(settings: Settings) -> list[str]:

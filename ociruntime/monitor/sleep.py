@@ -16,6 +16,7 @@ import time
 from ociruntime.errors import HostError
 from ociruntime.fault import fault, variable_for_tests
 from ociruntime.monitor import records
+from ociruntime.programs import own_launcher
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,10 +80,8 @@ def _sleep(descriptors: list[int], title: str, command: list[str], note: Frozen)
             while data:
                 data = data[posix.write(memory, data) :]
             posix.set_inheritable(watched.fileno(), True)
-            # The interpreter and its options, as we were started.
-            interpreter = sys.orig_argv[: sys.orig_argv.index(sys.argv[0])]
-            own = [title, str(watched.fileno()), command[0], sys.executable]
-            words = [*own, *interpreter, *command, "--resume-fd", str(memory), ""]
+            own = [title, str(watched.fileno()), command[0]]
+            words = [*own, *_start_of(command), "--resume-fd", str(memory), ""]
             fault("monitor.before-sleep")
             posix.execve(PROGRAM, words, posix.environ)
     except OSError as error:
@@ -92,6 +91,17 @@ def _sleep(descriptors: list[int], title: str, command: list[str], note: Frozen)
             posix.close(memory)
         for fd in note["kept"]:
             posix.set_inheritable(fd, False)
+
+
+def _start_of(command: list[str]) -> list[str]:
+    """Return the path of what starts ``command``, and its arguments from the program's name on.
+
+    They are the launcher's, else those of the interpreter with its options as we were started.
+    """
+    if launcher := own_launcher("ocipod"):
+        return [launcher, launcher, *command[1:]]
+    interpreter = sys.orig_argv[: sys.orig_argv.index(sys.argv[0])]
+    return [sys.executable, *interpreter, *command]
 
 
 def wake_up(memory: int) -> Frozen:

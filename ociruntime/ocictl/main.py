@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from ociruntime.cli.args import Arguments, parse
 from ociruntime.cli.commands import find, read_inside
-from ociruntime.cli.output import bug_of, report, write
+from ociruntime.cli.output import bug_of, report, tell, write
 from ociruntime.errors import RuntimeFailure, UsageError
 from ociruntime.ocictl.connection import Connection, DaemonError
 from ociruntime.ocictl.options import COMMANDS, GLOBAL_OPTIONS, INSIDE, OUTSIDE, SOCKET
+from ociruntime.snapshot import how_started, make_in_background
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ def _run(argv: list[str], arguments: Arguments, found: list[str]) -> int:
     if not fewest <= len(arguments.positional) <= command[3]:
         hint = f"ocictl {name} {command[1]}".rstrip()
         raise UsageError(f'"{name}" takes other arguments', hint)
+    if arguments.flag("debug"):
+        tell(PROGRAM, how_started(PROGRAM))
+    make_in_background(PROGRAM)
     module_name = name.replace(" ", "_").replace("-", "_")
     module = __import__(f"ociruntime.ocictl.{module_name}", None, None, ("run",))
     status: int = module.run(Connection(arguments.text("socket", SOCKET)), arguments)

@@ -17,7 +17,8 @@ def _extend_path() -> None:
     use_archive(directory, "")
 
 
-def _start() -> int:
+def run() -> int:
+    """Run the command of ``sys.argv`` and return the exit status."""
     try:
         if not __package__:
             _extend_path()
@@ -33,4 +34,4 @@ def _start() -> int:
 
 if __name__ == "__main__":
     # At once: a thread may still wait for a pod, which lives on without us.
-    posix._exit(_start())
+    posix._exit(run())

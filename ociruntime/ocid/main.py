@@ -11,7 +11,9 @@ from ociruntime.cli.args import Arguments, parse
 from ociruntime.cli.help import option_lines
 from ociruntime.cli.output import show_traceback, tell, write
 from ociruntime.errors import RuntimeFailure, UsageError
+from ociruntime.ocid.lean_imports import prepare
 from ociruntime.ocid.options import DETAILS, OPTIONS, SOCKET, SUMMARY
+from ociruntime.snapshot import how_started, make_in_background
 from ociruntime.trusted import check_directory
 
 if TYPE_CHECKING:
@@ -47,9 +49,13 @@ def _run(arguments: Arguments) -> int:
         raise UsageError("ocid takes no arguments", "ocid --help")
     if os.geteuid():
         raise UsageError("pods are root's", "sudo ocid ...")
+    debug = arguments.flag("debug")
+    if debug:
+        _tell(how_started("ocid"))
+    make_in_background("ocid")
+    prepare()
     from ociruntime.ocid.daemon import serve
 
-    debug = arguments.flag("debug")
     group = arguments.text("group", "root")
     return serve(settings_of(arguments), arguments.text("socket", SOCKET), group, debug)
 

@@ -25,7 +25,8 @@ def _extend_path() -> None:
     gc.enable()
 
 
-def _start() -> int:
+def run() -> int:
+    """Run the command of ``sys.argv`` and return the exit status."""
     try:
         if not __package__:
             _extend_path()
@@ -50,4 +51,4 @@ def _try_again() -> None:
 
 
 if __name__ == "__main__":
-    posix._exit(_start())
+    posix._exit(run())

@@ -13,6 +13,7 @@ from ociruntime.cli.output import bug_of, report, write
 from ociruntime.errors import RuntimeFailure, UsageError
 from ociruntime.ocipod.context import Context
 from ociruntime.ocipod.options import COMMANDS, GLOBAL_OPTIONS, INSIDE, RAW
+from ociruntime.snapshot import how_started, make_in_background
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ def _run(argv: list[str], arguments: Arguments) -> int:
         hint = f"ocipod {name} {command[1]}".rstrip()
         raise UsageError(f'"{name}" takes other arguments', hint)
     context = Context(arguments)
+    if context.debug:
+        context.log.debug(how_started(PROGRAM))
+    make_in_background(PROGRAM)
     module_name = name.replace(" ", "_").replace("-", "_")
     module = __import__(f"ociruntime.ocipod.{module_name}", None, None, ("run",))
     # Of a RAW command each word has its meaning by its place: it reads them itself.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import posix
-import sys
 
 from ociruntime.errors import HostError, PodError
 from ociruntime.host.files import read_file
 from ociruntime.linux import S_IFCHR, S_IFMT
 from ociruntime.monitor import records
-from ociruntime.programs import find_program
+from ociruntime.programs import find_program, own_launcher
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,10 +32,7 @@ def find_runtime(name: str) -> str:
     """The absolute path of a runtime: given, beside this program, installed.  Raises PodError."""
     if "/" in name:
         return name if name.startswith("/") else f"{posix.getcwd()}/{name}"
-    own = f"{sys.argv[0].partition('/lib/python')[0]}/bin/{name}"
-    if posix.access(own, posix.X_OK):
-        return own
-    if path := find_program(name):
+    if path := own_launcher(name) or find_program(name):
         return path
     raise PodError(f'the runtime "{name}" is not installed', "--runtime names another one")
 

@@ -23,6 +23,7 @@ from tests.support.runtime import Runtime
 pytestmark = judge_by("ociruntime")
 
 PATH = Path(snapshot.location({}, 0))
+NAMES = (PATH.name, f"{PATH.name}.new")  # other programs may have theirs beside it
 FROM_SNAPSHOT = "started from the snapshot of the interpreter"
 FROM_INTERPRETER = "started the interpreter"
 SECRET = "a-word-that-nobody-else-writes"
@@ -37,7 +38,7 @@ FIRST_BASIS, PRIME = 0xCBF29CE484222325, 0x100000001B3
 def made(runtime: Runtime, isolated: None) -> Iterator[Path]:
     """A snapshot that commands start from."""
     was_there = PATH.parent.exists()
-    runtime("snapshot", "make").ok()
+    runtime("snapshot", "make", "ociruntime").ok()
     yield PATH
     PATH.unlink(missing_ok=True)
     if not was_there and not os.listdir(PATH.parent):
@@ -58,14 +59,14 @@ def whole_life(container: MakeContainer, runtime: Runtime) -> None:
 
 def test_a_command_starts_from_it(made: Path, runtime: Runtime, container: MakeContainer) -> None:
     assert FROM_SNAPSHOT in way(runtime)
-    assert "used" in runtime("snapshot", "status").ok().out
+    assert "used" in runtime("snapshot", "status", "ociruntime").ok().out
     whole_life(container, runtime)
     assert made.stat().st_mode & 0o777 == 0o600
-    assert runtime("snapshot", "remove").ok().out == f"{made}: removed\n"
+    assert runtime("snapshot", "remove", "ociruntime").ok().out == f"{made}: removed\n"
     assert FROM_INTERPRETER in way(runtime)
-    status = runtime("snapshot", "status")
+    status = runtime("snapshot", "status", "ociruntime")
     assert (status.status, status.out) == (1, f"{made}: not used: not made yet\n")
-    assert runtime("snapshot", "remove").ok().out == f"{made}: there was none\n"
+    assert runtime("snapshot", "remove", "ociruntime").ok().out == f"{made}: there was none\n"
 
 
 def test_the_first_create_makes_it(runtime: Runtime, container: MakeContainer) -> None:
@@ -85,7 +86,15 @@ def test_an_unknown_argument_is_refused(runtime: Runtime) -> None:
 
 
 def test_without_a_runtime_directory(runtime: Runtime) -> None:
-    program = ["setpriv", "--reuid=65534", "--clear-groups", str(runtime.path), "snapshot", "make"]
+    program = [
+        "setpriv",
+        "--reuid=65534",
+        "--clear-groups",
+        str(runtime.path),
+        "snapshot",
+        "make",
+        "ociruntime",
+    ]
     environment = {"PATH": os.environ["PATH"]}
     done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -187,13 +196,16 @@ def test_a_file_switches_it_off(made: Path, runtime: Runtime, work: Path) -> Non
     try:
         Path(snapshot.SWITCH).touch()
         assert f"switched off by {snapshot.SWITCH}" in way(runtime)
-        assert runtime("snapshot", "status").status == 1
+        assert runtime("snapshot", "status", "ociruntime").status == 1
     finally:
         isolation.unmount("/etc")
 
 
 def test_replaced_by_many_while_it_is_used(made: Path, runtime: Runtime) -> None:
-    makers = [threading.Thread(target=lambda: runtime("snapshot", "make").ok()) for _ in range(20)]
+    makers = [
+        threading.Thread(target=lambda: runtime("snapshot", "make", "ociruntime").ok())
+        for _ in range(20)
+    ]
     for maker in makers:
         maker.start()
     while any(maker.is_alive() for maker in makers):
@@ -201,7 +213,7 @@ def test_replaced_by_many_while_it_is_used(made: Path, runtime: Runtime) -> None
     for maker in makers:
         maker.join()
     assert FROM_SNAPSHOT in way(runtime)
-    assert [name for name in os.listdir(made.parent) if "snapshot" in name] == [made.name]
+    assert [name for name in os.listdir(made.parent) if name in NAMES] == [made.name]
 
 
 def test_without_huge_pages(made: Path, runtime: Runtime, container: MakeContainer) -> None:
@@ -222,7 +234,7 @@ def test_without_huge_pages(made: Path, runtime: Runtime, container: MakeContain
 def test_nothing_of_its_makers_is_in_it(made: Path, runtime: Runtime, work: Path) -> None:
     environment = {**os.environ, "TOKEN": SECRET}
     with (work / SECRET).open("w") as held:
-        command = [str(runtime.path), "--log", str(work / SECRET), "snapshot", "make"]
+        command = [str(runtime.path), "--log", str(work / SECRET), "snapshot", "make", "ociruntime"]
         fds = (held.fileno(),)
         subprocess.run(command, env=environment, cwd=work, pass_fds=fds, check=True)
     content = made.read_bytes()
@@ -269,7 +281,7 @@ def test_what_its_maker_ignores_is_not_in_it(
     """The first `create` of a boot may have been called by nohup, or in the background."""
     one = container().started()
     shell = ["sh", "-c", 'trap "" INT HUP TERM CHLD; exec "$@"', "sh"]
-    subprocess.run([*shell, str(runtime.path), "snapshot", "make"], check=True)
+    subprocess.run([*shell, str(runtime.path), "snapshot", "make", "ociruntime"], check=True)
     command = [str(runtime.path), "--root", str(runtime.root), "events", one.id]
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
@@ -283,10 +295,10 @@ def test_what_its_maker_ignores_is_not_in_it(
 
 def test_refresh_leaves_a_fitting_one_alone(made: Path, runtime: Runtime) -> None:
     inode = made.stat().st_ino
-    assert runtime("snapshot", "refresh").ok().out == f"{made}: left as it is\n"
+    assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: left as it is\n"
     assert made.stat().st_ino == inode
     rewrite(snapshot.BOOT_AT, "=B", lambda number: number ^ 1)
-    assert runtime("snapshot", "refresh").ok().out == f"{made}: made\n"
+    assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: made\n"
     assert FROM_SNAPSHOT in way(runtime)
 
 
@@ -294,8 +306,8 @@ def test_refresh_leaves_a_fitting_one_alone(made: Path, runtime: Runtime) -> Non
 def test_a_damaged_one_is_made_anew(made: Path, runtime: Runtime, damage: str) -> None:
     """A package's upgrade may change the format within one boot."""
     DAMAGE[damage]()
-    assert "damaged, or of another version" in runtime("snapshot", "status").out
-    assert runtime("snapshot", "refresh").ok().out == f"{made}: made\n"
+    assert "damaged, or of another version" in runtime("snapshot", "status", "ociruntime").out
+    assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: made\n"
     assert FROM_SNAPSHOT in way(runtime)
 
 
@@ -305,10 +317,10 @@ def test_refresh_does_not_wait_for_another_maker(made: Path, runtime: Runtime) -
     unfinished = Path(f"{made}.new")
     with unfinished.open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        assert runtime("snapshot", "refresh").ok().out == f"{made}: left as it is\n"
+        assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: left as it is\n"
         assert unfinished.exists()
     assert not made.exists()
-    assert runtime("snapshot", "refresh").ok().out == f"{made}: made\n"
+    assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: made\n"
 
 
 def test_a_directory_s_lock_keeps_nobody_from_making_it(made: Path, runtime: Runtime) -> None:
@@ -316,19 +328,19 @@ def test_a_directory_s_lock_keeps_nobody_from_making_it(made: Path, runtime: Run
     directory = os.open(made.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
-        runtime("snapshot", "make").ok()
+        runtime("snapshot", "make", "ociruntime").ok()
     finally:
         os.close(directory)
 
 
 def test_a_passing_failure_leaves_nothing(made: Path, runtime: Runtime) -> None:
     made.unlink()
-    command = ["prlimit", "--fsize=65536", str(runtime.path), "snapshot", "make"]
+    command = ["prlimit", "--fsize=65536", str(runtime.path), "snapshot", "make", "ociruntime"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "write the snapshot: File too large" in done.stderr
-    assert [name for name in os.listdir(made.parent) if "snapshot" in name] == []
-    runtime("snapshot", "make").ok()
+    assert [name for name in os.listdir(made.parent) if name in NAMES] == []
+    runtime("snapshot", "make", "ociruntime").ok()
 
 
 def test_a_file_that_changes_meanwhile_is_noticed(made: Path, runtime: Runtime) -> None:
@@ -343,12 +355,21 @@ snapshot.make({str(made)!r})
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "InternalError" in done.stderr
     assert " changed while it was made" in done.stderr
-    assert [name for name in os.listdir(made.parent) if "snapshot" in name] == []
+    assert [name for name in os.listdir(made.parent) if name in NAMES] == []
 
 
 def test_the_caller_s_umask_does_not_matter(made: Path, runtime: Runtime) -> None:
     made.unlink()
-    command = ["sh", "-c", 'umask 777; exec "$@"', "sh", str(runtime.path), "snapshot", "make"]
+    command = [
+        "sh",
+        "-c",
+        'umask 777; exec "$@"',
+        "sh",
+        str(runtime.path),
+        "snapshot",
+        "make",
+        "ociruntime",
+    ]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert made.stat().st_mode & 0o777 == 0o600
     assert FROM_SNAPSHOT in way(runtime)
@@ -371,7 +392,7 @@ def test_an_unfinished_one_is_nobody_s_to_share(made: Path, runtime: Runtime) ->
     """What a killed maker's child still writes to is not what the next one writes to."""
     unfinished = Path(f"{made}.new")
     with unfinished.open("w") as orphan:
-        runtime("snapshot", "make").ok()
+        runtime("snapshot", "make", "ociruntime").ok()
         orphan.write("of another process")
     assert b"of another process" not in made.read_bytes()
     assert FROM_SNAPSHOT in way(runtime)

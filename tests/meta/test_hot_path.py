@@ -59,7 +59,7 @@ OWN = {
         plan.namespace_settings plan.namespaces plan.operations plan.ops plan.plan
         plan.process plan.rootfs plan.scheduling runtime.cgroup_entry runtime.create
         runtime.creation runtime.entry_record runtime.preparation runtime.request_checks
-        runtime.rollback snapshot
+        runtime.rollback snapshot snapshot_programs
         spec.bundle spec.check spec.shape spec.validate spec.validate_linux spec.validate_mounts
         spec.validate_namespaces spec.validate_process spec.validate_resources spec.version
     """,
