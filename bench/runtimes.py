@@ -137,7 +137,7 @@ def make_snapshot(path: Path, namespace: Namespace) -> bool:
 
     An old ociruntime knows none, and some hosts allow none.
     """
-    command = [str(path), "snapshot", "make"]
+    command = [str(path), "snapshot", "make", "ociruntime"]
     with namespace.entered():
         done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, check=False)
         return done.returncode == 0 and Path(SNAPSHOT).stat().st_size > 0
