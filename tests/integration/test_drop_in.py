@@ -315,8 +315,8 @@ def test_sockets_of_systemd(container: MakeContainer, bundle: MakeBundle, work: 
 
 
 def test_speed_is_measured() -> None:
-    """Of every command that engines call for each container."""
-    text = (ROOT / "bench/lifecycle.py").read_text()
+    """Every command that engines call for each container is in the bench."""
+    text = (ROOT / "bench/life.py").read_text()
     assert all(
         f'"{verb}"' in text for verb in ("create", "start", "state", "exec", "kill", "delete")
     )
