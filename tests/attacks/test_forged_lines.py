@@ -25,6 +25,8 @@ FORGED = "level=error msg=forged"
 # Line feeds of every kind, escape sequences of 7 and 8 bits, a bidirectional override and isolate.
 ODD = f"x\n{FORGED}\r\x1b[2J\x9b1m\u2028{FORGED}\u2029\u202e\u2066y"
 ENTRY = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ ")
+# What --debug says before there is a log.
+STARTED = re.compile(r"ocid: started (from the snapshot of the interpreter$|the interpreter: )")
 ENCODED = (
     "%0A2026-01-01%2000:00:00,000%20INFO%20forged%0D%0Aforged"
     "%1B[2K%C2%9B1m%E2%80%A8forged%E2%80%AE%E2%81%A6%FF"
@@ -226,5 +228,6 @@ def test_requests_in_the_log_of_the_daemon(
     assert daemon("GET", "/v1/ping").status == 200
     assert processes.until(lambda: "/v1/containers/x" in daemon.log.read_text(), 20)
     for line in lines_of(daemon.log.read_bytes().decode()):
-        assert ENTRY.match(line) or line.startswith("    "), f"no entry of its own: {line!r}"
+        own = STARTED.match(line) or ENTRY.match(line) or line.startswith("    ")
+        assert own, f"no entry of its own: {line!r}"
         assert not line.startswith("2026-01-01"), line
