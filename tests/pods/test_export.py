@@ -16,7 +16,7 @@ import pytest
 
 from tests.support import processes
 from tests.support.ocipod import Ocipod
-from tests.support.pod_images import DEEP_FILE, MAKE_DEEP, busybox, lines, shell
+from tests.support.pod_images import MAKE_DEEP, busybox, lines, shell
 
 CHANGE = (
     "echo new > /data/new",
@@ -120,12 +120,24 @@ def test_refused(ocipod: Ocipod, work: Path) -> None:
     assert sorted(path.name for path in work.iterdir()) == ["busybox", "data", "new.tar"]
 
 
-def test_what_is_deep(ocipod: Ocipod, work: Path) -> None:
-    ocipod("run", "--net=none", busybox(work), "--name=a", *shell(*MAKE_DEEP)).ok()
+def test_a_deep_tree(ocipod: Ocipod, work: Path) -> None:
+    """Export a tree deeper than Python recurses; its longest path is just below PATH_MAX."""
+    levels = 1500
+    down = f"i=0; while [ $((i+=1)) -le {levels} ]; do mkdir d; cd d; done; echo text >file"
+    ocipod("run", "--net=none", busybox(work), "--name=a", *shell(down)).ok()
     (uuid,) = ocipod.pods()
     for squash in ([], ["--squash"]):
         ocipod("export", *squash, "--overwrite", uuid, str(work / "new.tar")).silent()
-        assert DEEP_FILE in layer_names(work / "new.tar")
+        assert "d/" * levels + "file" in layer_names(work / "new.tar")
+
+
+@pytest.mark.parametrize("squash", [[], ["--squash"]])
+def test_paths_that_no_reader_takes(ocipod: Ocipod, work: Path, squash: list[str]) -> None:
+    ocipod("run", "--net=none", busybox(work), "--name=a", *shell(*MAKE_DEEP)).ok()
+    (uuid,) = ocipod.pods()
+    target = work / "new.tar"
+    ocipod("export", *squash, uuid, str(target)).failed("a path is longer than 4095 bytes: top/")
+    assert sorted(path.name for path in work.iterdir()) == ["busybox", "data"]
 
 
 def layer_names(path: Path) -> list[str]:

@@ -39,11 +39,10 @@ def shell(*words: str) -> tuple[str, ...]:
     return ("--exec=/bin/sh", "--", "-c", "; ".join(words))
 
 
-# A script that makes what is deeper than an interpreter calls functions, and longer than a path
-# may be; a shell goes down by paths, so it is put together of two halves.
+# A script that makes a tree deeper than Python recurses, and with paths longer than PATH_MAX. The
+# shell changes directories by whole paths, so the tree is joined from two halves.
 MAKE_DEEP = (
     "down() { i=0; while [ $((i+=1)) -le 700 ]; do mkdir deep; cd deep; done; }",
     "mkdir /low && cd /low && down && echo text >file",
     "mkdir /top && cd /top && down && mv /low .",
 )
-DEEP_FILE = "/".join(["top", *["deep"] * 700, "low", *["deep"] * 700, "file"])
