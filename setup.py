@@ -42,7 +42,9 @@ LAUNCHERS = {
     "ocictl": ["csrc/launcher/ocictl.c"],
     "ocid": ["csrc/launcher/ocid.c"],
 }
-LAUNCHER_SOURCES = ["csrc/launcher/interpreter.c", "csrc/snapshot/thaw.c"]
+LAUNCHER_SOURCES = [
+    *("csrc/launcher/interpreter.c", "csrc/snapshot/thaw.c", "csrc/executor/text.c"),
+]
 EXTENSIONS = ["csrc/shim_build.py:ffibuilder", "csrc/seccomp_build.py:ffibuilder"]
 INCLUDES = ["csrc/executor", "csrc"]
 # Programs and where below share/ each writes.
@@ -77,19 +79,23 @@ def compile_small(directory: str, flags: list[str]) -> None:
     """Compile what stays with containers and pods: outside of virtual machines without libc."""
     small = ((EXECUTOR, EXECUTOR_SOURCES), (INIT, INIT_SOURCES), (SLEEPER, SLEEPER_SOURCES))
     for name, sources in small:
-        target = os.path.join(directory, name)
-        if platform.machine() in OWN_LIBC_PROCESSORS:
-            compile_program([*sources, *LIBC_SOURCES], target, flags, OWN_LIBC)
-        else:
-            compile_program(sources, target, flags)
+        compile_with_own_libc(sources, os.path.join(directory, name), flags)
     compile_program(GUEST_SOURCES, os.path.join(directory, GUEST), flags)
 
 
 def compile_launchers(directory: str, flags: list[str]) -> None:
     """Compile the programs that start the interpreter."""
-    for name, sources in LAUNCHERS.items():
-        target = f"{directory}/{name}"
-        compile_program([*LAUNCHER_SOURCES, *sources], target, flags, LAUNCHER_ADDRESS)
+    for name, own in LAUNCHERS.items():
+        sources = [*LAUNCHER_SOURCES, *own]
+        compile_with_own_libc(sources, f"{directory}/{name}", [*flags, *LAUNCHER_ADDRESS])
+
+
+def compile_with_own_libc(sources: list[str], target: str, flags: list[str]) -> None:
+    """Compile a program without the C library, on processors that csrc/libc knows."""
+    if platform.machine() in OWN_LIBC_PROCESSORS:
+        compile_program([*sources, *LIBC_SOURCES], target, flags, OWN_LIBC)
+    else:
+        compile_program(sources, target, flags)
 
 
 def compile_program(

@@ -1,14 +1,14 @@
 /* The state directory of a container: found, opened, locked (ociruntime/host/store.py). */
 #include "entry.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const leftovers[] = { ".creating-%s", ".deleting-%s" };
+static const char *const leftovers[] = { ".creating-", ".deleting-" };
 
 /*
  * Trust a directory of root or our own to which nobody else may write.  All below it
@@ -67,8 +67,8 @@ bool has_leftovers(const struct container *container)
 	struct stat found;
 
 	for (size_t i = 0; i < sizeof(leftovers) / sizeof(*leftovers); i++) {
-		snprintf(name, sizeof(name), leftovers[i], container->id);
-		if (fstatat(container->root_fd, name, &found, AT_SYMLINK_NOFOLLOW) == 0 ||
+		if (!text_join(name, sizeof(name), leftovers[i], container->id, NULL) ||
+		    fstatat(container->root_fd, name, &found, AT_SYMLINK_NOFOLLOW) == 0 ||
 		    errno != ENOENT)
 			return true;
 	}

@@ -4,12 +4,14 @@
  * In the interpreter's order, so that it can go on wherever this stops or is killed.
  */
 #include "entry.h"
+#include "text.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* A tracer in the container can hold a process at its exit: the interpreter ends that as well. */
@@ -27,23 +29,31 @@ static bool end_process(const struct record *record)
 	return ended;
 }
 
+/* What getdents64(2) fills a buffer with. */
+struct directory_entry {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
 static bool remove_files(int directory)
 {
-	int fd = fcntl(directory, F_DUPFD_CLOEXEC, 0);
-	DIR *files = fd < 0 ? NULL : fdopendir(fd);
-	bool removed = true;
-	struct dirent *file;
+	char entries[4096] __attribute__((aligned(8)));
+	long size;
 
-	if (!files) {
-		if (fd >= 0)
-			close(fd);
-		return false;
+	while ((size = syscall(SYS_getdents64, directory, entries, sizeof(entries))) > 0) {
+		for (long at = 0; at < size;) {
+			const struct directory_entry *entry = (const void *)(entries + at);
+
+			if (strcmp(entry->name, ".") != 0 && strcmp(entry->name, "..") != 0 &&
+			    unlinkat(directory, entry->name, 0) < 0)
+				return false;
+			at += entry->size;
+		}
 	}
-	while (removed && (file = readdir(files)) != NULL)
-		if (strcmp(file->d_name, ".") != 0 && strcmp(file->d_name, "..") != 0)
-			removed = unlinkat(directory, file->d_name, 0) == 0;
-	closedir(files);
-	return removed;
+	return size == 0;
 }
 
 /* It first takes a name under which nobody looks for it. */
@@ -51,8 +61,8 @@ static bool remove_directory(const struct container *container)
 {
 	char doomed[NAME_MAX + 1];
 
-	snprintf(doomed, sizeof(doomed), ".deleting-%s", container->id);
-	return renameat(container->root_fd, container->id, container->root_fd, doomed) == 0 &&
+	return text_join(doomed, sizeof(doomed), ".deleting-", container->id, NULL) &&
+	       renameat(container->root_fd, container->id, container->root_fd, doomed) == 0 &&
 	       remove_files(container->fd) &&
 	       unlinkat(container->root_fd, doomed, AT_REMOVEDIR) == 0;
 }

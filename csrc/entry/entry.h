@@ -65,6 +65,9 @@ enum status {
 /* small_file.c: the length of what is then in `text`, or -1 */
 ssize_t read_small_file(int directory, const char *path, char *text, size_t size);
 
+/* decimal.c: digits at *at, which is then moved behind them; false without any or above 64 bits */
+bool read_decimal(const char **at, unsigned long long *number);
+
 /* arguments.c */
 bool read_arguments(int argc, char *const argv[], struct request *request);
 

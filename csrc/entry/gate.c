@@ -1,8 +1,8 @@
 /* The start gate, the socket at which a created container waits: ociruntime/host/gate.py. */
 #include "entry.h"
+#include "text.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -14,11 +14,13 @@
 int connect_gate(const struct container *container, int flags)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct text path = text_in(address.sun_path, sizeof(address.sun_path));
 	int fd, error;
 
 	/* A state directory's path may be longer than a socket's can be. */
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/start",
-		 container->fd);
+	text_add(&path, "/proc/self/fd/");
+	text_add_number(&path, (uint32_t)container->fd, 10);
+	text_add(&path, "/start");
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
 	if (fd < 0)
 		return -1;

@@ -2,11 +2,10 @@
  * One process of the host, told apart by pid and start time: ociruntime/host/process.py.
  */
 #include "entry.h"
+#include "text.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,14 +15,18 @@ enum { STATE_FIELD = 3, START_FIELD = 22 };
 /* When it started, 0 if it has ended: a zombie has, only its parent has not looked yet. */
 static unsigned long long start_time(int pid)
 {
-	char path[64], text[2048];
-	char *at;
+	char path[64], stat[2048];
+	struct text name = text_in(path, sizeof(path));
+	unsigned long long started;
+	const char *at;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (read_small_file(AT_FDCWD, path, text, sizeof(text)) < 0)
+	text_add(&name, "/proc/");
+	text_add_number(&name, (uint32_t)pid, 10);
+	text_add(&name, "/stat");
+	if (read_small_file(AT_FDCWD, path, stat, sizeof(stat)) < 0)
 		return 0;
 	/* The name may hold blanks and parentheses; behind its last ")" there are only fields. */
-	at = strrchr(text, ')');
+	at = strrchr(stat, ')');
 	if (!at || at[1] != ' ' || at[2] == '\0' || strchr("ZXx", at[2]))
 		return 0;
 	at += 2;
@@ -33,7 +36,7 @@ static unsigned long long start_time(int pid)
 			return 0;
 		at++;
 	}
-	return strtoull(at, NULL, 10);
+	return read_decimal(&at, &started) ? started : 0;
 }
 
 bool is_alive(int pid, unsigned long long started)

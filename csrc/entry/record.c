@@ -4,8 +4,6 @@
  */
 #include "entry.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define FIRST_LINE "ociruntime-entry 1"
@@ -33,13 +31,8 @@ static const char *take(struct reader *reader, const char *name)
 static bool take_number(struct reader *reader, const char *name, unsigned long long *number)
 {
 	const char *text = take(reader, name);
-	char *end;
 
-	if (!text || *text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*number = strtoull(text, &end, 10);
-	return errno == 0 && *end == '\0';
+	return text && read_decimal(&text, number) && *text == '\0';
 }
 
 static bool take_flag(struct reader *reader, const char *name, bool *flag)

@@ -3,7 +3,6 @@
 
 #include <signal.h>
 #include <string.h>
-#include <strings.h>
 
 enum { HIGHEST = 64 };
 
@@ -21,26 +20,38 @@ static const struct {
 	{ "WINCH", SIGWINCH },	 { "SYS", SIGSYS },
 };
 
+/* Behind `start`, which is in capitals, in any case; NULL if the text does not start so. */
+static const char *behind(const char *text, const char *start)
+{
+	for (; *start; text++, start++)
+		if (*text != *start && (*text < 'a' || *text > 'z' || *text - 'a' + 'A' != *start))
+			return NULL;
+	return text;
+}
+
 static int decimal(const char *text)
 {
-	int number = 0;
+	unsigned long long number;
 
-	for (; *text; text++) {
-		if (*text < '0' || *text > '9' || number > HIGHEST)
-			return -1;
-		number = number * 10 + (*text - '0');
-	}
-	return number <= HIGHEST ? number : -1;
+	return strlen(text) <= 2 && read_decimal(&text, &number) && *text == '\0' &&
+			       number <= HIGHEST ?
+		       (int)number :
+		       -1;
 }
 
 int signal_number(const char *text)
 {
+	const char *end;
+
 	if (text[0] >= '0' && text[0] <= '9')
-		return strlen(text) <= 2 ? decimal(text) : -1;
-	if (strncasecmp(text, "SIG", 3) == 0)
-		text += 3;
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-		if (strcasecmp(text, signals[i].name) == 0)
+		return decimal(text);
+	end = behind(text, "SIG");
+	if (end)
+		text = end;
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+		end = behind(text, signals[i].name);
+		if (end && *end == '\0')
 			return signals[i].number;
+	}
 	return -1;
 }

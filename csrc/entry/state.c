@@ -1,10 +1,12 @@
 /* `state`: the text that was laid down at creation, with pid and status as they are now. */
 #include "entry.h"
+#include "text.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stdint.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static const char *const words[] = {
@@ -16,10 +18,11 @@ static const char *const words[] = {
 
 static int write_out(const char *text, size_t length)
 {
+	static const uint64_t ignored[8] = { 1 /* SIG_IGN */ }; /* struct sigaction of the kernel */
 	size_t done = 0;
 
-	/* As in the interpreter: a reader that has gone is no reason to be killed. */
-	signal(SIGPIPE, SIG_IGN);
+	/* A reader that has gone is no reason to be killed; the interpreter does the same. */
+	(void)syscall(SYS_rt_sigaction, SIGPIPE, ignored, NULL, 8);
 	while (done < length) {
 		ssize_t written = write(STDOUT_FILENO, text + done, length - done);
 
@@ -34,20 +37,20 @@ static int write_out(const char *text, size_t length)
 
 int answer_state(struct container *container)
 {
-	static char text[RECORD_SIZE + 64];
+	static char data[RECORD_SIZE + 64];
+	struct text text = text_in(data, sizeof(data));
 	const struct record *record = &container->record;
 	enum status status = find_status(container);
 	struct stat found;
-	int length;
 
 	/* The text has the owner's name in it. */
 	if (status == STATUS_UNKNOWN || fstat(container->fd, &found) < 0 ||
 	    found.st_uid != record->owner)
 		return FALL_BACK;
-	length = snprintf(text, sizeof(text), "%s%d%s%s%s", record->head,
-			  status == STATUS_STOPPED ? 0 : record->pid, record->middle,
-			  words[status], record->tail);
-	if (length < 0 || (size_t)length >= sizeof(text))
-		return FALL_BACK;
-	return write_out(text, (size_t)length);
+	text_add(&text, record->head);
+	text_add_number(&text, status == STATUS_STOPPED ? 0 : (uint32_t)record->pid, 10);
+	text_add(&text, record->middle);
+	text_add(&text, words[status]);
+	text_add(&text, record->tail);
+	return text.whole ? write_out(text.data, text.used) : FALL_BACK;
 }

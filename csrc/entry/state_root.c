@@ -1,8 +1,8 @@
 /* Where the state lives: ociruntime/runtime/options.py has the rule. */
 #include "entry.h"
+#include "text.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,7 +53,7 @@ static bool is_rootless(void)
 
 static bool put(char root[PATH_MAX], const char *path, const char *name)
 {
-	return is_plain_path(path) && snprintf(root, PATH_MAX, "%s%s", path, name) < PATH_MAX;
+	return is_plain_path(path) && text_join(root, PATH_MAX, path, name, NULL);
 }
 
 bool find_state_root(const char *given, char root[PATH_MAX])

@@ -111,6 +111,7 @@ static int fsopen_inside(struct executor *x)
 	const struct timeval timeout = { .tv_sec = HELPER_TIMEOUT };
 	int own = openat(x->proc_fd, "self/ns/pid", O_RDONLY | O_CLOEXEC), channel[2], fs, status;
 	pid_t helper;
+	char byte;
 
 	if (own < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) < 0)
 		return fail(x, "fsopen", "proc");
@@ -123,6 +124,12 @@ static int fsopen_inside(struct executor *x)
 	/* A neighbour may have stopped the one inside; the helper itself is out of its reach. */
 	(void)syscall(SYS_setsockopt, channel[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	fs = helper < 0 ? -1 : receive_fd(channel[0]);
+	/*
+	 * The helper closes the channel when it ends, after it has reaped the one inside.  Killed before, it
+	 * would leave a zombie, without whose end the namespace's first process cannot end either.
+	 */
+	if (fs >= 0)
+		(void)recv(channel[0], &byte, sizeof(byte), 0);
 	if (helper > 0) {
 		(void)kill(helper, SIGKILL);
 		(void)waitpid(helper, &status, 0);

@@ -1,6 +1,7 @@
 /* Instead of <stdio.h>, which is twenty times as large as the executor. */
 #include "text.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 struct text text_in(char *data, size_t size)
@@ -25,6 +26,19 @@ void text_add_part(struct text *text, const char *part, size_t length)
 void text_add(struct text *text, const char *part)
 {
 	text_add_part(text, part, strlen(part));
+}
+
+bool text_join(char *data, size_t size, ...)
+{
+	struct text text = text_in(data, size);
+	const char *part;
+	va_list parts;
+
+	va_start(parts, size);
+	while ((part = va_arg(parts, const char *)) != NULL)
+		text_add(&text, part);
+	va_end(parts);
+	return text.whole;
 }
 
 void text_add_number(struct text *text, uint32_t value, unsigned int base)

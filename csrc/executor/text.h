@@ -17,6 +17,8 @@ struct text {
 struct text text_in(char *data, size_t size);
 void text_add(struct text *text, const char *part);
 void text_add_part(struct text *text, const char *part, size_t length);
+/* Parts up to a NULL into `data`; false if they do not fit. */
+bool text_join(char *data, size_t size, ...) __attribute__((sentinel));
 void text_add_number(struct text *text, uint32_t value, unsigned int base);
 
 /* A decimal number without sign and with nothing behind it. */

@@ -12,11 +12,11 @@
 #include "launcher/interpreter.h"
 
 #include "snapshot/thaw.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -33,10 +33,37 @@
 
 enum { OLDEST_MINOR = 11, NEWEST_MINOR = 30 };
 
+/* The kernel's reasons not to execute the interpreter that a user can do something about. */
+static const struct {
+	int number;
+	const char *reason;
+} reasons[] = {
+	{ E2BIG, "the arguments and the environment are too long" },
+	{ EACCES, "permission denied" },
+	{ ENOENT, "no such file" },
+	{ ENOEXEC, "not a program for this processor" },
+	{ ENOMEM, "out of memory" },
+};
+
 static int fail(const struct program *program, const char *message)
 {
-	dprintf(STDERR_FILENO, "%s: %s\n", program->name, message);
+	static char line[PATH_MAX + 256];
+
+	text_join(line, sizeof(line), program->name, ": ", message, "\n", NULL);
+	(void)!write(STDERR_FILENO, line, strlen(line));
 	return program->failure;
+}
+
+static int fail_to_execute(const struct program *program, const char *interpreter, int number)
+{
+	const char *reason = "the kernel refuses to execute it";
+	static char message[PATH_MAX + 128];
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
+		if (reasons[i].number == number)
+			reason = reasons[i].reason;
+	text_join(message, sizeof(message), "cannot run ", interpreter, ": ", reason, NULL);
+	return fail(program, message);
 }
 
 /*
@@ -93,27 +120,52 @@ static bool cut_last_name(char path[PATH_MAX])
 	return slash != NULL;
 }
 
+static bool read_link(const char *path, char target[PATH_MAX])
+{
+	ssize_t length = readlink(path, target, PATH_MAX - 1);
+
+	target[length > 0 ? length : 0] = '\0';
+	return length > 0;
+}
+
+/* As realpath(3), by what the kernel says of an open file. */
+static bool find_real_path(const char *path, char found[PATH_MAX])
+{
+	int fd = open(path, O_PATH | O_CLOEXEC);
+	char data[64];
+	struct text link = text_in(data, sizeof(data));
+	bool read;
+
+	if (fd < 0)
+		return false;
+	text_add(&link, "/proc/self/fd/");
+	text_add_number(&link, (uint32_t)fd, 10);
+	read = read_link(data, found);
+	close(fd);
+	return read;
+}
+
 /* By its real name a virtual environment's interpreter need not read pyvenv.cfg. */
 static bool find_interpreter(const char *directory, const char *version, char found[PATH_MAX])
 {
 	char path[PATH_MAX];
 
-	return snprintf(path, sizeof(path), "%s/python%s", directory, version) <
-		       (int)sizeof(path) &&
-	       access(path, X_OK) == 0 && realpath(path, found) != NULL;
+	return text_join(path, sizeof(path), directory, "/python", version, NULL) &&
+	       access(path, X_OK) == 0 && find_real_path(path, found);
 }
 
 static bool find_program(const char *prefix, const char *version, const char *file,
 			 char found[PATH_MAX])
 {
-	static const char *const layouts[] = {
-		"%s/lib/python%s/site-packages/ociruntime/%s",
-		"%s/lib/python%s/dist-packages/ociruntime/%s",
-		"%s/local/lib/python%s/dist-packages/ociruntime/%s",
+	static const char *const layouts[][2] = { /* around the version */
+		{ "/lib/python", "/site-packages/ociruntime/" },
+		{ "/lib/python", "/dist-packages/ociruntime/" },
+		{ "/local/lib/python", "/dist-packages/ociruntime/" },
 	};
 
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++)
-		if (snprintf(found, PATH_MAX, layouts[i], prefix, version, file) < PATH_MAX &&
+		if (text_join(found, PATH_MAX, prefix, layouts[i][0], version, layouts[i][1], file,
+			      NULL) &&
 		    access(found, R_OK) == 0)
 			return true;
 	return false;
@@ -130,15 +182,15 @@ static bool find_for_version(const char *prefix, const char *bin, const char *ve
 static bool find_place(const char *file, struct place *place)
 {
 	char prefix[PATH_MAX], bin[PATH_MAX], version[16];
-	ssize_t length = readlink("/proc/self/exe", bin, sizeof(bin) - 1);
 
-	if (length <= 0)
+	if (!read_link("/proc/self/exe", bin) || !cut_last_name(bin) ||
+	    !cut_last_name(strcpy(prefix, bin)))
 		return false;
-	bin[length] = '\0';
-	if (!cut_last_name(bin) || !cut_last_name(strcpy(prefix, bin)))
-		return false;
-	for (int minor = OLDEST_MINOR; minor <= NEWEST_MINOR; minor++) {
-		snprintf(version, sizeof(version), "3.%d", minor);
+	for (uint32_t minor = OLDEST_MINOR; minor <= NEWEST_MINOR; minor++) {
+		struct text text = text_in(version, sizeof(version));
+
+		text_add(&text, "3.");
+		text_add_number(&text, minor, 10);
 		if (find_for_version(prefix, bin, version, file, place))
 			return true;
 	}
@@ -152,8 +204,7 @@ static bool find_snapshot(const struct program *program, char path[PATH_MAX])
 	const char *directory = geteuid() == 0 ? "/run" : getenv("XDG_RUNTIME_DIR");
 
 	return directory && directory[0] == '/' &&
-	       snprintf(path, PATH_MAX, "%s/ociruntime/%s", directory, program->snapshot) <
-		       PATH_MAX &&
+	       text_join(path, PATH_MAX, directory, "/ociruntime/", program->snapshot, NULL) &&
 	       access(SNAPSHOT_SWITCH, F_OK) < 0;
 }
 
@@ -180,26 +231,22 @@ int become_interpreter(const struct program *program, int argc, char *argv[], in
 		place.interpreter, "-I", "-S", "-B", "-X", "utf8", place.program,
 	};
 	size_t used = sizeof(head) / sizeof(*head);
-	const char **line = calloc(used + (size_t)argc + 3, sizeof(*line));
+	struct text number = text_in(failure, sizeof(failure));
+	const char *line[sizeof(head) / sizeof(*head) + (size_t)argc + 3];
 
-	if (!line)
-		return fail(program, "out of memory");
-	if (!find_place(program->file, &place)) {
-		free(line);
+	if (!find_place(program->file, &place))
 		return fail(program, "its Python package or interpreter is not where it was "
 				     "installed (is /proc mounted?)");
-	}
 	memcpy(line, head, sizeof(head));
 	for (int i = 1; i < argc; i++)
 		line[used++] = argv[i];
 	if (failure_fd >= 0) {
-		snprintf(failure, sizeof(failure), "%d", failure_fd);
+		text_add_number(&number, (uint32_t)failure_fd, 10);
 		line[used++] = "--failure-fd";
 		line[used++] = failure;
 	}
+	line[used] = NULL;
 	thaw_interpreter(program, &place, (char **)line + sizeof(head) / sizeof(*head) - 1);
-	execv(place.interpreter, (char *const *)line);
-	free(line);
-	dprintf(STDERR_FILENO, "%s: cannot run %s: %m\n", program->name, place.interpreter);
-	return program->failure;
+	execve(place.interpreter, (char *const *)line, environ);
+	return fail_to_execute(program, place.interpreter, errno);
 }

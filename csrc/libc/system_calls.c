@@ -13,6 +13,8 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
@@ -24,6 +26,7 @@
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 static int last_error;
@@ -154,6 +157,16 @@ DEFINE(int, memfd_create, (const char *name, unsigned int flags), SYS_memfd_crea
 DEFINE(void *, mmap, (void *at, size_t size, int access, int flags, int fd, off_t offset),
        SYS_mmap, at, size, access, flags, fd, offset)
 
+DEFINE(int, munmap, (void *at, size_t size), SYS_munmap, at, size)
+DEFINE(int, madvise, (void *at, size_t size, int advice), SYS_madvise, at, size, advice)
+DEFINE(int, mincore, (void *at, size_t size, unsigned char *resident), SYS_mincore, at, size, resident)
+
+void *mremap(void *at, size_t size, size_t new_size, int flags, ...)
+{
+	OPTIONAL(void *, flags, to);
+	return (void *)CALL(SYS_mremap, at, size, new_size, flags, to);
+}
+
 /* files */
 DEFINE(int, fstat, (int fd, struct stat *node), SYS_fstat, fd, node)
 DEFINE(int, fstatat, (int directory, const char *path, struct stat *node, int flags),
@@ -162,6 +175,8 @@ DEFINE(int, stat, (const char *path, struct stat *node), SYS_newfstatat, AT_FDCW
 DEFINE(int, fstatfs, (int fd, struct statfs *filesystem), SYS_fstatfs, fd, filesystem)
 DEFINE(int, faccessat, (int directory, const char *path, int mode, int flags), SYS_faccessat2,
        directory, path, mode, flags)
+DEFINE(int, access, (const char *path, int mode), SYS_faccessat, AT_FDCWD, path, mode)
+DEFINE(int, flock, (int fd, int operation), SYS_flock, fd, operation)
 DEFINE(int, fchown, (int fd, uid_t uid, gid_t gid), SYS_fchown, fd, uid, gid)
 DEFINE(int, fchownat, (int directory, const char *path, uid_t uid, gid_t gid, int flags),
        SYS_fchownat, directory, path, uid, gid, flags)
@@ -169,10 +184,15 @@ DEFINE(int, utimensat, (int directory, const char *path, const struct timespec t
        SYS_utimensat, directory, path, times, flags)
 DEFINE(ssize_t, readlinkat, (int directory, const char *path, char *to, size_t size),
        SYS_readlinkat, directory, path, to, size)
+DEFINE(ssize_t, readlink, (const char *path, char *to, size_t size), SYS_readlinkat, AT_FDCWD, path,
+       to, size)
+DEFINE(int, renameat, (int from, const char *old_path, int to, const char *new_path),
+       SYS_renameat2, from, old_path, to, new_path, 0)
 DEFINE(int, symlinkat, (const char *text, int directory, const char *path), SYS_symlinkat, text,
        directory, path)
 DEFINE(int, unlinkat, (int directory, const char *path, int flags), SYS_unlinkat, directory, path,
        flags)
+DEFINE(int, rmdir, (const char *path), SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR)
 DEFINE(int, mkdirat, (int directory, const char *path, mode_t mode), SYS_mkdirat, directory, path,
        mode)
 DEFINE(mode_t, umask, (mode_t mask), SYS_umask, mask)
@@ -214,6 +234,10 @@ DEFINE(int, socketpair, (int domain, int type, int protocol, int ends[2]), SYS_s
        type, protocol, ends)
 DEFINE(int, accept4, (int fd, struct sockaddr *address, socklen_t *size, int flags), SYS_accept4,
        fd, address, size, flags)
+DEFINE(int, connect, (int fd, const struct sockaddr *address, socklen_t size), SYS_connect, fd,
+       address, size)
+DEFINE(ssize_t, send, (int fd, const void *from, size_t size, int flags), SYS_sendto, fd, from, size,
+       flags)
 DEFINE(ssize_t, recv, (int fd, void *to, size_t size, int flags), SYS_recvfrom, fd, to, size, flags)
 DEFINE(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), SYS_recvmsg, fd, message,
        flags)
@@ -231,6 +255,8 @@ DEFINE(pid_t, fork, (void), SYS_clone, SIGCHLD)
 DEFINE(pid_t, waitpid, (pid_t pid, int *status, int options), SYS_wait4, pid, status, options)
 DEFINE(int, execve, (const char *path, char *const argv[], char *const env[]), SYS_execve, path,
        argv, env)
+DEFINE(int, nanosleep, (const struct timespec *time, struct timespec *left), SYS_nanosleep, time,
+       left)
 DEFINE(int, setgroups, (size_t count, const gid_t *groups), SYS_setgroups, count, groups)
 DEFINE(int, setresuid, (uid_t real, uid_t effective, uid_t saved), SYS_setresuid, real, effective,
        saved)

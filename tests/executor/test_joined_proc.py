@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,8 +40,12 @@ def namespace() -> Iterator[str]:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         while not (first := children.read_text().split()):
             pass
+        pidfd = os.pidfd_open(int(first[0]))
         yield f"/proc/{first[0]}/ns/pid"
         process.kill()
+        # A signal of the kernel's ends the namespace's first process, a moment later.
+        assert select.select([pidfd], [], [], 60)[0]
+        os.close(pidfd)
 
 
 def as_before_6_17() -> None:

@@ -34,7 +34,11 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("harness") / "harness"
     flags = ["-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror"]
     checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    sources = [Path(__file__).parent / "harness.c", *project.ROOT.glob("csrc/entry/*.c")]
+    sources = [
+        Path(__file__).parent / "harness.c",
+        *project.ROOT.glob("csrc/entry/*.c"),
+        project.ROOT / "csrc/executor/text.c",
+    ]
     includes = ["-Icsrc", "-Icsrc/executor"]
     command = ["gcc", *flags, *checks, *includes, "-o", str(program), *map(str, sources)]
     subprocess.run(command, check=True, cwd=project.ROOT)
