@@ -195,7 +195,11 @@ def _hugetlb_as_v1() -> Path | None:
     if path.is_mount() or not Path("/sys/fs/cgroup/unified").is_mount():
         return None
     path.mkdir(exist_ok=True)
-    isolation.mount("cgroup", str(path), "cgroup", data="hugetlb")
+    try:
+        isolation.mount("cgroup", str(path), "cgroup", data="hugetlb")
+    except OSError as error:
+        path.rmdir()
+        sys.exit(f"cannot give crun a v1 hierarchy: {error} (remove the cgroups below unified/)")
     return path
 
 
