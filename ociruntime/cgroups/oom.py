@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import posix
 
 from ociruntime.cgroups.control_files import failure, write
@@ -40,7 +39,7 @@ class OomNotice:
         if version == 2:
             self.fd = control
             return
-        self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self.fd = posix.eventfd(0, posix.EFD_CLOEXEC | posix.EFD_NONBLOCK)
         try:
             write(f"{directory}/cgroup.event_control", f"{self.fd} {control}")
         except OSError as error:
@@ -53,7 +52,7 @@ class OomNotice:
         """Read what made it ready, so that the next notice can; False if the cgroup is gone."""
         try:
             if self._counts:
-                os.eventfd_read(self.fd)
+                posix.eventfd_read(self.fd)
             else:
                 posix.lseek(self.fd, 0, 0)
                 posix.read(self.fd, 4096)

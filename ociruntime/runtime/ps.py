@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
+import fcntl
+import posix
 
 from ociruntime.errors import HostError, RuntimeFailure
 from ociruntime.programs import find_program
@@ -12,9 +13,12 @@ from ociruntime.runtime.members import members
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
     from collections.abc import Collection, Sequence
 
     from ociruntime.runtime.options import Context
+else:
+    import _signal
 
 # Engines call with an empty environment.
 _PID = "PID"
@@ -66,11 +70,40 @@ def _run_ps(arguments: list[str]) -> str:
     if not program:
         missing = FileNotFoundError(2, "no such program")
         raise HostError("run ps", missing, "install procps, or ask for --format json")
+    # Not by subprocess: with all that it imports it would be a third of the snapshot's heap, which
+    # every create and exec would copy.
+    out = posix.memfd_create("ps")
+    problems = posix.memfd_create("ps")
     try:
-        done = subprocess.run([program, *arguments], capture_output=True, check=False)
+        status = _spawn_and_wait([program, *arguments], out, problems)
+        if status != 0:
+            words = _content(problems).decode(errors="replace").split("\n")[0].strip()
+            raise RuntimeFailure(f"ps {' '.join(arguments)}: {words or f'status {status}'}")
+        return _content(out).decode("utf-8", "surrogateescape")
+    finally:
+        posix.close(out)
+        posix.close(problems)
+
+
+def _spawn_and_wait(argv: list[str], stdout: int, stderr: int) -> int:
+    """Run a program with these streams; return its exit status, -N for signal N."""
+    # Duplicated upwards first: with closed standard streams the files may have their numbers.
+    above = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (stdout, stderr)]
+    streams = [
+        (posix.POSIX_SPAWN_DUP2, fd, number) for number, fd in zip((1, 2), above, strict=True)
+    ]
+    try:
+        ignored = (_signal.SIGPIPE, _signal.SIGXFSZ)  # by the interpreter
+        pid = posix.posix_spawn(
+            argv[0], argv, posix.environ, file_actions=streams, setsigdef=ignored
+        )
     except OSError as error:
-        raise HostError(f"run {program}", error) from None
-    if done.returncode != 0:
-        words = done.stderr.decode(errors="replace").split("\n")[0].strip()
-        raise RuntimeFailure(f"ps {' '.join(arguments)}: {words or f'status {done.returncode}'}")
-    return done.stdout.decode("utf-8", "surrogateescape")
+        raise HostError(f"run {argv[0]}", error) from None
+    finally:
+        for fd in above:
+            posix.close(fd)
+    return posix.waitstatus_to_exitcode(posix.waitpid(pid, 0)[1])
+
+
+def _content(fd: int) -> bytes:
+    return posix.pread(fd, posix.fstat(fd).st_size, 0)
