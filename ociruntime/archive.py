@@ -45,19 +45,27 @@ class Archive:
     __slots__ = ("_directory", "_fd", "_index")
 
     def __init__(self, fd: int, index: "dict[str, Entry]", directory: str) -> None:
-        self._fd = fd  # -1: to be opened when it is needed
+        self._fd = fd  # -1: to be opened, and its index read, when it is needed
         self._index = index
         self._directory = directory  # that holds the package
+
+    def _find(self, name: str) -> "Entry | None":
+        if self._fd < 0:
+            self._fd = _open(self._directory)
+            self._index = _read_index(self._fd)
+        return self._index.get(name)
 
     def find_spec(
         self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> ModuleSpec | None:
         """As importlib.abc.MetaPathFinder has it."""
         del path, target
-        if name not in self._index:
+        # What a command imports of the standard library is not looked for here.
+        entry = self._find(name) if name.startswith("ociruntime") else None
+        if entry is None:
             return None
-        is_package = self._index[name][2]
-        source = self._source(name)
+        is_package = entry[2]
+        source = self._source(name, entry)
         if source is None:
             return None
         spec = ModuleSpec(name, self, origin=source, is_package=is_package)  # type: ignore[arg-type]
@@ -66,9 +74,9 @@ class Archive:
             spec.submodule_search_locations = [source.rpartition("/")[0]]
         return spec
 
-    def _source(self, name: str) -> str | None:
+    def _source(self, name: str, entry: "Entry") -> str | None:
         """Where a module's source is, if it is still what was compiled."""
-        _, _, is_package, size, modified = self._index[name]
+        _, _, is_package, size, modified = entry
         stem = f"{self._directory}/{name.replace('.', '/')}"
         source = f"{stem}/__init__.py" if is_package else f"{stem}.py"
         try:
@@ -80,15 +88,20 @@ class Archive:
         return source
 
     def _content(self, name: str) -> "Any":  # noqa: ANN401 - code, or a list of it
-        offset, size, _, _, _ = self._index[name]
-        if self._fd < 0:
-            self._fd = _open(self._directory)
+        entry = self._find(name)
+        if entry is None:
+            raise ImportError(f"{NAME} has changed: {name} is no longer in it", name=name)
+        offset, size, _, _, _ = entry
         return marshal.loads(posix.pread(self._fd, size, offset))  # noqa: S302
 
     def close(self) -> None:
-        """Close the file until something is read from it again."""
+        """Close the file until something is read from it again.
+
+        The index is forgotten as well: it would be a twentieth of a snapshot's heap.
+        """
         posix.close(self._fd)
         self._fd = -1
+        self._index = {}
 
     def to_watch(self, names: "Sequence[str]") -> "list[str]":
         """Return which of these modules a change of their source would change.
@@ -98,7 +111,8 @@ class Archive:
         """
         sources = [name for name in names if getattr(sys.modules[name], "__file__", None)]
         python = [name for name in sources if str(sys.modules[name].__file__).endswith(".py")]
-        return [name for name in python if name not in self._index or self._index[name][4]]
+        entries = {name: self._find(name) for name in python}
+        return [name for name, entry in entries.items() if entry is None or entry[4]]
 
     def create_module(self, spec: ModuleSpec) -> None:
         """As importlib.abc.Loader has it: the usual kind of module."""
@@ -116,14 +130,15 @@ class Archive:
         """
         make = type(sys)
         for name, code in self._content(f":{command}"):
-            source = self._source(name)
+            entry = self._index[name]
+            source = self._source(name, entry)
             if source is None:
                 return
             parent, _, child = name.rpartition(".")
             module = make(name)
             module.__file__ = source
             module.__package__ = parent
-            if self._index[name][2]:
+            if entry[2]:
                 module.__package__ = name
                 module.__path__ = [source.rpartition("/")[0]]
             sys.modules[name] = module
@@ -145,6 +160,17 @@ def _open(directory: str) -> int:
     return posix.open(f"{directory}/ociruntime/{NAME}", posix.O_RDONLY | posix.O_CLOEXEC)
 
 
+def _read_index(fd: int) -> "dict[str, Entry]":
+    """Return what the archive holds, nothing if it is for another interpreter."""
+    head = posix.pread(fd, HEAD, 0)
+    if head[:16] != MAGIC:
+        return {}
+    index: dict[str, Entry] = marshal.loads(  # noqa: S302
+        posix.pread(fd, int.from_bytes(head[16:], "little"), HEAD)
+    )
+    return index
+
+
 def use_archive(directory: str, command: str) -> "Archive | None":
     """Let the modules below ``directory`` be found in its archive, if it has a fitting one.
 
@@ -155,11 +181,10 @@ def use_archive(directory: str, command: str) -> "Archive | None":
         fd = _open(directory)
     except OSError:
         return None
-    head = posix.read(fd, HEAD)
-    if head[:16] != MAGIC:
+    index = _read_index(fd)
+    if not index:
         posix.close(fd)
         return None
-    index = marshal.loads(posix.read(fd, int.from_bytes(head[16:], "little")))  # noqa: S302
     archive = Archive(fd, index, directory)
     sys.meta_path.insert(0, archive)
     if command:

@@ -57,25 +57,32 @@ MOST_MAPPED, MOST_WATCHED = 96, 512
 LONGEST_HEAD = 1 << 17
 FILE = Struct("=QQQQII")
 
+HUGE_PAGE = 2 << 20
 INTERPRETER = (sys.executable, "-I", "-S", "-B", "-X", "utf8")
+# The kernel chooses at random where a program's heap begins. Where it reaches into one huge page
+# more than it needs, each command copies and clears more: the child starts anew until it begins
+# within the first `room` bytes of one.
 CHILD = """
-import sys
-directory, program, fd = sys.argv[1:]
+import posix, sys
+directory, program, fd, room, tries = sys.argv[1:]
+with open("/proc/self/maps", "rb") as maps:
+    starts = [int(line.partition(b"-")[0], 16) for line in maps if line.endswith(b"[heap]\\n")]
+if int(tries) > 0 and starts and starts[0] % HUGE_PAGE > int(room):
+    posix.execv(sys.executable, [*sys.orig_argv[:-1], str(int(tries) - 1)])
 sys.path.insert(0, directory)
 from ociruntime.archive import find_packages, use_archive
 find_packages()
 archive = use_archive(directory, "")
 from ociruntime.snapshot_process import adopt, freeze, main_of
 try:
-    thawed = freeze(directory, archive, program, int(fd))
+    thawed = freeze(directory, archive, program, int(fd), int(room))
 except OSError as error:
     print(error.strerror, file=sys.stderr)
     sys.exit(error.errno)
 if thawed:
-    import posix
     adopt(program)
     posix._exit(main_of(program)())
-"""
+""".replace("HUGE_PAGE", str(HUGE_PAGE))
 # rseq: the kernel would write to an area that the next process has not registered. BIND_NOW:
 # symbols that are bound later would each make a page different from its file's. PYTHONMALLOC: all
 # objects in one heap, which fits a few huge pages (csrc/snapshot/format.h).
@@ -390,7 +397,7 @@ def _run_child(fd: int, program: str) -> tuple[int, str]:
     directory = own_program().rpartition("/ociruntime/")[0]
     try:
         child = subprocess.run(
-            [*CHILD_INTERPRETER, "-c", CHILD, directory, program, str(fd)],
+            [*CHILD_INTERPRETER, "-c", CHILD, directory, program, str(fd), str(HUGE_PAGE), "0"],
             env=CHILD_ENVIRONMENT,
             pass_fds=(fd,),
             stdin=subprocess.DEVNULL,

@@ -35,14 +35,18 @@ UNFIT = (
     ("asyncio", "AbstractEventLoop"),
 )
 STREAMS = 3
+HEAP_SLACK = 32768  # bytes by which the heap's size differs between two processes
+PLACING_TRIES = 32
 COERCED = ("C.UTF-8", "C.utf8", "UTF-8")  # locales that the interpreter takes for C
 
 _generators: list[Any] = []  # each random.Random that a module has made, random's own among them
 
 
-def freeze(directory: str, archive: Archive | None, program: str, fd: int) -> bool:
+def freeze(directory: str, archive: Archive | None, program: str, fd: int, room: int) -> bool:
     """Load what ``program`` needs and write this process to ``fd``.
 
+    The heap may begin in the first ``room`` bytes of a huge page; if that is anywhere, this process
+    starts anew in case another place takes fewer huge pages.
     Return False; and True once more in each process that is made of the snapshot, which is then to
     call ``adopt``. Raises OSError.
     """
@@ -61,6 +65,8 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int) -> bo
     paths = ffi.new("const char *[]", [*texts, ffi.NULL])
     gc.collect()
     _refuse_unfit(fd)
+    if room == snapshot.HUGE_PAGE:
+        _place_heap()
     if "random" in sys.modules:
         kind = sys.modules["random"].Random
         _generators[:] = [each for each in gc.get_objects() if isinstance(each, kind)]
@@ -70,6 +76,20 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int) -> bo
     if result < 0:
         raise OSError(-result, posix.strerror(-result))
     return bool(result)
+
+
+def _place_heap() -> None:
+    """Execute this process anew if its heap reaches into one huge page more than it needs."""
+    page = snapshot.HUGE_PAGE
+    with open("/proc/self/maps", "rb") as maps:
+        ranges = [line.split()[0].split(b"-") for line in maps if line.endswith(b"[heap]\n")]
+    for start, end in ((int(first, 16), int(last, 16)) for first, last in ranges):
+        size = end - start + HEAP_SLACK
+        needed = -(-size // page)
+        if -(-end // page) - start // page > needed:
+            room = needed * page - size
+            words = [*sys.orig_argv[:-2], str(room), str(PLACING_TRIES)]
+            posix.execv(sys.executable, words)
 
 
 def main_of(program: str) -> Callable[[], int]:

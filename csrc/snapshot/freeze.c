@@ -59,8 +59,6 @@ unsigned long oci_thawed_ignored_signals(void)
 #define STACK_ROOM (7UL << 20) /* below what is saved of the stack, for it to grow */
 #define RED_ZONE 256u
 #define MAPS_SIZE (1u << 18)
-/* Free memory at the end of the heap, for what a command allocates. */
-#define HEAP_ROOM (1u << 20)
 #define LARGEST_IN_HEAP (32 << 20) /* glibc's limit */
 
 extern char **environ;
@@ -412,12 +410,20 @@ static int dump_process(struct dump *d, const char *program, const char *const *
 	return dump_memory(d);
 }
 
-/* Large blocks too come from the heap, and its end is never given back. */
+/*
+ * What is left of the last huge page is free memory for a command.  Large blocks too come from
+ * there, and the heap's end is never given back.
+ */
 static void extend_heap(void)
 {
+	uint64_t rest = -(uintptr_t)sbrk(0) % SNAPSHOT_HUGE;
+	void *volatile room; /* or the compiler leaves out both calls */
+
 	mallopt(M_MMAP_THRESHOLD, LARGEST_IN_HEAP);
 	mallopt(M_TRIM_THRESHOLD, LARGEST_IN_HEAP);
-	free(malloc(HEAP_ROOM));
+	mallopt(M_TOP_PAD, 0);
+	room = rest > SNAPSHOT_PAGE ? malloc(rest - SNAPSHOT_PAGE) : NULL;
+	free(room);
 }
 
 int oci_freeze(int out, const char *program, const char *const *watched)

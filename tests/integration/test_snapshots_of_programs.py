@@ -96,7 +96,7 @@ from ociruntime.archive import find_packages
 find_packages()
 exec({probe!r})
 from ociruntime import snapshot_process
-if snapshot_process.freeze({library!r}, None, "ocid", {fd}):
+if snapshot_process.freeze({library!r}, None, "ocid", {fd}, 0):
     snapshot_process.adopt("ocid")
     print(json.dumps(facts()), flush=True)
     posix._exit(0)

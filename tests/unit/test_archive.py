@@ -132,5 +132,5 @@ def test_sources_to_watch() -> None:
         importlib.import_module(name)
     index = {installed: (0, 0, False, 1, 0), checkout: (0, 0, True, 1, 1)}
     names = [installed, checkout, "ociruntime.archive", extension]
-    found = Archive(-1, index, "/nowhere").to_watch(names)
+    found = Archive(3, index, "/nowhere").to_watch(names)  # open: nothing is read
     assert found == [checkout, "ociruntime.archive"]
