@@ -58,6 +58,7 @@ unsigned long oci_thawed_ignored_signals(void)
 #define GAP_PAGES 64
 #define STACK_ROOM (7UL << 20) /* below what is saved of the stack, for it to grow */
 #define RED_ZONE 256u
+#define THREAD_SIZE 1024 /* bytes of struct pthread that hold the id, of some 2300 */
 #define MAPS_SIZE (1u << 18)
 #define LARGEST_IN_HEAP (32 << 20) /* glibc's limit */
 
@@ -373,6 +374,31 @@ static int read_boot_id(char boot[SNAPSHOT_BOOT])
 	return 0;
 }
 
+/*
+ * Find where the C library keeps the thread's id, which the kernel clears at the thread's end.  A
+ * kernel without CONFIG_CHECKPOINT_RESTORE does not tell; then it is looked for in the library's
+ * description of the thread, which begins at the thread pointer, and must be there just once.
+ */
+static int find_thread_id(struct snapshot_head *head)
+{
+	const int id = (int)syscall(SYS_gettid);
+	const int *word = (const int *)head->thread_pointer;
+
+	if (prctl(PR_GET_TID_ADDRESS, &head->thread_id) == 0)
+		return 0;
+	if (errno != EINVAL)
+		return -1;
+	head->thread_id = 0;
+	for (size_t i = 0; i < THREAD_SIZE / sizeof(*word); i++) {
+		if (word[i] != id)
+			continue;
+		if (head->thread_id != 0)
+			return -1;
+		head->thread_id = (uint64_t)&word[i];
+	}
+	return head->thread_id != 0 ? 0 : -1;
+}
+
 static int describe_process(struct dump *d, const char *program, const char *const *watched)
 {
 	struct snapshot_head *head = &d->head;
@@ -384,7 +410,7 @@ static int describe_process(struct dump *d, const char *program, const char *con
 	if (read_boot_id(head->boot) < 0)
 		return -1;
 	if (syscall(SYS_arch_prctl, ARCH_GET_FS, &head->thread_pointer) < 0 ||
-	    prctl(PR_GET_TID_ADDRESS, &head->thread_id) < 0 ||
+	    find_thread_id(head) < 0 ||
 	    syscall(SYS_get_robust_list, 0, &head->robust_list, &head->robust_list_size) < 0 ||
 	    add_path(d, program, &head->program) < 0)
 		return -1;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime import snapshot
-from tests.support import isolation, processes
+from tests.support import isolation, processes, project
 from tests.support.peers import judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
 from tests.support.runtime import Runtime
@@ -30,7 +31,8 @@ SECRET = "a-word-that-nobody-else-writes"
 
 CHECKSUM_AT, FORMAT_AT, VDSO_AT = 16, 8, 136
 HEAD_SIZE_AT = 12
-PR_SET_THP_DISABLE = 41  # linux/prctl.h
+THREAD_POINTER_AT = 96
+PR_GET_TID_ADDRESS, PR_SET_THP_DISABLE = 40, 41  # linux/prctl.h
 FIRST_BASIS, PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
@@ -229,6 +231,26 @@ def test_without_huge_pages(made: Path, runtime: Runtime, container: MakeContain
     done = subprocess.run([*command, *words], capture_output=True, text=True, check=True)
     assert done.stdout == "hi\n"
     assert FROM_SNAPSHOT in done.stderr
+
+
+def test_on_a_kernel_without_checkpoint_restore(made: Path, runtime: Runtime) -> None:
+    """Such a kernel does not tell where the C library keeps the thread's id."""
+    by_kernel = thread_id_place(made)
+    made.unlink()
+    command = runtime.command("snapshot", "make", "ociruntime")
+    code = "import os, sys; from tests.support.refusal import refuse_prctl; "
+    code += (
+        f"refuse_prctl({errno.EINVAL}, {PR_GET_TID_ADDRESS}); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    subprocess.run([sys.executable, "-c", code, *command], cwd=project.ROOT, check=True)
+    assert thread_id_place(made) == by_kernel
+    assert FROM_SNAPSHOT in way(runtime)
+
+
+def thread_id_place(path: Path) -> int:
+    """Return where a snapshot has the thread's id, in bytes behind the thread pointer."""
+    pointer, place = struct.unpack_from("=QQ", path.read_bytes(), THREAD_POINTER_AT)
+    return int(place - pointer)
 
 
 def test_nothing_of_its_makers_is_in_it(made: Path, runtime: Runtime, work: Path) -> None:

@@ -74,6 +74,18 @@ def refuse_fsconfig(error: int, command: int) -> None:
     )
 
 
+def refuse_prctl(error: int, option: int) -> None:
+    """From now on this process and its children get ``error`` from that option of prctl(2)."""
+    number = 157 if os.uname().machine == "x86_64" else 167
+    _load(
+        [
+            *((0x20, 0, 0, 0), (0x15, 0, 3, number)),
+            *((0x20, 0, 0, 16), (0x15, 0, 1, option)),
+            *((0x06, 0, 0, 0x00050000 | error), (0x06, 0, 0, 0x7FFF0000)),
+        ]
+    )
+
+
 def kill_on_prctl(option: int, value: int) -> None:
     """From now on this process and its children die of prctl(``option``, ``value``)."""
     number = 157 if os.uname().machine == "x86_64" else 167
