@@ -184,7 +184,8 @@ static int add_region(struct dump *d, uint64_t address, uint64_t size, uint64_t 
 static bool is_written(struct dump *d, const struct mapping *m, uint64_t address)
 {
 	memset(d->page, 0, SNAPSHOT_PAGE);
-	if (m->protection & PROT_EXEC)
+	/* Code is not compared; but kernels exist on which the heap can be executed as well. */
+	if ((m->protection & (PROT_EXEC | PROT_WRITE)) == PROT_EXEC)
 		return false;
 	if (m->source >= 0 &&
 	    pread(m->source, d->page, SNAPSHOT_PAGE, (off_t)(m->offset + (address - m->start))) < 0)
@@ -247,7 +248,7 @@ static bool begins_with(const char *text, const char *beginning)
 
 /*
  * Choose the huge pages for the heap, which the kernel lists behind the program's own mappings:
- * `end` is where the mapping before it ends.
+ * `end` is where the mapping before it ends.  A heap with several protections has several lines.
  */
 static void place_heap(struct dump *d, const struct mapping *m, uint64_t end)
 {
@@ -255,7 +256,9 @@ static void place_heap(struct dump *d, const struct mapping *m, uint64_t end)
 	uint64_t low = m->start & ~(uint64_t)(SNAPSHOT_HUGE - 1);
 	uint64_t high = (m->end + SNAPSHOT_HUGE - 1) & ~(uint64_t)(SNAPSHOT_HUGE - 1);
 
-	if (low >= end)
+	if (heap->size > 0 && m->start == end)
+		heap->size = high - heap->address;
+	else if (low >= end)
 		*heap = (struct snapshot_range){ low, high - low };
 }
 

@@ -247,6 +247,25 @@ def test_on_a_kernel_without_checkpoint_restore(made: Path, runtime: Runtime) ->
     assert FROM_SNAPSHOT in way(runtime)
 
 
+EXECUTABLE_HEAP = """
+import ctypes
+with open("/proc/self/maps") as maps:
+    found = next(line.split()[0].split("-") for line in maps if line.endswith("[heap]\\n"))
+first, last = (int(address, 16) for address in found)
+assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(first), ctypes.c_size_t(last - first), 7) == 0
+"""
+
+
+def test_made_where_the_heap_is_executable(made: Path, runtime: Runtime) -> None:
+    """On the kernel of User-Mode Linux it is."""
+    made.unlink()
+    library = runtime.path.parent.parent / f"lib/python3.{sys.version_info.minor}/site-packages"
+    code = f"import sys; sys.path.insert(0, {str(library)!r}); from ociruntime import snapshot; "
+    code += f"snapshot.CHILD = {EXECUTABLE_HEAP!r} + snapshot.CHILD; snapshot.make({str(made)!r})"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert FROM_SNAPSHOT in way(runtime)
+
+
 def thread_id_place(path: Path) -> int:
     """Return where a snapshot has the thread's id, in bytes behind the thread pointer."""
     pointer, place = struct.unpack_from("=QQ", path.read_bytes(), THREAD_POINTER_AT)
