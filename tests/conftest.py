@@ -66,6 +66,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how many clients these are (default: 10)",
     )
     parser.addoption(
+        "--snapshot",
+        choices=("own", "none", "foreign"),
+        default="own",
+        help="start programs from snapshots that they make themselves, always start the "
+        "interpreter, or have another user's files in the snapshots' places (default: own)",
+    )
+    parser.addoption(
         "--full-attacks",
         action="store_true",
         help="try each race of tests/attacks as often as `./dev attack` does",
