@@ -47,9 +47,9 @@ OTHERS = 0o077
 # The beginning of struct snapshot_head: magic, format, head_size, checksum, file_size; then, behind
 # the registers and addresses, six counts. freeze.c asserts these places.
 BEGINNING = Struct("=QIIQQ")
-MAGIC, FORMAT = 0x31504E5349434F, 4
+MAGIC, FORMAT = 0x31504E5349434F, 5
 COUNTS = Struct("=IIIIII")
-COUNTS_AT, BOOT_AT, MAPPED_AT, WATCHED_AT, PATHS_AT = 144, 168, 16992, 20832, 41312
+COUNTS_AT, BOOT_AT, MAPPED_AT, WATCHED_AT, PATHS_AT = 144, 168, 17008, 20848, 41328
 BOOT_SIZE = 40
 CHECKSUM_WORD, FULL = 2, (1 << 64) - 1
 DAMAGED = "damaged, or of another version"

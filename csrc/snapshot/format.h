@@ -22,7 +22,7 @@
 #define SNAPSHOT_MAGIC 0x31504e5349434fULL /* "OCISNP1" */
 
 enum {
-	SNAPSHOT_FORMAT = 4, /* to be counted up with every change of this file */
+	SNAPSHOT_FORMAT = 5, /* to be counted up with every change of this file */
 	SNAPSHOT_PAGE = 4096,
 	SNAPSHOT_REGIONS = 512,
 	SNAPSHOT_MAPPED = 96,
@@ -33,6 +33,7 @@ enum {
 	SNAPSHOT_BOOT = 40,
 	SNAPSHOT_HUGE = 2 << 20,
 	SNAPSHOT_LARGEST_HEAP = 16 << 20,
+	SNAPSHOT_LEAST_STACK = 512 << 10,
 };
 
 /*
@@ -102,6 +103,7 @@ struct snapshot_head {
 	uint32_t program; /* offset in `paths`: the __main__.py that was frozen */
 	char boot[SNAPSHOT_BOOT]; /* without the line's end, filled up with NUL */
 	struct snapshot_range heap; /* of size 0 if there is no such range */
+	struct snapshot_range stack_room; /* below the stack, for it to grow; no region has it */
 	struct snapshot_range vdso[SNAPSHOT_VDSO]; /* the code last, as the kernel lays them out */
 	struct snapshot_signal signals[SNAPSHOT_SIGNALS];
 	struct snapshot_region regions[SNAPSHOT_REGIONS];

@@ -30,9 +30,9 @@
 /* ociruntime/snapshot.py reads at these places. */
 _Static_assert(offsetof(struct snapshot_head, vdso_count) == 144, "");
 _Static_assert(offsetof(struct snapshot_head, boot) == 168, "");
-_Static_assert(offsetof(struct snapshot_head, mapped) == 16992, "");
-_Static_assert(offsetof(struct snapshot_head, watched) == 20832, "");
-_Static_assert(offsetof(struct snapshot_head, paths) == 41312, "");
+_Static_assert(offsetof(struct snapshot_head, mapped) == 17008, "");
+_Static_assert(offsetof(struct snapshot_head, watched) == 20848, "");
+_Static_assert(offsetof(struct snapshot_head, paths) == 41328, "");
 
 static struct snapshot_mailbox mailbox;
 
@@ -232,13 +232,13 @@ static int dump_mapping(struct dump *d, const struct mapping *m)
 }
 
 /* Save only what lies above the stack pointer, with room below. */
-static int trim_stack(struct dump *d, struct mapping *m)
+static void trim_stack(struct dump *d, struct mapping *m)
 {
 	uint64_t low = (d->head.registers[6] - RED_ZONE) & ~(uint64_t)(SNAPSHOT_PAGE - 1);
 
 	if (low > m->start)
 		m->start = low;
-	return add_region(d, m->start - STACK_ROOM, STACK_ROOM, 0, CONTENT_ZERO, m->protection);
+	d->head.stack_room = (struct snapshot_range){ m->start - STACK_ROOM, STACK_ROOM };
 }
 
 static bool begins_with(const char *text, const char *beginning)
@@ -306,8 +306,8 @@ static int dump_line(struct dump *d, char *line)
 		if (m.file < 0 || m.source < 0)
 			return -1;
 	}
-	if (begins_with(m.path, "[stack]") && trim_stack(d, &m) < 0)
-		return -1;
+	if (begins_with(m.path, "[stack]"))
+		trim_stack(d, &m);
 	result = dump_mapping(d, &m);
 	if (m.source >= 0)
 		close(m.source);

@@ -202,6 +202,24 @@ static bool map_region(const struct snapshot_region *region, int snapshot, const
 		    fd < 0 ? 0 : (off_t)region->offset) == address;
 }
 
+/*
+ * Map what the stack may grow into.  Where the kernel places stacks within a few megabytes (without
+ * randomization, in User-Mode Linux) ours is in the way, and the upper part has to do.
+ */
+static bool map_stack_room(void)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+	const uint64_t end = head.stack_room.address + head.stack_room.size;
+
+	for (uint64_t size = head.stack_room.size; size >= SNAPSHOT_LEAST_STACK; size /= 2) {
+		void *start = (void *)(end - size);
+
+		if (mmap(start, size, PROT_READ | PROT_WRITE, flags, -1, 0) == start)
+			return true;
+	}
+	return false;
+}
+
 /* The kernel's own pages are those of this boot, or the frozen process's pointers are wrong. */
 static bool is_vdso(uint64_t code)
 {
@@ -292,7 +310,7 @@ void thaw(const char *path, const char *program, char **arguments, char **enviro
 	if (snapshot >= 0 && read_head(snapshot) && is_path(head.program) &&
 	    strcmp(head.paths + head.program, program) == 0 && is_vdso(code) &&
 	    is_this_boot() && are_unchanged() && open_mapped(files)) {
-		bool mapped = true, huge = map_heap();
+		bool mapped = map_stack_room(), huge = map_heap();
 
 		for (uint32_t i = 0; mapped && i < head.region_count; i++)
 			mapped = huge && is_in_heap(&head.regions[i]) ?
