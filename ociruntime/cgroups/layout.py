@@ -102,8 +102,12 @@ def detect() -> Layout:
 
 
 def parse_mountinfo(text: str) -> list[CgroupMount]:
-    """The cgroup mounts that can be reached: a later mount on the same point hides a former."""
+    """Return the cgroup mounts that can be reached.
+
+    A later mount hides those before it on the same point and below.
+    """
     found: dict[str, CgroupMount] = {}
+    above: set[str] = set()  # directories that lead to those found
     for line in text.splitlines():
         left, separator, right = line.partition(" - ")
         if not separator:
@@ -112,11 +116,16 @@ def parse_mountinfo(text: str) -> list[CgroupMount]:
         kind, _, rest = right.partition(" ")
         mountpoint = _unescape(fields[4])
         found.pop(mountpoint, None)
+        if mountpoint in above:
+            for hidden in [path for path in found if path.startswith(f"{mountpoint}/")]:
+                del found[hidden]
         if kind not in ("cgroup", "cgroup2"):
             continue
         options = rest.rpartition(" ")[2].split(",")
         version = 2 if kind == "cgroup2" else 1
         found[mountpoint] = CgroupMount(mountpoint, version, tuple(options))
+        while mountpoint := mountpoint.rpartition("/")[0]:
+            above.add(mountpoint)
     return list(found.values())
 
 

@@ -55,6 +55,15 @@ def test_v2() -> None:
     assert [shown(each) for each in layout.hierarchies] == [("", "/sys/fs/cgroup", 2)]
 
 
+def test_a_later_mount_hides_what_is_below() -> None:
+    """A test or a nested engine has mounted cgroup v2 over all of v1."""
+    over = "60 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+    layout = layout_of(V1_MOUNTS + V2_MOUNT + over, V1_MEMBERSHIP + "0::/\n", "hugetlb")
+    assert [shown(each) for each in layout.hierarchies] == [("", "/sys/fs/cgroup", 2)]
+    elsewhere = "60 23 0:38 / /mnt rw - tmpfs tmpfs rw\n"
+    assert len(layout_of(V1_MOUNTS + elsewhere, V1_MEMBERSHIP).hierarchies) == 3
+
+
 def test_no_cgroups_at_all() -> None:
     layout = layout_of("35 23 0:40 / / rw - ext4 /dev/sda1 rw\n", "")
     assert (layout.mode, layout.hierarchies) == ("v1", ())
