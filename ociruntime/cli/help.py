@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _INDENT = 31
 
 _EXAMPLE = """\
-A first container, from a directory with a root filesystem in ./rootfs:
+Run a first container from the root filesystem in ./rootfs:
   ociruntime spec; ociruntime plan; ociruntime run first
 """
 
@@ -24,12 +24,12 @@ def general_help() -> str:
     lines = [
         "usage: ociruntime [OPTION]... COMMAND [ARGUMENT]...",
         "",
-        "Runs containers as the OCI runtime specification describes them.",
+        "Run containers from OCI bundles: a root filesystem and a config.json.",
         "",
     ]
     for group, names in GROUPS:
         lines += [f"{group}:", *(f"  {name:{width}}  {summaries[name]}" for name in names)]
-    return "\n".join([*lines, "", "options:", *option_lines(GLOBAL_OPTIONS), "", _EXAMPLE])
+    return "\n".join([*lines, "", "global options:", *option_lines(GLOBAL_OPTIONS), "", _EXAMPLE])
 
 
 def command_help(name: str) -> str:
@@ -48,7 +48,7 @@ def command_help(name: str) -> str:
     shown = option_lines(options)
     if shown:
         lines += ["", "options:", *shown]
-    lines += ["", "ociruntime --help shows the options that every command takes."]
+    lines += ["", "ociruntime --help lists the global options."]
     return "\n".join(lines) + "\n"
 
 

@@ -27,29 +27,41 @@ ANY = 1 << 30
 _NO_SUBREAPER_IN_CREATE: Option = ("no-subreaper", "", "flag", "", "")
 
 GLOBAL_OPTIONS: tuple[Option, ...] = (
-    ("root", "", "text", "DIR", "keep the state of containers in DIR"),
+    ("root", "", "text", "DIR", "directory for the state of containers"),
     ("log", "", "text", "FILE", "append errors to FILE, besides standard error"),
-    ("log-format", "", "choice", "text|json", "how a line of the log is written"),
-    ("log-level", "", "choice", "error|warning|info|debug", "the least that is worth a line"),
-    ("debug", "", "flag", "", "as --log-level=debug, with tracebacks"),
-    ("cgroup-manager", "", "choice", "cgroupfs|systemd|disabled", "who makes the cgroup"),
-    ("systemd-cgroup", "", "flag", "", "the same as --cgroup-manager=systemd"),
-    ("rootless", "", "choice", "true|false|auto", "do without cgroups that may not be made"),
-    ("criu", "", "text", "FILE", "the program that writes and reads checkpoints"),
+    ("log-format", "", "choice", "text|json", "log format (default: text)"),
+    ("log-level", "", "choice", "error|warning|info|debug", "log level (default: error)"),
+    ("debug", "", "flag", "", "set the log level to debug and show tracebacks"),
+    (
+        "cgroup-manager",
+        "",
+        "choice",
+        "cgroupfs|systemd|disabled",
+        "cgroup driver (default: cgroupfs)",
+    ),
+    ("systemd-cgroup", "", "flag", "", "same as --cgroup-manager=systemd"),
+    (
+        "rootless",
+        "",
+        "choice",
+        "true|false|auto",
+        "ignore cgroup permission errors (default: auto)",
+    ),
+    ("criu", "", "text", "FILE", "path of the criu binary"),
     ("version", "v", "flag", "", "print the version"),
-    ("help", "h", "flag", "", "print help, also after a command"),
+    ("help", "h", "flag", "", "print help; also after a command"),
     ("usage", "?", "flag", "", ""),
 )
 
 _CONTAINER_OPTIONS: tuple[Option, ...] = (
-    ("bundle", "b", "text", "DIR", "the bundle (default: the working directory)"),
-    ("config", "f", "text", "FILE", "read FILE of the bundle instead of config.json"),
-    ("console-socket", "", "text", "SOCKET", "send the terminal's master to this unix socket"),
-    ("pidfd-socket", "", "text", "SOCKET", "send a pidfd of the first process there"),
-    ("pid-file", "", "text", "FILE", "write the pid of the first process to FILE"),
-    ("preserve-fds", "", "number", "N", "hand descriptors 3 to N + 2 to the container"),
-    ("no-pivot", "", "flag", "", "move the root, do not pivot: for an initramfs"),
-    ("no-new-keyring", "", "flag", "", "keep the session keyring of the caller"),
+    ("bundle", "b", "text", "DIR", "path of the bundle (default: current directory)"),
+    ("config", "f", "text", "FILE", "config file in the bundle (default: config.json)"),
+    ("console-socket", "", "text", "SOCKET", "Unix socket to send the pty master to"),
+    ("pidfd-socket", "", "text", "SOCKET", "Unix socket to send a pidfd of the init to"),
+    ("pid-file", "", "text", "FILE", "file to write the PID of the init to"),
+    ("preserve-fds", "", "number", "N", "pass N additional file descriptors (3 to N + 2)"),
+    ("no-pivot", "", "flag", "", "do not use pivot_root (needed on an initramfs)"),
+    ("no-new-keyring", "", "flag", "", "do not create a new session keyring"),
 )
 
 _TIMELINE: Option = (
@@ -57,23 +69,23 @@ _TIMELINE: Option = (
     "",
     "text",
     "FILE",
-    "write what took how long: .svg or .json",
+    "record where the time goes: .svg or .json",
 )
 
 _OF_RESTORE = ("bundle", "config", "console-socket", "pid-file", "no-pivot", "no-new-keyring")
 
 _CHECKPOINT_OPTIONS: tuple[Option, ...] = (
-    ("image-path", "", "text", "DIR", "where the checkpoint is (default: checkpoint)"),
-    ("work-path", "", "text", "DIR", "where the logs go (default: --image-path)"),
-    ("tcp-established", "", "flag", "", "also TCP connections that are open"),
-    ("ext-unix-sk", "", "flag", "", "also Unix sockets that lead outside"),
-    ("shell-job", "", "flag", "", "also with a terminal of the caller"),
-    ("file-locks", "", "flag", "", "also locks on files"),
-    ("manage-cgroups-mode", "", "choice", "soft|full|strict|ignore", "what is done with cgroups"),
-    ("network-lock", "", "choice", "iptables|nftables|skip", "how packets are held meanwhile"),
-    ("empty-ns", "", "list", "network", "leave a namespace of that kind empty"),
-    ("auto-dedup", "", "flag", "", "keep each page in one place only"),
-    ("lazy-pages", "", "flag", "", "hand pages over when they are wanted"),
+    ("image-path", "", "text", "DIR", "image directory (default: checkpoint)"),
+    ("work-path", "", "text", "DIR", "directory for CRIU's logs (default: --image-path)"),
+    ("tcp-established", "", "flag", "", "allow open TCP connections"),
+    ("ext-unix-sk", "", "flag", "", "allow external Unix sockets"),
+    ("shell-job", "", "flag", "", "allow shell jobs (a terminal from outside)"),
+    ("file-locks", "", "flag", "", "allow file locks"),
+    ("manage-cgroups-mode", "", "choice", "soft|full|strict|ignore", "how to handle cgroups"),
+    ("network-lock", "", "choice", "iptables|nftables|skip", "network locking method"),
+    ("empty-ns", "", "list", "network", "create the network namespace empty"),
+    ("auto-dedup", "", "flag", "", "deduplicate memory images"),
+    ("lazy-pages", "", "flag", "", "transfer memory pages on demand"),
 )
 
 COMMANDS: tuple[Command, ...] = (
@@ -82,13 +94,12 @@ COMMANDS: tuple[Command, ...] = (
         "ID",
         1,
         1,
-        "build a container up to the point where its program would start",
+        "create a container without starting its program",
         (*_CONTAINER_OPTIONS, _TIMELINE, _NO_SUBREAPER_IN_CREATE),
         (
-            "The container waits for `start`. The command returns when everything is mounted,\n"
-            "limited and checked, and the program found; after a failure nothing is left.\n"
-            "Standard input, output and error become the container's. FILE of --timeline is a\n"
-            "picture, or a trace for Perfetto; the executor's part ends where create does."
+            "Returns when the container is set up; `start` runs its program. If anything\n"
+            "fails, nothing is left behind. Standard input, output and error become the\n"
+            "container's. --timeline writes a chart (.svg) or a trace for Perfetto (.json)."
         ),
     ),
     (
@@ -96,7 +107,7 @@ COMMANDS: tuple[Command, ...] = (
         "ID",
         1,
         1,
-        "run the program of a created container",
+        "start a created container",
         (("failure-fd", "", "number", "FD", ""),),
         "",
     ),
@@ -108,8 +119,8 @@ COMMANDS: tuple[Command, ...] = (
         "print the state of a container as JSON",
         (),
         (
-            "The status is creating, created, running, paused or stopped; a stopped container\n"
-            "has pid 0 and stays until `delete`."
+            "The status is creating, created, running, paused or stopped. A stopped container\n"
+            "has PID 0 and is kept until `delete`."
         ),
     ),
     (
@@ -117,15 +128,14 @@ COMMANDS: tuple[Command, ...] = (
         "ID [SIGNAL]",
         1,
         2,
-        "send a signal to the first process of a container",
+        "send a signal to the init of a container",
         (
-            ("all", "a", "flag", "", "all processes; a stopped container is no error"),
-            ("regex", "r", "flag", "", "ID is a regular expression that ids match"),
+            ("all", "a", "flag", "", "signal all processes; ignore a stopped container"),
+            ("regex", "r", "flag", "", "match IDs by a regular expression"),
         ),
         (
-            "SIGNAL is a number or a name in any case, with or without SIG: 9, KILL, SIGTERM,\n"
-            "SIGRTMIN+3. The default is what the annotation\n"
-            "org.opencontainers.image.stopSignal names, or SIGTERM."
+            "SIGNAL is a number or a name, with or without SIG: 9, KILL, SIGTERM, SIGRTMIN+3.\n"
+            "The default is the annotation org.opencontainers.image.stopSignal, or SIGTERM."
         ),
     ),
     (
@@ -133,14 +143,14 @@ COMMANDS: tuple[Command, ...] = (
         "ID",
         1,
         1,
-        "remove a stopped container",
+        "delete a stopped container",
         (
-            ("force", "f", "flag", "", "kill it first; an unknown id is no error"),
-            ("regex", "r", "flag", "", "ID is a regular expression that ids match"),
+            ("force", "f", "flag", "", "kill it first; ignore an unknown ID"),
+            ("regex", "r", "flag", "", "match IDs by a regular expression"),
         ),
         (
-            "A container that was created and never started is removed without --force.\n"
-            "What an interrupted `create` has left is removed as well."
+            "A container that was never started is deleted without --force, and so is what an\n"
+            "interrupted `create` has left behind."
         ),
     ),
     (
@@ -148,17 +158,17 @@ COMMANDS: tuple[Command, ...] = (
         "ID",
         1,
         1,
-        "create and start a container, wait for its end and delete it",
+        "create and start a container, wait for it, delete it",
         (
             *_CONTAINER_OPTIONS,
             _TIMELINE,
-            ("detach", "d", "flag", "", "return once the program runs"),
-            ("keep", "", "flag", "", "do not delete the container after its end"),
-            ("no-subreaper", "", "flag", "", "do not adopt orphans of the container"),
+            ("detach", "d", "flag", "", "run in the background"),
+            ("keep", "", "flag", "", "keep the container after it has stopped"),
+            ("no-subreaper", "", "flag", "", "do not become the subreaper of its orphans"),
         ),
         (
-            "The exit status is the program's, or 128 and the number of the signal that ended\n"
-            "it. Signals sent to this command reach the program."
+            "Exits with the status of the program, or 128 + N if signal N killed it. Signals\n"
+            "sent to this command are forwarded to the program."
         ),
     ),
     (
@@ -166,30 +176,30 @@ COMMANDS: tuple[Command, ...] = (
         "ID [COMMAND [ARGUMENT]...]",
         1,
         ANY,
-        "run a further program in a container",
+        "run another process in a container",
         (
-            ("process", "p", "text", "FILE", "take the process object of FILE, and no COMMAND"),
-            ("detach", "d", "flag", "", "return once the program runs"),
-            ("pid-file", "", "text", "FILE", "write the program's pid to FILE once it runs"),
-            ("tty", "t", "flag", "", "give it a terminal"),
-            ("console-socket", "", "text", "SOCKET", "send the terminal's master there"),
-            ("pidfd-socket", "", "text", "SOCKET", "send a pidfd of the process there"),
-            ("cwd", "", "text", "DIR", "its working directory in the container"),
-            ("env", "e", "list", "NAME=VALUE", "add to its environment"),
-            ("user", "u", "text", "UID[:GID]", "its user, by number"),
+            ("process", "p", "text", "FILE", "read the process object from FILE, not COMMAND"),
+            ("detach", "d", "flag", "", "run in the background"),
+            ("pid-file", "", "text", "FILE", "file to write the PID of the process to"),
+            ("tty", "t", "flag", "", "allocate a pseudo-terminal"),
+            ("console-socket", "", "text", "SOCKET", "Unix socket to send the pty master to"),
+            ("pidfd-socket", "", "text", "SOCKET", "Unix socket to send a pidfd of the process to"),
+            ("cwd", "", "text", "DIR", "working directory in the container"),
+            ("env", "e", "list", "NAME=VALUE", "set an environment variable"),
+            ("user", "u", "text", "UID[:GID]", "numeric user and group"),
             ("additional-gids", "g", "list", "GID", "add a supplementary group"),
             ("cap", "c", "list", "CAP", "add a capability"),
-            ("no-new-privs", "", "flag", "", "no privileges from setuid programs"),
-            ("apparmor", "", "text", "PROFILE", "its AppArmor profile"),
-            ("process-label", "", "text", "LABEL", "its SELinux label"),
-            ("preserve-fds", "", "number", "N", "hand descriptors 3 to N + 2 to it"),
-            ("cgroup", "", "list", "[CTRL:]PATH", "a cgroup below the container's"),
-            ("ignore-paused", "", "flag", "", "also in a paused container: it waits with it"),
+            ("no-new-privs", "", "flag", "", "set no_new_privs (setuid programs gain nothing)"),
+            ("apparmor", "", "text", "PROFILE", "AppArmor profile"),
+            ("process-label", "", "text", "LABEL", "SELinux label"),
+            ("preserve-fds", "", "number", "N", "pass N additional file descriptors (3 to N + 2)"),
+            ("cgroup", "", "list", "[CTRL:]PATH", "run in a sub-cgroup of the container"),
+            ("ignore-paused", "", "flag", "", "allow a paused container; wait for its resume"),
         ),
         (
-            "What is not given is as in the container's process. Options stand before ID. The\n"
-            "exit status is the program's, 128 and the number of the signal that ended it, or\n"
-            "255 if it could not be run. Signals sent to this command reach the program."
+            "Defaults are the settings of the container's own process. Options precede ID.\n"
+            "Exits with the status of the program, 128 + N if signal N killed it, or 255 if\n"
+            "it could not be run. Signals sent to this command are forwarded to the program."
         ),
     ),
     (
@@ -197,11 +207,11 @@ COMMANDS: tuple[Command, ...] = (
         "ID [ARGUMENT]...",
         1,
         ANY,
-        "show the processes of a container",
-        (("format", "f", "choice", "table|json", "how they are printed (default: table)"),),
+        "list the processes of a container",
+        (("format", "f", "choice", "table|json", "output format (default: table)"),),
         (
-            "The table is that of ps(1) on the host, called with ARGUMENT... (default: -ef);\n"
-            "it must have a column PID. The JSON is an array of pids, as the host sees them."
+            "The table is the output of the host's ps(1) with ARGUMENT... (default: -ef); it\n"
+            "must have a PID column. The JSON is an array of PIDs on the host."
         ),
     ),
     (
@@ -209,11 +219,11 @@ COMMANDS: tuple[Command, ...] = (
         "add|remove ID FILE",
         3,
         3,
-        "add mounts to a container that is there, or remove them",
+        "add or remove mounts of a container",
         (),
         (
-            "FILE holds a JSON array like `mounts` of config.json. If one of them cannot\n"
-            "be made, none stays. `remove` unmounts the destinations, the last first."
+            "FILE holds a JSON array like `mounts` in config.json. If one mount fails, none\n"
+            "is added. `remove` unmounts the destinations in reverse order."
         ),
     ),
     (
@@ -221,61 +231,61 @@ COMMANDS: tuple[Command, ...] = (
         "ID",
         1,
         1,
-        "stop all processes of a container",
+        "suspend all processes of a container",
         (),
-        "They stand still until `resume`. One that is paused already is no error.",
+        "Pausing a paused container is not an error.",
     ),
     (
         "resume",
         "ID",
         1,
         1,
-        "let the processes of a paused container go on",
+        "resume a paused container",
         (),
-        "One that is not paused is no error.",
+        "Resuming a running container is not an error.",
     ),
     (
         "update",
         "ID",
         1,
         1,
-        "change the limits of a container",
+        "change the resource limits of a container",
         (
-            ("resources", "r", "text", "FILE", "take linux.resources from FILE, - is stdin"),
-            ("memory", "", "text", "SIZE", "memory; a SIZE is 512, 50M, 1.5G or -1: none"),
-            ("memory-reservation", "", "text", "SIZE", "what it keeps when memory is scarce"),
-            ("memory-swap", "", "text", "SIZE", "memory and swap together"),
-            ("cpu-share", "", "number", "N", "weight beside others"),
-            ("cpu-quota", "", "number", "US", "time of CPUs in each period"),
-            ("cpu-period", "", "number", "US", "length of a period"),
-            ("cpu-burst", "", "number", "US", "unused time that may be made up for"),
-            ("cpu-idle", "", "number", "N", "1: run only when nobody else does"),
-            ("cpu-rt-runtime", "", "number", "US", "realtime of CPUs in each of its periods"),
-            ("cpu-rt-period", "", "number", "US", "length of those"),
-            ("cpuset-cpus", "", "text", "LIST", "CPUs it may run on: 0-3,7"),
-            ("cpuset-mems", "", "text", "LIST", "memory nodes it may use"),
-            ("pids-limit", "", "number", "N", "processes and threads; -1: no limit"),
-            ("blkio-weight", "", "number", "N", "weight of block I/O, 10 to 1000"),
-            ("l3-cache-schema", "", "text", "LINE", "of its group of Intel RDT"),
-            ("mem-bw-schema", "", "text", "LINE", "of its group of Intel RDT"),
+            ("resources", "r", "text", "FILE", "read linux.resources from FILE (-: stdin)"),
+            ("memory", "", "text", "SIZE", "memory limit: 512, 50M, 1.5G; -1: unlimited"),
+            ("memory-reservation", "", "text", "SIZE", "memory soft limit"),
+            ("memory-swap", "", "text", "SIZE", "limit of memory and swap together"),
+            ("cpu-share", "", "number", "N", "CPU shares (relative weight)"),
+            ("cpu-quota", "", "number", "USEC", "CPU time per period"),
+            ("cpu-period", "", "number", "USEC", "length of a CPU period"),
+            ("cpu-burst", "", "number", "USEC", "unused CPU time that may accumulate"),
+            ("cpu-idle", "", "number", "N", "1: schedule as SCHED_IDLE"),
+            ("cpu-rt-runtime", "", "number", "USEC", "realtime CPU time per period"),
+            ("cpu-rt-period", "", "number", "USEC", "length of a realtime period"),
+            ("cpuset-cpus", "", "text", "LIST", "CPUs to use: 0-3,7"),
+            ("cpuset-mems", "", "text", "LIST", "memory nodes to use"),
+            ("pids-limit", "", "number", "N", "maximum number of processes; -1: unlimited"),
+            ("blkio-weight", "", "number", "N", "block I/O weight (10 to 1000)"),
+            ("l3-cache-schema", "", "text", "SCHEMA", "Intel RDT L3 cache schema"),
+            ("mem-bw-schema", "", "text", "SCHEMA", "Intel RDT memory bandwidth schema"),
             ("kernel-memory", "", "text", "SIZE", ""),
             ("kernel-memory-tcp", "", "text", "SIZE", ""),
         ),
-        "All of it or nothing is changed. Device rules never are; FILE overrules flags.",
+        "Changes all limits or none, but no device rules. FILE overrides options.",
     ),
     (
         "events",
         "ID",
         1,
         1,
-        "show what a container uses, and when it runs out of memory",
+        "stream statistics and OOM events of a container",
         (
-            ("stats", "", "flag", "", "once, and no more"),
-            ("interval", "", "text", "TIME", "how often: 100ms, 5s (default), 1m30s"),
+            ("stats", "", "flag", "", "print the statistics once and exit"),
+            ("interval", "", "text", "TIME", "interval of statistics, as 1m30s (default: 5s)"),
         ),
         (
-            "Prints a line of JSON each TIME (type stats) and when a process is killed for\n"
-            "want of memory (type oom), until the container has ended."
+            "Prints a line of JSON per interval (type stats) and one when a process is\n"
+            "OOM-killed (type oom), until the container stops."
         ),
     ),
     (
@@ -283,20 +293,20 @@ COMMANDS: tuple[Command, ...] = (
         "ID",
         1,
         1,
-        "write a running container to files, to be restored",
+        "checkpoint a running container with CRIU",
         (
             *_CHECKPOINT_OPTIONS,
-            ("leave-running", "", "flag", "", "do not end and delete the container"),
-            ("pre-dump", "", "flag", "", "write only the memory, and let it run on"),
-            ("parent-path", "", "text", "DIR", "the images before these, from --image-path on"),
-            ("page-server", "", "text", "ADDR:PORT", "send the memory there"),
-            ("status-fd", "", "number", "FD", "tell here when --lazy-pages is ready"),
-            ("link-remap", "", "flag", "", "also files that have been deleted"),
-            ("tcp-skip-in-flight", "", "flag", "", "leave out connections not yet accepted"),
+            ("leave-running", "", "flag", "", "leave the container running"),
+            ("pre-dump", "", "flag", "", "dump only the memory; leave the container running"),
+            ("parent-path", "", "text", "DIR", "previous images, relative to --image-path"),
+            ("page-server", "", "text", "ADDR:PORT", "send the memory to a CRIU page server"),
+            ("status-fd", "", "number", "FD", "descriptor to notify when --lazy-pages is ready"),
+            ("link-remap", "", "flag", "", "allow deleted files that are still open"),
+            ("tcp-skip-in-flight", "", "flag", "", "skip in-flight TCP connections"),
         ),
         (
-            "CRIU does it (criu.org). The container is then deleted; after a failure it goes\n"
-            "on. Its files are not written down, but for those in a tmpfs of its own."
+            "The container is deleted afterwards; if CRIU (criu.org) fails, it keeps running.\n"
+            "The root filesystem is not saved; tmpfs mounts of the container are."
         ),
     ),
     (
@@ -304,26 +314,26 @@ COMMANDS: tuple[Command, ...] = (
         "ID",
         1,
         1,
-        "make a container of what `checkpoint` has written",
+        "restore a container from a checkpoint",
         (
             *(option for option in _CONTAINER_OPTIONS if option[0] in _OF_RESTORE),
-            ("detach", "d", "flag", "", "return once the container runs"),
-            ("keep", "", "flag", "", "do not delete the container after its end"),
-            ("no-subreaper", "", "flag", "", "do not adopt orphans of the container"),
+            ("detach", "d", "flag", "", "run in the background"),
+            ("keep", "", "flag", "", "keep the container after it has stopped"),
+            ("no-subreaper", "", "flag", "", "do not become the subreaper of its orphans"),
             *_CHECKPOINT_OPTIONS,
-            ("tcp-close", "", "flag", "", "close TCP connections that were open"),
+            ("tcp-close", "", "flag", "", "close open TCP connections"),
             (
                 "lsm-profile",
                 "",
                 "text",
                 "TYPE:NAME",
-                "another profile: apparmor:NAME",
+                "replace the LSM profile: apparmor:NAME",
             ),
-            ("lsm-mount-context", "", "text", "LABEL", "another SELinux label for its mounts"),
+            ("lsm-mount-context", "", "text", "LABEL", "replace the SELinux label of mounts"),
         ),
         (
-            "The processes are as they were written down; mounts, cgroup and limits come from\n"
-            "config.json. The exit status is as that of `run`."
+            "Processes come from the checkpoint; mounts, cgroup and limits from config.json.\n"
+            "The exit status is that of `run`."
         ),
     ),
     (
@@ -331,10 +341,10 @@ COMMANDS: tuple[Command, ...] = (
         "",
         0,
         0,
-        "list the containers",
+        "list containers",
         (
-            ("format", "f", "choice", "table|json", "how they are printed (default: table)"),
-            ("quiet", "q", "flag", "", "print only the ids"),
+            ("format", "f", "choice", "table|json", "output format (default: table)"),
+            ("quiet", "q", "flag", "", "print only IDs"),
         ),
         "",
     ),
@@ -343,44 +353,55 @@ COMMANDS: tuple[Command, ...] = (
         "",
         0,
         0,
-        "write a config.json to start from",
+        "create a default config.json",
         (
-            ("bundle", "b", "text", "DIR", "where (default: the working directory)"),
-            ("file", "f", "text", "FILE", "write FILE instead, and replace it if it is there"),
-            ("rootless", "", "flag", "", "for a container made without root"),
+            (
+                "bundle",
+                "b",
+                "text",
+                "DIR",
+                "directory to write to (default: current one)",
+            ),
+            ("file", "f", "text", "FILE", "write FILE instead; overwrite it"),
+            ("rootless", "", "flag", "", "for a rootless container"),
         ),
-        "A config.json that is there is never replaced.",
+        "An existing config.json is never overwritten.",
     ),
     (
         "plan",
         "[BUNDLE]",
         0,
         1,
-        "show, step by step, what `create` would do",
+        "show what `create` would do, step by step",
         (
             *_CONTAINER_OPTIONS,
-            ("id", "", "text", "ID", "of the container (default: plan)"),
-            ("format", "", "choice", "text|json", "how it is printed (default: text)"),
+            ("id", "", "text", "ID", "ID of the container (default: plan)"),
+            ("format", "", "choice", "text|json", "output format (default: text)"),
         ),
-        ("Nothing is made or changed. Each step names the setting of config.json it comes\nfrom."),
+        "Nothing is created or changed. Each step names its setting in config.json.",
     ),
     (
         "check",
         "[BUNDLE]",
         0,
         1,
-        "tell what this host, or a bundle on it, lacks to run",
+        "check that this host, or a bundle on it, can run",
         (
-            ("bundle", "b", "text", "DIR", "the same as BUNDLE"),
-            ("config", "f", "text", "FILE", "read FILE of the bundle instead of config.json"),
-            ("format", "", "choice", "text|json", "how it is printed (default: text)"),
+            ("bundle", "b", "text", "DIR", "same as BUNDLE"),
+            (
+                "config",
+                "f",
+                "text",
+                "FILE",
+                "config file in the bundle (default: config.json)",
+            ),
+            ("format", "", "choice", "text|json", "output format (default: text)"),
         ),
         (
-            "Without BUNDLE: what the kernel, the cgroups, the privileges of the caller and\n"
-            "this installation can do, and a whole container built for trial. With BUNDLE:\n"
-            "every fault of its config.json and of what that asks of the host, not only the\n"
-            "first. Nothing is left or changed. The exit status is 0 if containers, or this\n"
-            "one, can run, else 1."
+            "Without BUNDLE: examines the kernel, cgroups, privileges and this installation,\n"
+            "and creates a test container. With BUNDLE: lists every problem in config.json,\n"
+            "and what it needs that the host lacks. Nothing is left behind. Exits with 0 if\n"
+            "containers, or this one, can run, else with 1."
         ),
     ),
     (
@@ -388,7 +409,7 @@ COMMANDS: tuple[Command, ...] = (
         "",
         0,
         0,
-        "print as JSON what this runtime supports",
+        "print the supported features as JSON",
         (),
         "The document is the Features Structure of the runtime specification.",
     ),
@@ -397,15 +418,15 @@ COMMANDS: tuple[Command, ...] = (
         "status|make|refresh|remove [PROGRAM]...",
         1,
         5,
-        "manage the snapshots that programs start from",
+        "manage the startup snapshots",
         (),
         (
-            "From a snapshot of a warm interpreter, create, exec and ocipod start 9 ms\n"
-            "sooner, ocictl 12, ocid 120. PROGRAM is ociruntime, ocipod, ocictl or ocid\n"
-            "(default: all). The first `create` and the first command of each other program\n"
-            "in a boot make their snapshots. One is not used when anything it depends on has\n"
-            "changed. `refresh` makes those that do not fit, and does not wait for another\n"
-            "process that makes them. /etc/ociruntime/no-snapshot switches all of it off."
+            "A snapshot of the warm interpreter saves create, exec and ocipod 9 ms per start,\n"
+            "ocictl 12 and ocid 120. PROGRAM is ociruntime, ocipod, ocictl or ocid (default:\n"
+            "all). A program's first command after boot makes its snapshot. A snapshot is\n"
+            "ignored when anything that it depends on has changed. `refresh` makes missing\n"
+            "and outdated ones, and does not wait for another process that is making one.\n"
+            "The file /etc/ociruntime/no-snapshot disables snapshots."
         ),
     ),
 )

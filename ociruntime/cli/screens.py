@@ -57,9 +57,7 @@ def command_help(program: str, command: Command) -> str:
         lines += ["", f"options ({page}):", *option_heads(options)]
     elif shown:
         lines += ["", "options:", *shown]
-    return "\n".join(
-        [*lines, "", f"{program} --help shows the options that every command takes.", ""]
-    )
+    return "\n".join([*lines, "", f"{program} --help lists the global options.", ""])
 
 
 def two_columns(entries: Iterable[str]) -> list[str]:
