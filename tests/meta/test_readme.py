@@ -10,6 +10,6 @@ from tests.support import project
 
 def test_every_command_is_in_the_table() -> None:
     page = (project.ROOT / "README.md").read_text(encoding="utf-8")
-    table = page.partition("| for | commands |")[2].partition("\n\n")[0]
+    table = page.partition("| commands | for |")[2].partition("\n\n")[0]
     named = set(re.findall(r"`([\w-]+)`", table))
     assert named == {command[0] for command in COMMANDS if command[4]}
