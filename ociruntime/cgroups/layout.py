@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import posix
 
+from ociruntime.paths import mount_lines
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
@@ -108,7 +110,7 @@ def parse_mountinfo(text: str) -> list[CgroupMount]:
     """
     found: dict[str, CgroupMount] = {}
     above: set[str] = set()  # directories that lead to those found
-    for line in text.splitlines():
+    for line in mount_lines(text):
         left, separator, right = line.partition(" - ")
         if not separator:
             continue

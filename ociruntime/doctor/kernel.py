@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ociruntime.doctor.finding import LIMITED, MISSING, OK, Answer, Probe
 from ociruntime.linux import NAMESPACE_FILES
+from ociruntime.paths import mount_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,8 +108,8 @@ def _memory_files(host: Host) -> Answer:
 def _masks(host: Host) -> Answer:
     over = [
         fields[4]
-        for line in host.read("/proc/self/mountinfo").splitlines()
-        if (fields := line.split())[4].startswith("/proc/")
+        for line in mount_lines(host.read("/proc/self/mountinfo"))
+        if (fields := line.split(" "))[4].startswith("/proc/")
         and fields[4] != "/proc/sys/fs/binfmt_misc"
     ]
     if not over:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ociruntime.errors import HostError
 from ociruntime.host.files import read_file
+from ociruntime.paths import mount_lines
 
 MOUNTINFO = "/proc/self/mountinfo"
 
@@ -19,7 +20,7 @@ def kernel_mounts(rootfs: str) -> tuple[str, ...]:
 def find_kernel_mounts(mountinfo: str, rootfs: str) -> tuple[str, ...]:
     """The same from the text, as proc_pid_mountinfo(5) has it."""
     found = []
-    for line in mountinfo.splitlines():
+    for line in mount_lines(mountinfo):
         left, _, right = line.partition(" - ")
         target = plain_path(left.split(" ")[4])
         below = f"{target}/".startswith(f"{rootfs}/")

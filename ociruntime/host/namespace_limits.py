@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 from ociruntime.host.files import read_file
+from ociruntime.paths import mount_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _is_host_root(read: Callable[[str], str]) -> bool:
 
 def _is_chroot(mountinfo: str) -> bool:
     """Whether nothing is mounted at /: then it is a directory of some other root."""
-    points = [line.split(" ")[4] for line in mountinfo.splitlines()]
+    points = [line.split(" ")[4] for line in mount_lines(mountinfo)]
     return bool(points) and "/" not in points
 
 

@@ -6,6 +6,7 @@ import posix
 
 from ociruntime.errors import HostError
 from ociruntime.host.files import read_file
+from ociruntime.paths import mount_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def hierarchies() -> list[str]:
 def _controllers() -> dict[str, list[str] | None]:
     """Where hierarchies are mounted, and the controllers of those of v1; None is v2."""
     found: dict[str, list[str] | None] = {}
-    for line in read_file("/proc/self/mountinfo").decode("utf-8", "surrogateescape").splitlines():
+    for line in mount_lines(read_file("/proc/self/mountinfo").decode("utf-8", "surrogateescape")):
         fields, _, rest = line.partition(" - ")
         kind = rest.partition(" ")[0]
         if kind in ("cgroup", "cgroup2"):

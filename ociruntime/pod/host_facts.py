@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.host.files import read_file
+from ociruntime.paths import mount_lines
 
 
 def controllers() -> frozenset[str]:
@@ -21,11 +22,11 @@ def _mounted() -> set[str]:
     """Controllers of v1 hierarchies that are mounted somewhere."""
     found: set[str] = set()
     try:
-        table = read_file("/proc/self/mountinfo").decode()
+        table = read_file("/proc/self/mountinfo").decode("utf-8", "surrogateescape")
         known = {line.split("\t")[0] for line in read_file("/proc/cgroups").decode().splitlines()}
     except OSError:
         return found
-    for line in table.splitlines():
+    for line in mount_lines(table):
         kind, _, rest = line.partition(" - ")[2].partition(" ")
         if kind == "cgroup":
             found.update(rest.split(" ")[-1].split(","))

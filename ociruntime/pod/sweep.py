@@ -110,9 +110,10 @@ def _unmount_below(path: str) -> None:
 def mounts_below(path: str, mountinfo: str) -> list[str]:
     """Mount points at ``path`` and below it, by the text of a mountinfo; the last one first."""
     from ociruntime.host.kernel_mounts import plain_path
+    from ociruntime.paths import mount_lines
 
     found = []
-    for line in mountinfo.splitlines():
+    for line in mount_lines(mountinfo):
         target = plain_path(line.split(" ", 5)[4])
         if f"{target}/".startswith(f"{path}/"):
             found.append(target)

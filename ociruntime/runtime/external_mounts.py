@@ -12,7 +12,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import ContainerError
-from ociruntime.paths import clean, is_below
+from ociruntime.paths import clean, is_below, mount_lines
 from ociruntime.plan.mounts import is_bind
 from ociruntime.spec.validate_linux import DEFAULT_DEVICES
 
@@ -54,7 +54,7 @@ class Mount:
 def parse_mountinfo(text: str) -> list[Mount]:
     """proc_pid_mountinfo(5)."""
     mounts = []
-    for line in text.splitlines():
+    for line in mount_lines(text):
         left, separator, right = line.partition(" - ")
         if separator:
             fields = left.split(" ")

@@ -16,6 +16,7 @@ import posix
 
 from ociruntime.errors import ContainerError, HostError
 from ociruntime.host.files import read_file, replace_file
+from ociruntime.paths import mount_lines
 from ociruntime.spec.json_text import dump
 from ociruntime.spec.load import parse
 
@@ -82,7 +83,7 @@ def stream_keys(pid: int) -> list[str]:
     """
     try:
         mounts = read_file(f"/proc/{pid}/mountinfo").decode("utf-8", "surrogateescape")
-        own = {line.partition(" ")[0] for line in mounts.splitlines()}
+        own = {line.partition(" ")[0] for line in mount_lines(mounts)}
         return [_stream_key(pid, fd, own) for fd in (0, 1, 2)]
     except OSError as error:
         raise HostError(f"look at the descriptors of process {pid}", error) from None

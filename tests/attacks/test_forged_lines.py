@@ -16,6 +16,7 @@ import pytest
 from tests.support import processes
 from tests.support.bundle import Bundle
 from tests.support.daemon import OCICTL, Daemon
+from tests.support.further_mounts import change, entry
 from tests.support.ocipod import Ocipod
 from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
@@ -193,6 +194,35 @@ def _ask(daemon: Daemon, request: bytes) -> bytes:
         while piece := client.recv(65536):
             answer += piece
         return answer
+
+
+SPLITTING = "a\\rb\\013\\342\\200\\250c"  # for printf: what str.splitlines() splits at
+
+
+@judge_by("ociruntime")
+def test_a_renamed_directory_above_a_mount(container: MakeContainer, bundle: MakeBundle) -> None:
+    """The kernel shows a mount point as the container has named it, but for blanks."""
+    made = bundle().mount("/kept/b", "tmpfs", "tmpfs", "size=64k")
+    one = container(made).started()
+    one.exec("sh", "-c", f'mv /kept "/$(printf "{SPLITTING}")"').ok()
+    room = entry("/mnt/room", "tmpfs", "tmpfs", "size=64k")
+    change(one, "add", room).silent()
+    change(one, "remove", room).silent()
+
+
+@judge_by("ociruntime")
+def test_a_mount_of_another_user_of_the_host(
+    runtime: Runtime, bundle: MakeBundle, container: MakeContainer, work: Path
+) -> None:
+    """FUSE lets every user mount, on a directory of any name: containers start all the same."""
+    one = container(bundle("echo", "started").save())
+    script = f'''
+        place="{work}/$(printf "{SPLITTING}")"
+        mkdir "$place" && mount -t tmpfs -o size=64k none "$place" && exec "$@"
+    '''
+    command = [runtime.path, "--root", runtime.root, "run", "-b", one.bundle.path, one.id]
+    shell = ["unshare", "-m", "sh", "-c", script, "sh"]
+    assert execute([*shell, *map(str, command)]).ok().out == "started\n"
 
 
 def _request(method: str, path: str, agent: bytes = b"test", body: bytes = b"") -> bytes:
