@@ -37,7 +37,10 @@ GUEST = "ociruntime/pod/kvm/_guest"
 SCHEMAS = ["schemas/config.schema.json", "schemas/pod-manifest.schema.json"]
 # Program -> sources.
 LAUNCHERS = {
-    "ociruntime": ["csrc/launcher/ociruntime.c", *sorted(glob("csrc/entry/*.c"))],
+    "ociruntime": [
+        *("csrc/launcher/ociruntime.c", "csrc/executor/walk.c"),
+        *sorted(glob("csrc/entry/*.c")),
+    ],
     "ocipod": ["csrc/launcher/ocipod.c"],
     "ocictl": ["csrc/launcher/ocictl.c"],
     "ocid": ["csrc/launcher/ocid.c"],

@@ -10,18 +10,6 @@
 
 static const char *const leftovers[] = { ".creating-", ".deleting-" };
 
-/*
- * Trust a directory of root or our own to which nobody else may write.  All below it
- * is reached by the descriptor: who can exchange the path to it changes nothing.
- */
-static bool is_trusted(int fd)
-{
-	struct stat facts;
-
-	return fstat(fd, &facts) == 0 && (facts.st_uid == 0 || facts.st_uid == geteuid()) &&
-	       (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
 bool open_root(const struct request *request, struct container *container)
 {
 	char root[PATH_MAX];
@@ -30,8 +18,7 @@ bool open_root(const struct request *request, struct container *container)
 	container->id = request->id;
 	if (!find_state_root(request->root, root))
 		return false;
-	/* The interpreter looks where a link leads, and whose it is. */
-	container->root_fd = open(root, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	container->root_fd = open_trusted_way(root);
 	return container->root_fd >= 0 && is_trusted(container->root_fd);
 }
 

@@ -79,6 +79,11 @@ bool is_plain_id(const char *id);
 
 /* state_root.c */
 bool find_state_root(const char *given, char root[PATH_MAX]);
+bool in_user_namespace(void);
+
+/* trusted.c */
+int open_trusted_way(const char *path);
+bool is_trusted(int fd);
 
 /* record.c: `length` bytes are in record->text */
 bool parse_record(struct record *record, size_t length);

@@ -34,7 +34,7 @@ static bool is_plain_path(const char *path)
 }
 
 /* By the namespace itself: a nested one may have a map that looks like the first one's. */
-static bool in_user_namespace(void)
+bool in_user_namespace(void)
 {
 	const ino_t first = 0xEFFFFFFD; /* PROC_USER_INIT_INO, include/linux/proc_ns.h */
 	struct stat facts;

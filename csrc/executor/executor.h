@@ -105,7 +105,7 @@ int open_root_of(struct executor *x, uint32_t pid);
 int close_others(struct executor *x, int preserve_fds);
 void hide_preserved(struct executor *x);
 
-/* walk.c; `resolve` are RESOLVE_* of openat2(2), always with BENEATH or IN_ROOT */
+/* open_below.c; `resolve` are RESOLVE_* of openat2(2), always with BENEATH or IN_ROOT */
 int open_below(int root, const char *path, int flags, uint64_t resolve);
 int open_no_link(int parent, const char *name, int flags);
 

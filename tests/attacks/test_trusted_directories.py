@@ -6,7 +6,7 @@ Where nothing of a directory may be read, its files are FIFOs: a command that op
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -95,6 +95,65 @@ def test_a_state_root_behind_a_link_of_somebody_else(
     done = Runtime(one.runtime.path, link)("delete", "--force", NAME)
     assert not trap.exists(), "the hook ran as root"
     done.failed("state", str(link))
+
+
+def through_a_directory(root: Path, _: Path) -> Path:
+    theirs(root.parent)
+    return root
+
+
+def through_a_directory_of_all(root: Path, _: Path) -> Path:
+    open_to_all(root.parent)
+    return root
+
+
+def through_a_link(root: Path, work: Path) -> Path:
+    sticky = work / "sticky"
+    sticky.mkdir()
+    sticky.chmod(0o1777)
+    (sticky / "way").symlink_to(root.parent)
+    os.chown(sticky / "way", UID, UID, follow_symlinks=False)
+    return sticky / "way" / root.name
+
+
+def through_two_links(root: Path, work: Path) -> Path:
+    inner = through_a_link(root, work)
+    (work / "way").symlink_to(inner.parent)
+    return work / "way" / root.name
+
+
+WAYS = (through_a_directory, through_a_directory_of_all, through_a_link, through_two_links)
+
+
+@deviates(runc=TRUSTING, crun=TRUSTING)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("verb", ["state", "start", "kill", "delete by force"])
+def test_plain_commands_on_a_way_of_somebody_else(
+    runtime: Runtime,
+    bundle: MakeBundle,
+    work: Path,
+    nothing_left: None,
+    verb: str,
+    way: Callable[[Path, Path], Path],
+) -> None:
+    """Whoever can change where the path leads chooses the container that is acted on."""
+    (work / "prepared").mkdir(mode=0o755)
+    root = work / "prepared" / "root"
+    one = Container(Runtime(runtime.path, root), NAME, bundle())
+    one.created()
+    try:
+        done = Runtime(runtime.path, way(root, work))(*VERBS[verb])
+        os.chown(root.parent, 0, 0)
+        root.parent.chmod(0o755)
+        assert one.status == "created"
+        assert done.status != 0
+        assert done.out == ""
+        assert "use the state directory" in done.err
+    finally:
+        os.chown(root.parent, 0, 0)
+        root.parent.chmod(0o755)
+        one.finish()
+        one.close()
 
 
 VERBS = {

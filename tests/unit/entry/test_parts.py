@@ -38,6 +38,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path(__file__).parent / "harness.c",
         *project.ROOT.glob("csrc/entry/*.c"),
         project.ROOT / "csrc/executor/text.c",
+        project.ROOT / "csrc/executor/walk.c",
     ]
     includes = ["-Icsrc", "-Icsrc/executor"]
     command = ["gcc", *flags, *checks, *includes, "-o", str(program), *map(str, sources)]

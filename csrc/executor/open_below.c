@@ -1,0 +1,129 @@
+/*
+ * Opening a path below a descriptor, whatever the image's symbolic links say.
+ *
+ * openat2(2) does it in the kernel.  Where a filter around us forbids it, the same is done
+ * component by component: each is opened in its parent's descriptor without following links,
+ * a link's text and ".." are worked out on the path walked so far.  An exchange on the way
+ * ends in an error, never outside.
+ */
+#include "executor.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernel.h"
+#include "walk.h"
+
+#define RACE_RETRIES 1000
+
+int open_no_link(int parent, const char *name, int flags)
+{
+	int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat node;
+
+	if (fd < 0)
+		return -1;
+	errno = ELOOP;
+	if (fstat(fd, &node) == 0 && !S_ISLNK(node.st_mode)) {
+		errno = ENOTDIR;
+		if (!(flags & O_DIRECTORY) || S_ISDIR(node.st_mode))
+			return fd;
+	}
+	close(fd);
+	return -1;
+}
+
+static bool same_mount(int one, int other)
+{
+	struct statx first, second;
+
+	return syscall(SYS_statx, one, "", AT_EMPTY_PATH, STATX_MNT_ID, &first) == 0 &&
+	       syscall(SYS_statx, other, "", AT_EMPTY_PATH, STATX_MNT_ID, &second) == 0 &&
+	       (first.stx_mask & second.stx_mask & STATX_MNT_ID) &&
+	       first.stx_mnt_id == second.stx_mnt_id;
+}
+
+/* The first component of `path` in `parent`; `path` is moved behind it.  No link. */
+static int open_component(int parent, const char **path, int flags)
+{
+	size_t length = strcspn(*path, "/");
+	char name[NAME_MAX + 1];
+
+	if (length > NAME_MAX) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(name, *path, length);
+	name[length] = '\0';
+	*path += length;
+	*path += strspn(*path, "/");
+	if (**path) /* not the last one */
+		return open_no_link(parent, name, 0);
+	if (flags & O_PATH)
+		return open_no_link(parent, name, flags & O_DIRECTORY);
+	return openat(parent, name, flags | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* `path` has neither links nor "..": those end in an error. */
+static int open_plain(int root, const char *path, int flags, uint64_t resolve)
+{
+	int fd = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	path += strspn(path, "/");
+	while (fd >= 0 && *path) {
+		int next = open_component(fd, &path, flags), error = errno;
+
+		close(fd);
+		fd = next;
+		errno = error;
+		if (fd >= 0 && (resolve & RESOLVE_NO_XDEV) && !same_mount(root, fd)) {
+			close(fd);
+			errno = EXDEV;
+			return -1;
+		}
+	}
+	return fd;
+}
+
+static int open_walking(int root, const char *path, int flags, uint64_t resolve)
+{
+	char name[NAME_MAX + 1];
+	struct walk w;
+	int more;
+
+	if (resolve & RESOLVE_NO_SYMLINKS)
+		return open_plain(root, path, flags, resolve);
+	if (walk_start(&w, path) < 0)
+		return -1;
+	while ((more = walk_next(&w, name)) > 0) {
+		bool last = w.rest[strspn(w.rest, "/")] == '\0';
+		int parent = open_plain(root, w.done, O_PATH | O_DIRECTORY, resolve), followed;
+
+		if (parent < 0)
+			return -1;
+		followed = last && (flags & O_NOFOLLOW) ? 0 : walk_follow(&w, parent, name);
+		close(parent);
+		if (followed < 0 || (followed == 0 && walk_enter(&w, name) < 0))
+			return -1;
+	}
+	return more < 0 ? -1 : open_plain(root, w.done, flags, resolve);
+}
+
+int open_below(int root, const char *path, int flags, uint64_t resolve)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(uint32_t)(flags | O_CLOEXEC),
+		.resolve = resolve,
+	};
+	int fd, tries = 0;
+
+	/* EAGAIN: a rename anywhere on the host raced with ".."; the kernel asks to try again. */
+	do {
+		fd = sys_openat2(root, path, &how);
+	} while (fd < 0 && (errno == EAGAIN || errno == EINTR) && ++tries < RACE_RETRIES);
+	if (fd < 0 && (errno == ENOSYS || (errno == EPERM && is_missing_call(SYS_openat2))))
+		return open_walking(root, path, flags, resolve);
+	return fd;
+}
