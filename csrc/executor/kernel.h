@@ -42,6 +42,9 @@
 #ifndef UMOUNT_NOFOLLOW
 #define UMOUNT_NOFOLLOW 8
 #endif
+#ifndef STATX_MNT_ID_UNIQUE /* Linux 6.8 */
+#define STATX_MNT_ID_UNIQUE 0x00004000U
+#endif
 #ifndef PROC_SUPER_MAGIC
 #define PROC_SUPER_MAGIC 0x9fa0
 #endif

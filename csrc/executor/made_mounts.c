@@ -14,14 +14,18 @@
 
 #include "kernel.h"
 
-/* 0: the kernel is older than 5.8 and does not tell. */
+/*
+ * Linux 6.8 has ids that it never gives again.  Before, that of a mount whose mount point somebody
+ * has removed can be the next mount's.  0: the kernel is older than 5.8 and does not tell.
+ */
 static uint64_t mount_id(int fd)
 {
+	const unsigned int either = STATX_MNT_ID | STATX_MNT_ID_UNIQUE;
 	struct statx found;
 
-	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &found) < 0)
+	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, either, &found) < 0)
 		return 0;
-	return found.stx_mask & STATX_MNT_ID ? found.stx_mnt_id : 0;
+	return found.stx_mask & either ? found.stx_mnt_id : 0;
 }
 
 void note_mount(struct executor *x, int tree, const char *target)

@@ -223,6 +223,34 @@ def test_move_root(root: Path) -> None:
     assert run(plan).ok().output == "template\n"
 
 
+def test_another_mount_with_the_id_of_one_that_was_made(root: Path) -> None:
+    """Whoever shares the root removes a mount point: its mount goes, and its id is used again."""
+    for name in ("gone", "kept"):
+        (root / name).mkdir()
+
+    def remove(message: Message, channel: socket.socket) -> None:
+        if message.kind == ops.MESSAGE_STAGE:
+            (root / "gone").rmdir()
+            go(channel)
+
+    steps = (
+        *before(root),
+        tmpfs("/gone"),
+        o.sync(stage=ops.STAGE_HOOKS),
+        tmpfs("/kept", attributes=MOUNT_ATTR_RDONLY),
+        o.symlink(target="/gone", text="kept", requires="", replace=0),
+        o.set_attributes(
+            target="/gone", set_attributes=0, clear_attributes=MOUNT_ATTR_RDONLY, recursive=0,
+            propagation=0,
+        ),
+    )  # fmt: skip
+    plan = plan_of(*steps, o.pivot_root(), shell("true"))
+    for _ in range(5):  # somebody else on this machine may be quicker to take the id
+        assert run(plan, answer=remove).fact == (len(steps) - 1, "verify", errno.ESTALE, "/gone")
+        (root / "gone").unlink()
+        (root / "gone").mkdir()
+
+
 def test_hook(root: Path) -> None:
     """The state around the pid; own group, nothing open, the usual umask, in / once inside."""
     script = "cat > /seen; umask >> /seen; pwd >> /seen; ls /proc/self/fd | wc -l >> /seen"
