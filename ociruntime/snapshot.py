@@ -47,7 +47,7 @@ OTHERS = 0o077
 # The beginning of struct snapshot_head: magic, format, head_size, checksum, file_size; then, behind
 # the registers and addresses, six counts. freeze.c asserts these places.
 BEGINNING = Struct("=QIIQQ")
-MAGIC, FORMAT = 0x31504E5349434F, 5
+MAGIC, FORMAT = 0x31504E5349434F, 6
 COUNTS = Struct("=IIIIII")
 COUNTS_AT, BOOT_AT, MAPPED_AT, WATCHED_AT, PATHS_AT = 144, 168, 17008, 20848, 41328
 BOOT_SIZE = 40

@@ -5,7 +5,9 @@
  *     pages    from the next page boundary on, in the order of the regions that name them
  *
  * A region is a range of the frozen process's memory.  Its content comes from the file that was mapped
- * there (code and constants), from the snapshot (pages that were written to) or is zero.
+ * there (code and constants), from the snapshot (pages that were written to) or is zero.  Memory that
+ * a child process does not inherit (MADV_WIPEONFORK) is zero, too: the C library keeps the state of
+ * getrandom(3) there, and processes that shared it would draw the same numbers.
  *
  * The heap is what most pages that a command writes to belong to.  One copy of it into huge pages costs
  * less than a fault and a copy for each of 600 small ones; `heap` is the range of huge pages that holds
@@ -22,7 +24,7 @@
 #define SNAPSHOT_MAGIC 0x31504e5349434fULL /* "OCISNP1" */
 
 enum {
-	SNAPSHOT_FORMAT = 5, /* to be counted up with every change of this file */
+	SNAPSHOT_FORMAT = 6, /* to be counted up with every change of this file */
 	SNAPSHOT_PAGE = 4096,
 	SNAPSHOT_REGIONS = 512,
 	SNAPSHOT_MAPPED = 96,
@@ -43,7 +45,7 @@ enum {
 #define SNAPSHOT_BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 /* Sources of a region's content; other values count in `mapped`. */
-enum { CONTENT_ZERO = -2, CONTENT_SNAPSHOT = -1 };
+enum { CONTENT_WIPED = -3, CONTENT_ZERO = -2, CONTENT_SNAPSHOT = -1 };
 
 struct snapshot_region {
 	uint64_t address;

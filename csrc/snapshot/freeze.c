@@ -59,7 +59,7 @@ unsigned long oci_thawed_ignored_signals(void)
 #define STACK_ROOM (7UL << 20) /* below what is saved of the stack, for it to grow */
 #define RED_ZONE 256u
 #define THREAD_SIZE 1024 /* bytes of struct pthread that hold the id, of some 2300 */
-#define MAPS_SIZE (1u << 18)
+#define MAPS_SIZE (1u << 20)
 #define LARGEST_IN_HEAP (32 << 20) /* glibc's limit */
 
 extern char **environ;
@@ -78,13 +78,14 @@ struct dump {
 	int out;
 };
 
-/* One line of /proc/self/maps. */
+/* A mapping in /proc/self/smaps. */
 struct mapping {
 	uint64_t start;
 	uint64_t end;
 	uint64_t offset;
 	uint32_t protection;
 	bool shared;
+	bool wiped; /* in a child: MADV_WIPEONFORK */
 	const char *path; /* "" for anonymous memory */
 	int32_t file;	  /* index in `mapped`, or CONTENT_ZERO */
 	int source;	  /* that file, opened; or -1 */
@@ -210,6 +211,8 @@ static int dump_mapping(struct dump *d, const struct mapping *m)
 {
 	uint64_t address = m->start;
 
+	if (m->wiped)
+		return add_region(d, m->start, m->end - m->start, 0, CONTENT_WIPED, m->protection);
 	if (!(m->protection & PROT_READ))
 		return add_region(d, m->start, m->end - m->start, 0, CONTENT_ZERO, m->protection);
 	while (address < m->end) {
@@ -271,7 +274,8 @@ static void check_heap(struct dump *d, const struct mapping *m)
 		heap->size = 0;
 }
 
-static int dump_line(struct dump *d, char *line)
+/* `line` describes the mapping as in /proc/self/maps, `properties` are its flags in the kernel. */
+static int dump_line(struct dump *d, const char *line, const char *properties)
 {
 	struct snapshot_head *head = &d->head;
 	struct mapping m = { .file = CONTENT_ZERO, .source = -1 };
@@ -285,6 +289,7 @@ static int dump_line(struct dump *d, char *line)
 	m.protection = (flags[0] == 'r' ? PROT_READ : 0) | (flags[1] == 'w' ? PROT_WRITE : 0) |
 		       (flags[2] == 'x' ? PROT_EXEC : 0);
 	m.shared = flags[3] == 's';
+	m.wiped = strstr(properties, " wf");
 	if (begins_with(m.path, "[heap]"))
 		place_heap(d, &m, d->end);
 	else
@@ -317,12 +322,14 @@ static int dump_line(struct dump *d, char *line)
 /* All of it before the first line is worked on: reading on would show what the work has changed. */
 static int read_maps(struct dump *d)
 {
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int fd = open("/proc/self/smaps", O_RDONLY | O_CLOEXEC);
 	size_t used = 0;
 	ssize_t size;
 
-	if (fd < 0)
+	if (fd < 0) {
+		errno = errno == ENOENT ? ENOSYS : errno; /* without CONFIG_PROC_PAGE_MONITOR */
 		return -1;
+	}
 	while ((size = read(fd, d->maps + used, MAPS_SIZE - 1 - used)) > 0)
 		used += (size_t)size;
 	close(fd);
@@ -334,13 +341,18 @@ static int dump_memory(struct dump *d)
 {
 	struct snapshot_head *head = &d->head;
 	const struct snapshot_range *code;
+	const char *mapping = NULL;
 
 	d->at = (sizeof(*head) + SNAPSHOT_PAGE - 1) & ~(uint64_t)(SNAPSHOT_PAGE - 1);
 	if (read_maps(d) < 0)
 		return -1;
-	for (char *rest = d->maps, *line; (line = strsep(&rest, "\n")) && *line;)
-		if (dump_line(d, line) < 0)
+	for (char *rest = d->maps, *line; (line = strsep(&rest, "\n")) && *line;) {
+		if (line[strcspn(line, " ") - 1] != ':')
+			mapping = line; /* its properties follow, "Name: value" */
+		else if (mapping && begins_with(line, "VmFlags:") &&
+			 dump_line(d, mapping, line) < 0)
 			return -1;
+	}
 	errno = ENODEV;
 	if (head->vdso_count == 0)
 		return -1;

@@ -188,7 +188,7 @@ static bool map_region(const struct snapshot_region *region, int snapshot, const
 	void *address = (void *)region->address;
 	int flags = placed, fd;
 
-	if (region->content == CONTENT_ZERO) {
+	if (region->content == CONTENT_ZERO || region->content == CONTENT_WIPED) {
 		flags |= MAP_ANONYMOUS | MAP_NORESERVE;
 		fd = -1;
 	} else if (region->content == CONTENT_SNAPSHOT) {
@@ -199,7 +199,9 @@ static bool map_region(const struct snapshot_region *region, int snapshot, const
 		return false;
 	}
 	return mmap(address, region->size, (int)region->protection, flags, fd,
-		    fd < 0 ? 0 : (off_t)region->offset) == address;
+		    fd < 0 ? 0 : (off_t)region->offset) == address &&
+	       (region->content != CONTENT_WIPED ||
+		madvise(address, region->size, MADV_WIPEONFORK) == 0);
 }
 
 /*
