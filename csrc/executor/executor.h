@@ -34,6 +34,7 @@ struct late_limit {
 struct made_mount {
 	const char *target;
 	uint64_t id;
+	bool of_kernel; /* procfs or sysfs */
 };
 
 #define GO_FILES 32u /* as ociruntime/executor/protocol.py has it */
@@ -112,6 +113,7 @@ int open_no_link(int parent, const char *name, int flags);
 /* made_mounts.c */
 void note_mount(struct executor *x, int tree, const char *target);
 int open_mount(struct executor *x, const char *target);
+int open_restricted(struct executor *x, const char *target);
 int present_new_mount(struct executor *x, int tree, int target, const char *name);
 
 /* paths.c: nothing here leaves the container's root */

@@ -28,12 +28,21 @@ static uint64_t mount_id(int fd)
 	return found.stx_mask & either ? found.stx_mnt_id : 0;
 }
 
+static bool shows_the_kernel(int mount)
+{
+	struct statfs filesystem;
+
+	return fstatfs(mount, &filesystem) == 0 && (filesystem.f_type == PROC_SUPER_MAGIC ||
+						    filesystem.f_type == SYSFS_MAGIC);
+}
+
 void note_mount(struct executor *x, int tree, const char *target)
 {
 	struct made_mount *made = &x->made_mounts[x->made_count++ % MADE_MOUNTS];
 
 	made->target = target;
 	made->id = mount_id(tree);
+	made->of_kernel = shows_the_kernel(tree);
 }
 
 /* The last one made there; 0: none. */
@@ -62,6 +71,62 @@ int open_mount(struct executor *x, const char *target)
 	close(fd);
 	errno = ESTALE;
 	return fail(x, "verify", target);
+}
+
+/* What is left of `target` at or below `point`; NULL if it is elsewhere. */
+static const char *rest_below(const char *target, const char *point)
+{
+	size_t length = strlen(point);
+
+	if (strncmp(target, point, length) != 0 ||
+	    (target[length] != '\0' && target[length] != '/'))
+		return NULL;
+	return target + length + strspn(target + length, "/");
+}
+
+/* Where we have mounted the procfs or sysfs that `target` belongs to, or NULL; `rest`: in there. */
+static const char *kernel_mount(const struct executor *x, const char *target, const char **rest)
+{
+	uint32_t known = x->made_count < MADE_MOUNTS ? x->made_count : MADE_MOUNTS;
+	const char *nearest = NULL;
+
+	*rest = target;
+	for (uint32_t i = 0; i < known; i++) {
+		const struct made_mount *made = &x->made_mounts[i];
+		const char *below = rest_below(target, made->target);
+
+		if (!made->of_kernel || !below || strlen(below) > strlen(*rest))
+			continue;
+		nearest = made->target;
+		*rest = below;
+	}
+	return nearest;
+}
+
+/*
+ * Open what is to be masked or read-only.  What is not there needs neither; but a container with
+ * the same root filesystem could move /proc away until then, and ours would find it uncovered.
+ * So what belongs to procfs or sysfs is looked up in the mount that was made.  No failure is noted.
+ */
+int open_restricted(struct executor *x, const char *target)
+{
+	const char *rest, *point = kernel_mount(x, target, &rest);
+	int mount, fd, error;
+
+	if (!point)
+		return open_inside(x, target, O_PATH);
+	mount = open_mount(x, point);
+	if (mount < 0) {
+		errno = ESTALE;
+		return -1;
+	}
+	if (!*rest)
+		return mount;
+	fd = open_below(mount, rest, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	error = errno;
+	close(mount);
+	errno = error;
+	return fd;
 }
 
 /*

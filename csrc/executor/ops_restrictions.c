@@ -56,7 +56,7 @@ static bool is_missing(int error)
 
 int run_mask(struct executor *x, struct op_mask *op)
 {
-	int target = open_inside(x, op->target, O_PATH), result;
+	int target = open_restricted(x, op->target), result;
 	struct stat node;
 
 	if (target < 0)
@@ -73,7 +73,7 @@ int run_mask(struct executor *x, struct op_mask *op)
 
 int run_readonly(struct executor *x, struct op_readonly *op)
 {
-	int target = open_inside(x, op->target, O_PATH), tree, result = -1;
+	int target = open_restricted(x, op->target), tree, result = -1;
 
 	if (target < 0)
 		return is_missing(errno) ? 0 : fail(x, "open", op->target);

@@ -18,7 +18,7 @@ from tests.attacks.exchange import Met, until_met
 from tests.support.bundle import Bundle
 from tests.support.container import Container
 from tests.support.notify import Manager
-from tests.support.peers import judge_by
+from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
 from tests.support.terminal import ConsoleSocket
 
@@ -212,6 +212,38 @@ def test_exchange(
         process.kill()
         process.wait()
     met.check()
+
+
+MOVED = {
+    "renamed": "mv {0} moved",
+    "replaced": "mv {0} moved; mkdir -p {0}/sys {0}/firmware",
+    "led elsewhere": "mv {0} moved; ln -s /tmp {0}",
+}
+UNCOVERED = "restricts what it finds, and begins the program if that is nothing"
+PROC = pytest.param("proc", marks=deviates(crun=UNCOVERED))
+SYS = pytest.param("sys", marks=deviates(runc=UNCOVERED, crun=UNCOVERED))
+
+
+@pytest.mark.parametrize("way", MOVED.values(), ids=MOVED)
+@pytest.mark.parametrize("name", [PROC, SYS])
+def test_a_neighbour_moves_a_mount_before_it_is_restricted(
+    container: MakeContainer, bundle: MakeBundle, name: str, way: str
+) -> None:
+    """A hook of the host does what another container with this root filesystem could do."""
+    script = """
+        for place in /proc /sys /moved; do
+            echo forged 2>/dev/null >$place/sys/kernel/domainname && echo written
+            test "$(ls $place/firmware 2>/dev/null)" && echo unmasked
+        done; true
+    """
+    one = bundle().shell(script)
+    one.linux["maskedPaths"] = ["/sys/firmware"]
+    one.linux["readonlyPaths"] = ["/proc/sys"]
+    command = f"cd {one.rootfs} && {way.format(name)}"
+    one.hooks["createRuntime"] = [{"path": "/bin/sh", "args": ["sh", "-c", command]}]
+    done = container(one).run()
+    assert done.out == ""
+    assert done.status != 0
 
 
 @judge_by("ociruntime")

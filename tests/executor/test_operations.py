@@ -251,6 +251,22 @@ def test_another_mount_with_the_id_of_one_that_was_made(root: Path) -> None:
         (root / "gone").mkdir()
 
 
+@pytest.mark.parametrize("restriction", ["mask", "readonly"])
+@pytest.mark.parametrize("target", ["/proc", "/proc/sys", "/proc/none"])
+def test_what_was_mounted_is_restricted(root: Path, restriction: str, target: str) -> None:
+    """Another container renames the mount point's directory: nothing is left uncovered."""
+    step = o.mask(target=target, context="") if restriction == "mask" else o.readonly(target=target)
+
+    def rename(message: Message, channel: socket.socket) -> None:
+        if message.kind == ops.MESSAGE_STAGE:
+            (root / "proc").rename(root / "moved")
+            go(channel)
+
+    steps = (*before(root), PROC, o.sync(stage=ops.STAGE_HOOKS), step)
+    fact = run(plan_of(*steps, o.pivot_root(), shell("true")), answer=rename).fact
+    assert fact == (len(steps) - 1, "open", errno.ESTALE, target)
+
+
 def test_hook(root: Path) -> None:
     """The state around the pid; own group, nothing open, the usual umask, in / once inside."""
     script = "cat > /seen; umask >> /seen; pwd >> /seen; ls /proc/self/fd | wc -l >> /seen"
