@@ -1,63 +1,32 @@
-"""What help, manual pages and completions of ``ocictl`` say beyond its tables of options.
+"""Text of help, manual pages and completions of ``ocictl`` beyond its tables of options.
 
-Loaded when one of them is asked for or built, never by a command that does something.
+Loaded only to print help or to build manual pages and completions.
 """
 
 from __future__ import annotations
 
 DESCRIPTION = (
-    "ocictl speaks with ocid, the container manager, over a Unix socket: HTTP with JSON. ocid "
-    "keeps containers by name, starts them again if they are to run always, and remembers how "
-    "they ended. A container is a pod of `ocipod` with one app, whose monitor is a process of its "
-    "own: containers run on when ocid ends, and it finds them again when it starts.\n\n"
-    "Commands and options are those of docker and podman where there is no reason for others. "
-    "The commands that begin with `container` are strict, for programs: they fail where there is "
-    "nothing to do, and their tables have fixed columns.\n\n"
-    "Commands may be shortened as long as only one begins so, and containers be named by their "
-    "name, their id or the first digits of it. An error is one line on standard error."
+    "ocictl is the client of ocid, the container manager. It talks HTTP and JSON over a Unix "
+    "socket. ocid manages containers by name, restarts them by their policy, and records their "
+    "exit codes. A container is a pod of `ocipod` with one app and a monitor process of its own: "
+    "it keeps running when ocid stops, and ocid finds it again when it starts.\n\n"
+    "Commands and options follow docker and podman. The `container` commands are strict, for "
+    "scripts: they fail if there is nothing to do, and their tables have fixed columns.\n\n"
+    "A command may be abbreviated to a unique prefix. A container may be named by its name, its "
+    "ID or a unique prefix of the ID. An error is one line on standard error."
 )
 
-_IMAGE = "IMAGE is written in one of the forms that the section IMAGES of ocipod(1) lists."
+_IMAGE = "The section IMAGES of ocipod(1) lists the forms of IMAGE."
 
-# (beginning of a command, argument, what it is): said on the page of each command that has it.
+# (prefix of commands, argument, description): for the page of each command that has it.
 ARGUMENTS: tuple[tuple[str, str, str], ...] = (
-    ("", "CONTAINER", "CONTAINER is a name, an id, or the first digits of one."),
-    ("pod", "UUID", "UUID is that of a pod, or its first digits if no other pod begins so."),
+    ("", "CONTAINER", "CONTAINER is a name, an ID or a unique prefix of an ID."),
+    ("pod", "UUID", "UUID is the UUID of a pod or a unique prefix of it."),
     ("run", "IMAGE", _IMAGE),
     ("create", "IMAGE", _IMAGE),
     ("pull", "IMAGE", _IMAGE),
-    ("rmi", "IMAGE", "IMAGE is one of the store, by its name or its id."),
+    ("rmi", "IMAGE", "IMAGE is the name or the ID of an image in the store."),
 )
-
-# Name of a command -> its summary in the list of all commands, where two share a line.
-SHORT: dict[str, str] = {
-    "run": "make and start one",
-    "create": "make a container",
-    "start": "start containers",
-    "stop": "ask them to end",
-    "kill": "send a signal",
-    "restart": "stop and start",
-    "pause": "freeze all processes",
-    "unpause": "let them go on",
-    "wait": "until they have ended",
-    "rename": "give another name",
-    "rm": "remove containers",
-    "prune": "remove what does not run",
-    "ps": "list containers",
-    "inspect": "all about them",
-    "logs": "what one has written",
-    "events": "what happens",
-    "stats": "what they use",
-    "top": "processes of one",
-    "port": "ports of one",
-    "exec": "run a program in one",
-    "attach": "use its streams",
-    "images": "list the store",
-    "pull": "put into the store",
-    "rmi": "remove images",
-    "info": "about the daemon",
-    "version": "versions",
-}
 
 LISTED = {
     "container": "ps --all --format='{{.Name}}'",
@@ -84,21 +53,21 @@ NEW_CONTAINER: tuple[str, ...] = ()
 
 EXIT_STATUS = (
     ("0", "success"),
-    ("1", "any failure; standard error has one line that says what"),
-    ("2", "no command"),
-    ("126", "the container's program cannot be executed"),
-    ("127", "the container's program is not there"),
+    ("1", "failure; standard error has one line that explains it"),
+    ("2", "no command given"),
+    ("126", "the container's command cannot be executed"),
+    ("127", "the container's command was not found"),
     ("130", "interrupted"),
 )
 _OF_CONTAINER = (
-    ("N", "what the program returned"),
-    ("125", "it was not started, or nobody knows how it ended"),
-    ("126", "it cannot be executed"),
-    ("127", "it is not there"),
-    ("128 + N", "signal N ended it"),
+    ("N", "exit status of the command"),
+    ("125", "the container was not started, or its exit status is unknown"),
+    ("126", "the command cannot be executed"),
+    ("127", "the command was not found"),
+    ("128 + N", "signal N killed the command"),
 )
 _MAY_START = (*EXIT_STATUS[:2], *EXIT_STATUS[3:5])
-# Commands whose exit status is not that of the list above alone.
+# Commands with other exit statuses than those above.
 OWN_EXIT_STATUS: dict[str, tuple[tuple[str, str], ...]] = {
     "run": _OF_CONTAINER,
     "exec": _OF_CONTAINER,
@@ -110,71 +79,74 @@ OWN_EXIT_STATUS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 STATUS = (
-    ("created", "it has not run yet"),
-    ("running", "its program runs"),
-    ("paused", "its processes are frozen"),
-    ("stopped", "it has ended; its files and what it wrote are there"),
-    ("restarting", "it has ended, and will be started again by its policy"),
-    ("removing", "it is being removed"),
-    ("unknown", "its pod cannot be read; `inspect` says why"),
-    ("corrupt", "what ocid had noted of it cannot be read; `rm -f` removes it"),
+    ("created", "never started"),
+    ("running", "its command is running"),
+    ("paused", "all its processes are suspended"),
+    ("stopped", "exited; its files and logs are kept"),
+    ("restarting", "exited, to be started again by its restart policy"),
+    ("removing", "being removed"),
+    ("unknown", "its pod cannot be read; `inspect` shows the reason"),
+    ("corrupt", "the record of ocid cannot be read; `rm -f` removes it"),
 )
 
 FORMS = (
     ("json", "one JSON document"),
-    ("table COLUMN,...", "these fields of each, below a line of titles"),
-    ("TEXT", "a line for each, with the field's value for each {{.Field}} in it"),
+    ("table COLUMN,...", "a table of these fields, with a header"),
+    ("TEXT", "one line each, with {{.Field}} replaced by the value of the field"),
 )
 
 FILES = (
-    ("/run/ocid/ocid.sock", "where ocid listens; --socket is another place"),
-    ("/var/lib/ociruntime/manager", "what ocid notes of containers"),
-    ("/var/lib/ociruntime", "pods and images, which ocipod knows as well"),
+    ("/run/ocid/ocid.sock", "socket of ocid; see --socket"),
+    ("/var/lib/ociruntime/manager", "records of containers"),
+    ("/var/lib/ociruntime", "pods and images, shared with ocipod"),
 )
 
-# Command -> (what for, command line).
+# Command -> (description, command line).
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "": (
-        ("A container that goes on after this", "ocictl run -d --name web -p 8080:80 nginx"),
-        ("What it writes", "ocictl logs -f web"),
-        ("The end of it", "ocictl stop web && ocictl rm web"),
+        ("Run a container in the background", "ocictl run -d --name web -p 8080:80 nginx"),
+        ("Follow its logs", "ocictl logs -f web"),
+        ("Stop and remove it", "ocictl stop web && ocictl rm web"),
     ),
     "run": (
-        ("One program, of which nothing stays", "ocictl run --rm busybox echo hello"),
-        ("A shell with a terminal", "ocictl run --rm -it busybox sh"),
+        ("Run a command, then remove the container", "ocictl run --rm busybox echo hello"),
+        ("Open a shell in a new container", "ocictl run --rm -it busybox sh"),
         (
-            "A server that is started again when it fails, with a limit",
+            "Run a server with a memory limit, restart it on failure",
             "ocictl run -d --name web --restart on-failure:5 -m 512M nginx",
         ),
         (
-            "A directory of the host, that it can only read",
+            "Mount a directory of the host read-only",
             "ocictl run -d -v /srv/pages:/usr/share/nginx/html:ro nginx",
         ),
-        ("Without an image", "ocictl run --rm --rootfs ./rootfs /bin/sh -c 'echo hello'"),
+        (
+            "Run a root filesystem without an image",
+            "ocictl run --rm --rootfs ./rootfs /bin/sh -c 'echo hello'",
+        ),
     ),
-    "create": (("To be started later", "ocictl create --name job busybox sleep 10"),),
-    "start": (("And see what it says", "ocictl start --attach job"),),
-    "stop": (("With half a minute to end", "ocictl stop --time 30 web"),),
-    "kill": (("Have it read its settings", "ocictl kill --signal HUP web"),),
-    "wait": (("Until it has ended", "ocictl wait job"),),
-    "rm": (("Whatever it does", "ocictl rm --force web"),),
+    "create": (("Create a container to start later", "ocictl create --name job busybox sleep 10"),),
+    "start": (("Start it and attach to its output", "ocictl start --attach job"),),
+    "stop": (("Stop it with a timeout of 30 seconds", "ocictl stop --time 30 web"),),
+    "kill": (("Make it reload its configuration", "ocictl kill --signal HUP web"),),
+    "wait": (("Wait for it and print its exit code", "ocictl wait job"),),
+    "rm": (("Remove it, running or not", "ocictl rm --force web"),),
     "ps": (
-        ("All there are", "ocictl ps --all"),
-        ("Names of those that have failed", "ocictl ps -f exited=1 --format '{{.Name}}'"),
-        ("Other columns", "ocictl ps --format 'table Name,Status,ExitCode'"),
+        ("List all containers", "ocictl ps --all"),
+        ("Print the names of failed containers", "ocictl ps -f exited=1 --format '{{.Name}}'"),
+        ("Choose the columns", "ocictl ps --format 'table Name,Status,ExitCode'"),
     ),
-    "inspect": (("Its address", "ocictl inspect --format '{{.Addresses.Default}}' web"),),
-    "logs": (("The last lines, and those to come", "ocictl logs --tail 20 --follow web"),),
-    "events": (("Those of the last hour", "ocictl events --since 1h"),),
-    "exec": (("A shell in it", "ocictl exec -it web sh"),),
-    "pull": (("From a registry", "ocictl pull quay.io/prometheus/busybox:latest"),),
+    "inspect": (("Print its IP address", "ocictl inspect --format '{{.Addresses.Default}}' web"),),
+    "logs": (("Show the last 20 lines and follow", "ocictl logs --tail 20 --follow web"),),
+    "events": (("Show the events of the last hour, then follow", "ocictl events --since 1h"),),
+    "exec": (("Open a shell in a container", "ocictl exec -it web sh"),),
+    "pull": (("Pull from a registry", "ocictl pull quay.io/prometheus/busybox:latest"),),
     "container create": (
         (
-            "Of a directory",
+            "Create a container from a directory",
             "ocictl container create web --rootfs=/srv/rootfs /bin/httpd -f",
         ),
     ),
-    "container list": (("All there are", "ocictl container list"),),
+    "container list": (("List all containers", "ocictl container list"),),
 }
 
 # Sections of ocictl(1), in order.
@@ -185,28 +157,28 @@ SECTIONS = (
     ("FILES", FILES),
 )
 
-# (command, or "" for all; option): what a line of help has no room for.
+# (command, or "" for all; option): details for the manual page.
 MORE: dict[tuple[str, str], str] = {
-    ("", "socket"): "Only root and the group that ocid was given may use it.",
+    ("", "socket"): "Only root and the group given to ocid may connect.",
     ("run", "volume"): (
-        "SOURCE is a directory of the host if a slash is in it, else the name of a volume, "
-        "which lives as long as the container."
+        "SOURCE is a directory of the host if it contains a slash, else the name of a volume, "
+        "which is removed with the container."
     ),
-    ("run", "rm"): "What it has written goes as well.",
-    ("run", "rootfs"): "The directory itself is never changed.",
+    ("run", "rm"): "Its logs are removed, too.",
+    ("run", "rootfs"): "The directory itself is not modified.",
     ("run", "restart"): (
-        "`unless-stopped` is `always` for those that nobody has stopped. Between two starts there "
-        "is a pause of 100 ms, which doubles up to a minute."
+        "`unless-stopped` is `always` until the container is stopped by hand. The restart backoff "
+        "starts at 100 ms and doubles up to one minute."
     ),
-    ("run", "network"): "The default one is a bridge of the host's, with a way out.",
-    ("run", "env"): "A name without a value takes that of ocictl's own variable.",
+    ("run", "network"): "The default network is a bridge with NAT.",
+    ("run", "env"): "A name without a value is copied from ocictl's environment.",
 }
-# Commands with the same options have the same to say of them.
+# Commands that share the details of `run`.
 _SAME_AS_RUN = ("create", "container create")
 
 
 def more(command: str, option: str) -> str:
-    """The remark on an option of a command, or ""."""
+    """Return the details of an option of a command, or ""."""
     if command in _SAME_AS_RUN:
         command = "run"
     return MORE.get((command, option), "")

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 SOCKET = "/run/ocid/ocid.sock"
 
 GLOBAL_OPTIONS: tuple[Option, ...] = (
-    ("socket", "", "text", "PATH", f"where ocid listens ({SOCKET})"),
-    ("debug", "", "flag", "", "say more, with tracebacks"),
-    ("help", "h", "flag", "", "print help, also after a command"),
+    ("socket", "", "text", "PATH", f"socket of ocid (default: {SOCKET})"),
+    ("debug", "", "flag", "", "enable debug output and tracebacks"),
+    ("help", "h", "flag", "", "print help; also after a command"),
 )
 
 GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     ("containers", (*NEW_COMMANDS, *LIFE_COMMANDS)),
-    ("what there is", SEEN_COMMANDS),
-    ("inside", INSIDE_COMMANDS),
-    ("images, pods, the daemon", IMAGE_COMMANDS),
-    ("strict commands, with tables of fixed columns", CONTAINER_COMMANDS),
+    ("inspection", SEEN_COMMANDS),
+    ("processes in containers", INSIDE_COMMANDS),
+    ("images, pods and the daemon", IMAGE_COMMANDS),
+    ("strict commands for scripts, with fixed columns", CONTAINER_COMMANDS),
 )
 COMMANDS: tuple[Command, ...] = tuple(command for _, group in GROUPS for command in group)
 

@@ -8,9 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.options import Command, Option
 
-_FORMAT: Option = ("format", "", "text", "FORM", "json, `table COLUMN,...` or {{.Field}}")
-_QUIET: Option = ("quiet", "q", "flag", "", "ids alone")
-_NO_LEGEND: Option = ("no-legend", "", "flag", "", "leave out the line with the titles")
+_FORMAT: Option = ("format", "", "text", "FORM", "format: json, `table COLUMN,...` or {{.Field}}")
+_QUIET: Option = ("quiet", "q", "flag", "", "print only IDs")
+_NO_LEGEND: Option = ("no-legend", "", "flag", "", "omit the header")
 
 IMAGE_COMMANDS: tuple[Command, ...] = (
     (
@@ -18,8 +18,8 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         "",
         0,
         0,
-        "list the images of the store",
-        (_QUIET, ("no-trunc", "", "flag", "", "ids in full"), _NO_LEGEND, _FORMAT),
+        "list images",
+        (_QUIET, ("no-trunc", "", "flag", "", "do not truncate IDs"), _NO_LEGEND, _FORMAT),
         "",
     ),
     (
@@ -27,13 +27,13 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         "IMAGE...",
         1,
         ANY,
-        "put images into the store",
+        "download images",
         (
             _QUIET,
-            ("pull", "", "choice", "missing|always|never", "when to ask the registry (always)"),
-            ("insecure", "", "list", "CHECK", "a check to leave out: image, tls, http"),
+            ("pull", "", "choice", "missing|always|never", "pull policy (default: always)"),
+            ("insecure", "", "list", "CHECK", "skip a check: image, tls, http"),
         ),
-        "Prints the id of each.",
+        "Prints the ID of each image.",
     ),
     (
         "rmi",
@@ -41,20 +41,20 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         1,
         ANY,
         "remove images",
-        (("force", "f", "flag", "", "also those that containers use"),),
+        (("force", "f", "flag", "", "remove images that containers use, too"),),
         "",
     ),
-    ("pod ls", "", 0, 0, "list pods, those of ocipod as well", (_QUIET, _NO_LEGEND, _FORMAT), ""),
+    ("pod ls", "", 0, 0, "list pods, including those of ocipod", (_QUIET, _NO_LEGEND, _FORMAT), ""),
     (
         "pod stop",
         "UUID...",
         1,
         ANY,
-        "end running pods",
-        (("time", "t", "number", "SECONDS", "between the stop signal and KILL (10)"),),
+        "stop running pods",
+        (("time", "t", "number", "SECONDS", "timeout before SIGKILL (default: 10)"),),
         "",
     ),
-    ("pod rm", "UUID...", 1, ANY, "remove pods that do not run", (), ""),
-    ("info", "", 0, 0, "print what is known of the daemon and its host", (_FORMAT,), ""),
-    ("version", "", 0, 0, "print the versions of ocictl and of the daemon", (_FORMAT,), ""),
+    ("pod rm", "UUID...", 1, ANY, "remove stopped pods", (), ""),
+    ("info", "", 0, 0, "show information about the daemon and its host", (_FORMAT,), ""),
+    ("version", "", 0, 0, "print the versions of ocictl and ocid", (_FORMAT,), ""),
 )

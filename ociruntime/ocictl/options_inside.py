@@ -13,7 +13,7 @@ _DETACH_KEYS: Option = (
     "",
     "text",
     "KEYS",
-    "that leave a terminal (ctrl-p,ctrl-q)",
+    "detach key sequence (default: ctrl-p,ctrl-q)",
 )
 
 INSIDE_COMMANDS: tuple[Command, ...] = (
@@ -22,28 +22,28 @@ INSIDE_COMMANDS: tuple[Command, ...] = (
         "CONTAINER COMMAND [ARG]...",
         2,
         ANY,
-        "run another program in a container that runs",
+        "run a command in a running container",
         (
-            ("interactive", "i", "flag", "", "pass on standard input"),
-            ("tty", "t", "flag", "", "give it a terminal"),
-            ("detach", "d", "flag", "", "do not wait for it"),
-            ("user", "u", "text", "USER[:GROUP]", "who runs it"),
-            ("workdir", "w", "text", "DIR", "where it begins"),
-            ("env", "e", "list", "NAME[=VALUE]", "set a variable"),
+            ("interactive", "i", "flag", "", "keep stdin open"),
+            ("tty", "t", "flag", "", "allocate a pseudo-terminal"),
+            ("detach", "d", "flag", "", "run in the background"),
+            ("user", "u", "text", "USER[:GROUP]", "user name or UID"),
+            ("workdir", "w", "text", "DIR", "working directory in the container"),
+            ("env", "e", "list", "NAME[=VALUE]", "set an environment variable"),
             _DETACH_KEYS,
         ),
-        "The exit status is the program's.",
+        "Exits with the status of the command.",
     ),
     (
         "attach",
         "CONTAINER",
         1,
         1,
-        "use the streams or the terminal of a container that runs",
+        "attach to the streams of a running container",
         (
-            ("no-stdin", "", "flag", "", "only look"),
+            ("no-stdin", "", "flag", "", "do not attach stdin"),
             _DETACH_KEYS,
         ),
-        "The exit status is the container's.",
+        "Exits with the status of the container.",
     ),
 )

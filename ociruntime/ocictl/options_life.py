@@ -9,8 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.options import Command, Option
 
-_TIME: Option = ("time", "t", "number", "SECONDS", "between the stop signal and KILL")
-_FORMAT: Option = ("format", "", "text", "FORM", "json, `table COLUMN,...` or {{.Field}}")
+_TIME: Option = ("time", "t", "number", "SECONDS", "timeout before SIGKILL")
+_FORMAT: Option = ("format", "", "text", "FORM", "format: json, `table COLUMN,...` or {{.Field}}")
 
 LIFE_COMMANDS: tuple[Command, ...] = (
     (
@@ -18,24 +18,24 @@ LIFE_COMMANDS: tuple[Command, ...] = (
         "CONTAINER...",
         1,
         ANY,
-        "start containers, also those that have ended",
+        "start created or stopped containers",
         (
-            ("attach", "a", "flag", "", "show what the only one writes, and end as it ends"),
-            ("interactive", "i", "flag", "", "pass on standard input to it"),
-            ("detach-keys", "", "text", "KEYS", "that leave a terminal (ctrl-p,ctrl-q)"),
+            ("attach", "a", "flag", "", "attach to its output; exit with its status"),
+            ("interactive", "i", "flag", "", "attach stdin, too"),
+            ("detach-keys", "", "text", "KEYS", "detach key sequence (default: ctrl-p,ctrl-q)"),
         ),
-        "One that runs already is left as it is.",
+        "Starting a running container is not an error.",
     ),
     (
         "stop",
         "CONTAINER...",
         1,
         ANY,
-        "ask containers to end, then kill them",
+        "stop running containers",
         (_TIME,),
         (
-            "One that has ended is left as it is. The signal is the container's own, and so\n"
-            "is the time without the option."
+            "Sends the container's stop signal and, after its stop timeout, SIGKILL. Stopping\n"
+            "a stopped container is not an error."
         ),
     ),
     (
@@ -43,31 +43,31 @@ LIFE_COMMANDS: tuple[Command, ...] = (
         "CONTAINER...",
         1,
         ANY,
-        "send a signal to the containers' programs",
-        (("signal", "s", "text", "SIGNAL", "which one (KILL)"),),
+        "send a signal to running containers",
+        (("signal", "s", "text", "SIGNAL", "signal to send (default: KILL)"),),
         "",
     ),
-    ("restart", "CONTAINER...", 1, ANY, "stop containers and start them again", (_TIME,), ""),
-    ("pause", "CONTAINER...", 1, ANY, "freeze all processes of containers", (), ""),
-    ("unpause", "CONTAINER...", 1, ANY, "let them go on", (), ""),
+    ("restart", "CONTAINER...", 1, ANY, "restart containers", (_TIME,), ""),
+    ("pause", "CONTAINER...", 1, ANY, "suspend all processes of containers", (), ""),
+    ("unpause", "CONTAINER...", 1, ANY, "resume paused containers", (), ""),
     (
         "wait",
         "CONTAINER...",
         1,
         ANY,
-        "wait until containers have ended",
+        "wait until containers stop, print their exit codes",
         (),
-        "Prints the exit code of each; its own exit status is that of the last.",
+        "Exits with the code of the last container.",
     ),
-    ("rename", "CONTAINER NAME", 2, 2, "give a container another name", (), ""),
+    ("rename", "CONTAINER NAME", 2, 2, "rename a container", (), ""),
     (
         "rm",
         "CONTAINER...",
         1,
         ANY,
-        "remove containers that do not run, with their files",
+        "remove stopped containers and their files",
         (
-            ("force", "f", "flag", "", "also those that run"),
+            ("force", "f", "flag", "", "kill running containers first"),
             ("volumes", "v", "flag", "", ""),
         ),
         "",
@@ -77,9 +77,9 @@ LIFE_COMMANDS: tuple[Command, ...] = (
         "",
         0,
         0,
-        "remove all containers that do not run",
+        "remove all stopped containers",
         (("force", "f", "flag", "", ""),),
-        "Also those that were never started. What runs or is paused stays.",
+        "Includes containers that were never started, but no paused ones.",
     ),
 )
 
@@ -89,9 +89,9 @@ CONTAINER_COMMANDS: tuple[Command, ...] = (
         "NAME [OPTION]... COMMAND [ARG]...",
         2,
         ANY,
-        "make a container of a directory or an image",
+        "create a container from a directory or an image",
         (
-            ("image", "", "text", "IMAGE", "the image, where --rootfs is not given"),
+            ("image", "", "text", "IMAGE", "image to use, unless --rootfs is given"),
             *(option for option in SPEC_OPTIONS if option[0] != "name"),
         ),
         "",
@@ -101,12 +101,12 @@ CONTAINER_COMMANDS: tuple[Command, ...] = (
         "CONTAINER",
         1,
         1,
-        "start a container that is created or stopped",
+        "start a created or stopped container",
         (),
         "",
     ),
-    ("container stop", "CONTAINER", 1, 1, "stop a container that runs", (_TIME,), ""),
-    ("container get", "CONTAINER", 1, 1, "print what is known of a container", (_FORMAT,), ""),
-    ("container list", "", 0, 0, "print that of all containers", (_FORMAT,), ""),
-    ("container delete", "CONTAINER", 1, 1, "remove a container that does not run", (), ""),
+    ("container stop", "CONTAINER", 1, 1, "stop a running container", (_TIME,), ""),
+    ("container get", "CONTAINER", 1, 1, "show a container", (_FORMAT,), ""),
+    ("container list", "", 0, 0, "list all containers", (_FORMAT,), ""),
+    ("container delete", "CONTAINER", 1, 1, "remove a stopped container", (), ""),
 )

@@ -8,41 +8,41 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.options import Command, Option
 
-# What a new container is to be; `ocictl/new_container.py` makes a request of it.
+# Options of a new container; `ocictl/new_container.py` turns them into a request.
 SPEC_OPTIONS: tuple[Option, ...] = (
-    ("name", "", "text", "NAME", "the container's name (one is made up)"),
-    ("rootfs", "", "text", "DIR", "take a copy of this directory, not an image"),
-    ("entrypoint", "", "text", "PROGRAM", "run this instead of the image's program"),
-    ("env", "e", "list", "NAME[=VALUE]", "set a variable"),
-    ("env-file", "", "list", "FILE", "set the variables of a file, one a line"),
-    ("volume", "v", "list", "SOURCE:TARGET[:ro]", "mount a directory, or a volume by name"),
-    ("mount", "", "list", "KEY=VALUE,...", "the same in other words: source, target, readonly"),
-    ("publish", "p", "list", "[IP:]PORT:PORT", "forward a port of the host to one inside"),
-    ("workdir", "w", "text", "DIR", "where the program begins"),
-    ("user", "u", "text", "USER[:GROUP]", "who runs it"),
-    ("hostname", "", "text", "NAME", "the container's host name"),
-    ("network", "", "text", "NAME", "default, none, host or a network's name"),
-    ("dns", "", "list", "IP", "a name server"),
-    ("memory", "m", "text", "SIZE", "most memory"),
-    ("cpus", "", "text", "N", "most CPU time: 0.5, 2"),
-    ("pids-limit", "", "number", "N", "most processes"),
-    ("cap-add", "", "list", "CAP", "give a capability more"),
-    ("cap-drop", "", "list", "CAP", "give a capability less"),
-    ("read-only", "", "flag", "", "let nobody change the container's files"),
-    ("interactive", "i", "flag", "", "keep its standard input open"),
-    ("tty", "t", "flag", "", "give it a terminal"),
-    ("label", "l", "list", "KEY[=VALUE]", "note something"),
-    ("restart", "", "text", "POLICY", "no, on-failure[:N], always, unless-stopped"),
-    ("rm", "", "flag", "", "remove the container when it has ended"),
-    ("stop-signal", "", "text", "SIGNAL", "how it is asked to end"),
-    ("stop-timeout", "", "number", "SECONDS", "how long it may take to end (10)"),
-    ("pull", "", "choice", "missing|always|never", "when to ask the registry (missing)"),
-    ("insecure", "", "list", "CHECK", "a check of images to leave out: image, tls, http"),
+    ("name", "", "text", "NAME", "name of the container (default: generated)"),
+    ("rootfs", "", "text", "DIR", "use a copy of this directory, not an image"),
+    ("entrypoint", "", "text", "PROGRAM", "override the entrypoint of the image"),
+    ("env", "e", "list", "NAME[=VALUE]", "set an environment variable"),
+    ("env-file", "", "list", "FILE", "read environment variables from a file"),
+    ("volume", "v", "list", "SOURCE:TARGET[:ro]", "bind mount a directory or a named volume"),
+    ("mount", "", "list", "KEY=VALUE,...", "mount with keys: source, target, readonly"),
+    ("publish", "p", "list", "[IP:]PORT:PORT", "publish a port to the host"),
+    ("workdir", "w", "text", "DIR", "working directory in the container"),
+    ("user", "u", "text", "USER[:GROUP]", "user name or UID"),
+    ("hostname", "", "text", "NAME", "hostname of the container"),
+    ("network", "", "text", "NAME", "network: default, none, host or a name"),
+    ("dns", "", "list", "IP", "set a DNS server"),
+    ("memory", "m", "text", "SIZE", "memory limit"),
+    ("cpus", "", "text", "N", "number of CPUs: 0.5, 2"),
+    ("pids-limit", "", "number", "N", "maximum number of processes"),
+    ("cap-add", "", "list", "CAP", "add a capability"),
+    ("cap-drop", "", "list", "CAP", "drop a capability"),
+    ("read-only", "", "flag", "", "mount the root filesystem read-only"),
+    ("interactive", "i", "flag", "", "keep stdin open"),
+    ("tty", "t", "flag", "", "allocate a pseudo-terminal"),
+    ("label", "l", "list", "KEY[=VALUE]", "set metadata"),
+    ("restart", "", "text", "POLICY", "no, on-failure[:N], always or unless-stopped"),
+    ("rm", "", "flag", "", "remove the container when it exits"),
+    ("stop-signal", "", "text", "SIGNAL", "signal sent by stop"),
+    ("stop-timeout", "", "number", "SECONDS", "timeout before SIGKILL (default: 10)"),
+    ("pull", "", "choice", "missing|always|never", "pull policy (default: missing)"),
+    ("insecure", "", "list", "CHECK", "skip an image check: image, tls, http"),
 )
-# Other names, as callers of docker and podman know them.
+# Aliases that docker and podman know.
 _ALSO: tuple[Option, ...] = (("net", "", "text", "NAME", ""),)
 
-_DETAILS = "With --rootfs, all arguments are the command."
+_DETAILS = "With --rootfs there is no IMAGE: all arguments are the command."
 _SYNOPSIS = "IMAGE [COMMAND [ARG]...]"
 
 NEW_COMMANDS: tuple[Command, ...] = (
@@ -51,10 +51,10 @@ NEW_COMMANDS: tuple[Command, ...] = (
         _SYNOPSIS,
         1,
         ANY,
-        "make a container and start it, and end as it ends",
+        "create and start a container",
         (
-            ("detach", "d", "flag", "", "return when it runs, and print its id"),
-            ("detach-keys", "", "text", "KEYS", "that leave a terminal (ctrl-p,ctrl-q)"),
+            ("detach", "d", "flag", "", "run in the background and print the ID"),
+            ("detach-keys", "", "text", "KEYS", "detach key sequence (default: ctrl-p,ctrl-q)"),
             *SPEC_OPTIONS,
             *_ALSO,
         ),
@@ -65,7 +65,7 @@ NEW_COMMANDS: tuple[Command, ...] = (
         _SYNOPSIS,
         1,
         ANY,
-        "make a container, and print its id",
+        "create a container without starting it",
         (*SPEC_OPTIONS, *_ALSO),
         _DETAILS,
     ),

@@ -8,10 +8,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.options import Command, Option
 
-_FORMAT: Option = ("format", "", "text", "FORM", "json, `table COLUMN,...` or {{.Field}}")
-_FILTER: Option = ("filter", "f", "list", "KEY=VALUE", "those alone for which it is so")
-_SINCE: Option = ("since", "", "text", "TIME", "from then on: 10m (ago), or a date")
-_UNTIL: Option = ("until", "", "text", "TIME", "no longer than until then")
+_FORMAT: Option = ("format", "", "text", "FORM", "format: json, `table COLUMN,...` or {{.Field}}")
+_FILTER: Option = ("filter", "f", "list", "KEY=VALUE", "filter the output")
+_SINCE: Option = ("since", "", "text", "TIME", "start time: 10m (ago) or a date")
+_UNTIL: Option = ("until", "", "text", "TIME", "end time")
 
 SEEN_COMMANDS: tuple[Command, ...] = (
     (
@@ -19,40 +19,40 @@ SEEN_COMMANDS: tuple[Command, ...] = (
         "",
         0,
         0,
-        "list containers that run",
+        "list running containers",
         (
-            ("all", "a", "flag", "", "and those that do not"),
-            ("quiet", "q", "flag", "", "ids alone"),
-            ("last", "n", "number", "N", "the N made last, running or not"),
-            ("no-trunc", "", "flag", "", "ids and commands in full"),
-            ("no-legend", "", "flag", "", "leave out the line with the titles"),
+            ("all", "a", "flag", "", "show all containers, not only running ones"),
+            ("quiet", "q", "flag", "", "print only IDs"),
+            ("last", "n", "number", "N", "show the N latest containers, in any state"),
+            ("no-trunc", "", "flag", "", "do not truncate IDs and commands"),
+            ("no-legend", "", "flag", "", "omit the header"),
             _FILTER,
             _FORMAT,
         ),
-        "Filters: id, name, status, label, ancestor (the image), exited (an exit code).",
+        "Filters: id, name, status, label, ancestor (image), exited (exit code).",
     ),
-    ("inspect", "CONTAINER...", 1, ANY, "print all about containers, as JSON", (_FORMAT,), ""),
+    ("inspect", "CONTAINER...", 1, ANY, "show details of containers as JSON", (_FORMAT,), ""),
     (
         "logs",
         "CONTAINER",
         1,
         1,
-        "print what a container has written",
+        "print the logs of a container",
         (
-            ("follow", "f", "flag", "", "go on until it ends"),
-            ("tail", "n", "number", "N", "begin N lines before the end"),
-            ("timestamps", "t", "flag", "", "with the time in front of each line"),
+            ("follow", "f", "flag", "", "follow the log output"),
+            ("tail", "n", "number", "N", "show only the last N lines"),
+            ("timestamps", "t", "flag", "", "show timestamps"),
             _SINCE,
             _UNTIL,
         ),
-        "What it wrote to standard error goes there.",
+        "Output to standard error is printed to standard error.",
     ),
     (
         "events",
         "",
         0,
         0,
-        "print what becomes of containers, as it happens",
+        "stream events of containers",
         (_SINCE, _UNTIL, _FILTER, _FORMAT),
         "",
     ),
@@ -61,9 +61,9 @@ SEEN_COMMANDS: tuple[Command, ...] = (
         "[CONTAINER]...",
         0,
         ANY,
-        "print what containers use of the machine",
+        "show resource usage of containers",
         (_FORMAT, ("no-stream", "", "flag", "", "")),
-        "Without an argument, of all that run.",
+        "Default: all running containers.",
     ),
     (
         "top",
@@ -74,5 +74,5 @@ SEEN_COMMANDS: tuple[Command, ...] = (
         (_FORMAT,),
         "",
     ),
-    ("port", "CONTAINER", 1, 1, "list the ports that are forwarded to a container", (), ""),
+    ("port", "CONTAINER", 1, 1, "list the published ports of a container", (), ""),
 )

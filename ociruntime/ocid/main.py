@@ -99,7 +99,7 @@ def _absolute(path: str) -> str:
 
 
 def help_text() -> str:
-    """The answer to ``--help``."""
+    """Return the answer to ``--help``."""
     lines = [
         "usage: ocid [OPTION]...",
         "",

@@ -10,22 +10,22 @@ if TYPE_CHECKING:
 SOCKET = "/run/ocid/ocid.sock"
 
 OPTIONS: tuple[Option, ...] = (
-    ("root", "", "text", "DIR", "keep them there (/var/lib/ociruntime/manager)"),
-    ("dir", "", "text", "DIR", "where ocipod keeps pods (/var/lib/ociruntime)"),
-    ("socket", "", "text", "FILE", f"listen there ({SOCKET})"),
-    ("group", "", "text", "GROUP", "who may use the socket besides root (root)"),
-    ("runtime", "", "text", "FILE", "the OCI runtime that is called (ociruntime)"),
-    ("insecure-options", "", "text", "WORD,...", "checks to leave out: image, tls, http, pubkey"),
-    ("allow-insecure", "", "text", "WORD,...", "checks that clients may leave out (none)"),
-    ("system-config", "", "text", "DIR", "the distribution's settings (/usr/lib/ociruntime)"),
-    ("local-config", "", "text", "DIR", "the administrator's settings (/etc/ociruntime)"),
-    ("debug", "", "flag", "", "log more, with tracebacks"),
+    ("root", "", "text", "DIR", "records (default: /var/lib/ociruntime/manager)"),
+    ("dir", "", "text", "DIR", "pods and images (default: /var/lib/ociruntime)"),
+    ("socket", "", "text", "FILE", f"listen on FILE (default: {SOCKET})"),
+    ("group", "", "text", "GROUP", "group that may connect (default: root)"),
+    ("runtime", "", "text", "FILE", "OCI runtime to use (default: ociruntime)"),
+    ("insecure-options", "", "text", "WORD,...", "skip checks: image, tls, http, pubkey"),
+    ("allow-insecure", "", "text", "WORD,...", "checks that clients may skip (default: none)"),
+    ("system-config", "", "text", "DIR", "vendor settings (default: /usr/lib/ociruntime)"),
+    ("local-config", "", "text", "DIR", "local settings (default: /etc/ociruntime)"),
+    ("debug", "", "flag", "", "enable debug output and tracebacks"),
     ("version", "v", "flag", "", "print the version"),
     ("help", "h", "flag", "", "print help"),
 )
 
-SUMMARY = "manage containers: the daemon that ocictl talks to"
+SUMMARY = "the container manager, a daemon that ocictl talks to"
 DETAILS = (
-    "It stays in the foreground. Containers run on when it ends, however it ends, and\n"
-    "the next one takes them up again. Requests are logged on standard error."
+    "Runs in the foreground and logs requests to standard error. Containers keep\n"
+    "running when ocid stops or crashes; it adopts them when it starts again."
 )

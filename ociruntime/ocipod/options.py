@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from ociruntime.cli.options import Command, Option
 
 GLOBAL_OPTIONS: tuple[Option, ...] = (
-    ("dir", "", "text", "DIR", "keep pods and images there (/var/lib/ociruntime)"),
-    ("system-config", "", "text", "DIR", "the distribution's settings (/usr/lib/ociruntime)"),
-    ("local-config", "", "text", "DIR", "the administrator's settings (/etc/ociruntime)"),
-    ("user-config", "", "text", "DIR", "the user's settings"),
-    ("runtime", "", "text", "FILE", "the OCI runtime that is called (ociruntime)"),
-    ("insecure-options", "", "text", "WORD,...", "checks to leave out: image, tls, http, ..."),
-    ("debug", "", "flag", "", "say more, with tracebacks"),
-    ("help", "h", "flag", "", "print help, also after a command"),
+    ("dir", "", "text", "DIR", "directory of pods and images"),
+    ("system-config", "", "text", "DIR", "vendor settings (default: /usr/lib/ociruntime)"),
+    ("local-config", "", "text", "DIR", "local settings (default: /etc/ociruntime)"),
+    ("user-config", "", "text", "DIR", "user settings"),
+    ("runtime", "", "text", "FILE", "OCI runtime to use (default: ociruntime)"),
+    ("insecure-options", "", "text", "WORD,...", "skip checks: image, tls, http, ..."),
+    ("debug", "", "flag", "", "enable debug output and tracebacks"),
+    ("help", "h", "flag", "", "print help; also after a command"),
 )
 
 GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
@@ -29,8 +29,8 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
 )
 COMMANDS: tuple[Command, ...] = tuple(command for _, group in GROUPS for command in group)
 
-# Options of these belong to the image before them: they read their words themselves.
+# Their options belong to the image before them; they parse their arguments themselves.
 RAW = ("run", "prepare", "app add")
 
-# From the second argument on, the words of these belong to a program in an app.
+# From the second argument on, their arguments belong to a program in an app.
 INSIDE = ("enter", "app exec")

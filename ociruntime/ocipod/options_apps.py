@@ -9,27 +9,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.cli.options import Command, Option
 
-_APP: Option = ("app", "a", "text", "APP", "which app")
-_TIME: Option = ("time", "t", "number", "SECONDS", "between the stop signal and KILL (10)")
-_FORMAT: Option = ("format", "", "choice", "text|json|json-pretty", "how the answer is written")
+_APP: Option = ("app", "a", "text", "APP", "name of the app")
+_TIME: Option = ("time", "t", "number", "SECONDS", "timeout before SIGKILL (default: 10)")
+_FORMAT: Option = ("format", "", "choice", "text|json|json-pretty", "output format (default: text)")
 
 _SANDBOX_OPTIONS: tuple[Option, ...] = (
-    ("port", "", "list", "NAME:PROTO:PORT:IP:PORT", "forward a port of the host to one of the pod"),
-    ("on-failure", "", "choice", "keep|halt", "what an app that fails does to the pod (keep)"),
-    ("memory", "", "text", "SIZE", "most memory of all apps together"),
-    ("cpu", "", "text", "CPUS", "most CPU time of all apps together"),
-    ("cpu-shares", "", "text", "N", "the pod's share of CPU time when it is scarce"),
-    ("pids", "", "text", "N", "most processes of all apps together"),
-    ("keep", "", "flag", "", "gc leaves the pod alone, also when it has ended; rm removes it"),
-    ("no-overlay", "", "flag", "", "copy the images' files instead of an overlay"),
-    ("private-users", "", "flag", "", "give the pod user ids that nobody on the host has"),
+    ("port", "", "list", "NAME:PROTO:PORT:IP:PORT", "publish a port of the pod to the host"),
+    ("on-failure", "", "choice", "keep|halt", "effect of a failed app on the pod (default: keep)"),
+    ("memory", "", "text", "SIZE", "memory limit of all apps together"),
+    ("cpu", "", "text", "CPUS", "CPU limit of all apps together"),
+    ("cpu-shares", "", "text", "N", "CPU shares of the pod (relative weight)"),
+    ("pids", "", "text", "N", "maximum number of processes in the pod"),
+    ("keep", "", "flag", "", "exclude the stopped pod from gc"),
+    ("no-overlay", "", "flag", "", "copy the images' files, do not use overlayfs"),
+    ("private-users", "", "flag", "", "run the pod in a user namespace"),
     ("flavor", "", "text", "NAME", ""),
     ("annotation", "", "list", "NAME=VALUE", ""),
     ("user-annotation", "", "list", "NAME=VALUE", ""),
     ("user-label", "", "list", "NAME=VALUE", ""),
 )
 
-# Understood, to be refused with the reason, and not shown.
+# Accepted to be refused with a reason; not shown.
 _INTERACTIVE: Option = ("interactive", "", "flag", "", "")
 _RUN_OPTIONS: tuple[Option, ...] = (
     *(option for option in RUN_OPTIONS if option[0] != "interactive"),
@@ -42,29 +42,29 @@ APP_COMMANDS: tuple[Command, ...] = (
         "",
         0,
         0,
-        "run a pod without apps, to which they can be added",
+        "run an empty pod to add apps to",
         (*_SANDBOX_OPTIONS, *_RUN_OPTIONS, *SAVED_OPTIONS),
-        "Prints the pod's UUID when it is ready. It runs until it is stopped.",
+        "Prints the UUID when the pod is ready. The pod runs until it is stopped.",
     ),
     (
         "app add",
         "UUID IMAGE [OPTION]... [-- ARGUMENT...]",
         0,
         ANY,
-        "add an app to such a pod, from an image in the store",
+        "add an app to a sandbox, from an image in the store",
         (*APP_OPTIONS, *ADD_OPTIONS),
-        "`app start` starts it.",
+        "Start the app with `app start`.",
     ),
-    ("app start", "UUID", 1, 1, "start an app, also one that has ended", (_APP,), ""),
-    ("app stop", "UUID", 1, 1, "end an app", (_APP, _TIME), ""),
+    ("app start", "UUID", 1, 1, "start a new or stopped app", (_APP,), ""),
+    ("app stop", "UUID", 1, 1, "stop an app", (_APP, _TIME), ""),
     (
         "app rm",
         "UUID",
         1,
         1,
-        "end an app and remove it with its files",
+        "stop an app and remove it with its files",
         (_APP, _TIME),
-        "Also from a pod that has ended.",
+        "The pod may be stopped.",
     ),
     (
         "app list",
@@ -72,10 +72,10 @@ APP_COMMANDS: tuple[Command, ...] = (
         1,
         1,
         "list apps and their states",
-        (("no-legend", "", "flag", "", "without a first line of titles"), _FORMAT),
+        (("no-legend", "", "flag", "", "omit the header"), _FORMAT),
         "",
     ),
-    ("app status", "UUID", 1, 1, "print all about an app", (_APP, _FORMAT), ""),
+    ("app status", "UUID", 1, 1, "show the state of an app", (_APP, _FORMAT), ""),
     (
         "app exec",
         "UUID COMMAND [ARGUMENT]...",
@@ -84,13 +84,13 @@ APP_COMMANDS: tuple[Command, ...] = (
         "run a command in a running app",
         (
             _APP,
-            ("tty", "t", "flag", "", "with a terminal"),
-            ("detach", "d", "flag", "", "start it, and do not wait for its end"),
-            ("user", "u", "text", "UID[:GID]", "as this user"),
-            ("env", "e", "list", "NAME=VALUE", "another variable"),
-            ("cwd", "", "text", "DIR", "in this directory"),
-            ("log", "", "text", "FILE", "the runtime's own errors, as JSON lines"),
+            ("tty", "t", "flag", "", "allocate a pseudo-terminal"),
+            ("detach", "d", "flag", "", "run in the background"),
+            ("user", "u", "text", "UID[:GID]", "numeric user and group"),
+            ("env", "e", "list", "NAME=VALUE", "set an environment variable"),
+            ("cwd", "", "text", "DIR", "working directory in the app"),
+            ("log", "", "text", "FILE", "log file for errors of the runtime, as JSON"),
         ),
-        "The exit status is that of the command.",
+        "Exits with the status of the command.",
     ),
 )

@@ -13,7 +13,7 @@ PULL_POLICY: Option = (
     "",
     "choice",
     "new|update|never",
-    "whether the store's image will do",
+    "pull policy",
 )
 
 IMAGE_COMMANDS: tuple[Command, ...] = (
@@ -22,19 +22,19 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         "IMAGE...",
         1,
         ANY,
-        "put images into the store, unpack them, print their ids",
+        "download images into the store, print their IDs",
         (
             PULL_POLICY,
-            ("full", "", "flag", "", "print whole ids"),
-            ("signature", "", "text", "FILE", "an OpenPGP signature, which must be valid"),
-            ("replace", "", "flag", "", "let an ACI take a name that another image has"),
+            ("full", "", "flag", "", "print full IDs"),
+            ("signature", "", "text", "FILE", "verify this detached OpenPGP signature"),
+            ("replace", "", "flag", "", "let an ACI take over the name of another image"),
             ("progress", "", "choice", "bar|json", ""),
         ),
         (
-            "IMAGE is a registry's name (busybox:1.36, localhost:5000/web, docker://NAME), an\n"
-            "id, or a file: oci:DIR[:TAG], oci-archive:FILE[:TAG], dir:DIR, tar:FILE,\n"
-            "docker-archive:FILE[:NAME], aci:FILE, or a path such as ./image.tar. The name in\n"
-            "an ACI's manifest becomes a second name of the image if it is free."
+            "IMAGE is a registry reference (busybox:1.36, localhost:5000/web, docker://NAME),\n"
+            "an ID, or a file: oci:DIR[:TAG], oci-archive:FILE[:TAG], dir:DIR, tar:FILE,\n"
+            "docker-archive:FILE[:NAME], aci:FILE, or a path like ./image.tar. The name in\n"
+            "the manifest of an ACI becomes a second name of the image if it is free."
         ),
     ),
     (
@@ -44,14 +44,13 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         ANY,
         "trust OpenPGP keys to sign images",
         (
-            ("prefix", "", "text", "PREFIX", "for images such as PREFIX/web or PREFIX:1"),
+            ("prefix", "", "text", "PREFIX", "for images like PREFIX/web or PREFIX:1"),
             ("root", "", "flag", "", "for all images"),
-            ("skip-fingerprint-review", "", "flag", "", "do not ask"),
+            ("skip-fingerprint-review", "", "flag", "", "do not ask for confirmation"),
         ),
         (
-            "Each key of the files is shown; after a yes to all of them they are added to\n"
-            "trustedkeys in the administrator's settings.  PREFIX is written in full, such as\n"
-            "docker.io/library."
+            "Shows each key in the files and asks for confirmation, then adds them to\n"
+            "trustedkeys in the local settings. PREFIX is a full name like docker.io/library."
         ),
     ),
     (
@@ -59,8 +58,8 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         "",
         0,
         0,
-        "print the settings about images, merged, as JSON",
-        (("pretty-print", "", "flag", "", "indented (the default)"),),
+        "print the merged image settings as JSON",
+        (("pretty-print", "", "flag", "", "indent (default)"),),
         "",
     ),
     (
@@ -68,17 +67,17 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         "",
         0,
         0,
-        "list the images of the store",
+        "list images in the store",
         (
-            ("fields", "", "text", "FIELD,...", "what to show"),
-            ("sort", "", "text", "FIELD,...", "what to sort by (importtime)"),
-            ("order", "", "choice", "asc|desc", "which way (asc)"),
-            ("full", "", "flag", "", "ids, sizes and times in full"),
-            ("no-legend", "", "flag", "", "leave out the line with the titles"),
-            ("format", "", "choice", "json|json-pretty", "print JSON instead"),
+            ("fields", "", "text", "FIELD,...", "fields to show"),
+            ("sort", "", "text", "FIELD,...", "fields to sort by (default: importtime)"),
+            ("order", "", "choice", "asc|desc", "sort order (default: asc)"),
+            ("full", "", "flag", "", "do not truncate IDs, sizes and times"),
+            ("no-legend", "", "flag", "", "omit the header"),
+            ("format", "", "choice", "json|json-pretty", "output format"),
         ),
         (
-            "A line for each name. Fields: id, name, size (with the unpacked tree),\n"
+            "Prints one line per name. Fields: id, name, size (including the unpacked tree),\n"
             "importtime, lastused, platform, digest."
         ),
     ),
@@ -88,10 +87,10 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         1,
         ANY,
         "remove images from the store",
-        (("force", "", "flag", "", "also what pods use; they keep what is unpacked"),),
+        (("force", "", "flag", "", "remove images in use; pods keep the unpacked tree"),),
         (
-            "An image goes with all its names. The others are removed when one cannot be;\n"
-            "the exit status is 254 then."
+            "Removes an image with all its names. If one image cannot be removed, the others\n"
+            "are, and the exit status is 254."
         ),
     ),
     (
@@ -99,11 +98,11 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         "",
         0,
         0,
-        "remove images that nobody needs",
-        (("grace-period", "", "text", "TIME", "keep what was used within TIME (24h)"),),
+        "remove unused images",
+        (("grace-period", "", "text", "TIME", "keep images used within TIME (default: 24h)"),),
         (
-            "Removes images that no pod uses, their unpacked trees, and what imports that\n"
-            "were broken off have left. While a pod is being prepared it waits."
+            "Removes images that no pod uses, their unpacked trees, and the remains of\n"
+            "interrupted imports. Waits while a pod is being prepared."
         ),
     ),
     (
@@ -111,14 +110,14 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         "IMAGE FILE",
         2,
         2,
-        "write an image to a file",
+        "export an image to a file",
         (
-            ("format", "", "choice", "oci-archive|oci", "an archive, or a directory (oci-archive)"),
-            ("overwrite", "", "flag", "", "replace what is there"),
+            ("format", "", "choice", "oci-archive|oci", "output format (default: oci-archive)"),
+            ("overwrite", "", "flag", "", "overwrite an existing file"),
         ),
         (
-            "Writes an OCI image layout, which fetch takes as oci-archive:FILE or oci:DIR.\n"
-            "With - for FILE the archive goes to standard output."
+            "Writes an OCI image layout, which `fetch` reads as oci-archive:FILE or oci:DIR.\n"
+            "If FILE is -, the archive is written to standard output."
         ),
     ),
     (
@@ -126,9 +125,9 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         "IMAGE DIR",
         2,
         2,
-        "write an image as a directory, layers as they are",
-        (("overwrite", "", "flag", "", "replace the directory, with all that is in it"),),
-        "DIR becomes an OCI image layout, which fetch takes as oci:DIR.",
+        "extract an image as an OCI layout directory",
+        (("overwrite", "", "flag", "", "replace the directory and its content"),),
+        "DIR becomes an OCI image layout, which `fetch` reads as oci:DIR.",
     ),
     (
         "image render",
@@ -137,12 +136,12 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         2,
         "unpack an image into a directory",
         (
-            ("rootfs-only", "", "flag", "", "the files alone, in DIR itself"),
-            ("overwrite", "", "flag", "", "replace the directory, with all that is in it"),
+            ("rootfs-only", "", "flag", "", "write only the files, into DIR itself"),
+            ("overwrite", "", "flag", "", "replace the directory and its content"),
         ),
         (
-            "DIR gets rootfs, the files of all layers, and image-config.json, the image's\n"
-            "configuration. It is not made until all is unpacked."
+            "Creates DIR with rootfs, the files of all layers, and image-config.json, the\n"
+            "configuration of the image, once everything is unpacked."
         ),
     ),
     (
@@ -150,12 +149,12 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         "IMAGE...",
         1,
         ANY,
-        "read images whole, and compare their digests",
+        "verify the digests of images",
         (),
         (
-            "Blobs that are damaged are told, and removed: they can be fetched again then. A\n"
-            "tree that has changed is unpacked again, unless a running pod has it. The exit\n"
-            "status is 254 if something is damaged in the end."
+            "Reports and removes damaged blobs, so that they can be fetched again. Unpacks a\n"
+            "modified tree again, unless a running pod uses it. The exit status is 254 if\n"
+            "anything stays damaged."
         ),
     ),
     (
@@ -165,9 +164,9 @@ IMAGE_COMMANDS: tuple[Command, ...] = (
         1,
         "print the manifest of an image",
         (
-            ("config", "", "flag", "", "its configuration instead"),
-            ("index", "", "flag", "", "the index it was chosen from"),
-            ("pretty-print", "", "flag", "", "with line breaks, instead of as it came"),
+            ("config", "", "flag", "", "print the configuration instead"),
+            ("index", "", "flag", "", "print the index it was chosen from"),
+            ("pretty-print", "", "flag", "", "indent the output"),
         ),
         "",
     ),

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from ociruntime.cli.options import Command, Option
 
 _UUID_FILE: Option = ("uuid-file", "", "text", "FILE", "read the UUID from FILE")
-_FORMAT: Option = ("format", "", "choice", "json|json-pretty", "print JSON instead")
-_APP: Option = ("app", "a", "text", "APP", "which app; needed if the pod has several")
+_FORMAT: Option = ("format", "", "choice", "json|json-pretty", "output format")
+_APP: Option = ("app", "a", "text", "APP", "name of the app, if the pod has several")
 
 POD_COMMANDS: tuple[Command, ...] = (
     (
@@ -32,28 +32,28 @@ POD_COMMANDS: tuple[Command, ...] = (
         0,
         "list pods and their apps",
         (
-            ("full", "", "flag", "", "UUIDs, image ids and times in full"),
-            ("no-legend", "", "flag", "", "leave out the line with the titles"),
+            ("full", "", "flag", "", "do not truncate UUIDs, IDs and times"),
+            ("no-legend", "", "flag", "", "omit the header"),
             _FORMAT,
         ),
-        "Pods that cannot be read are named on standard error; the exit status is 0.",
+        "Unreadable pods are reported on standard error; the exit status is still 0.",
     ),
     (
         "status",
         "[UUID]",
         0,
         1,
-        "print the state of a pod, and how its apps ended",
+        "print the state of a pod and exit codes of its apps",
         (
-            ("wait", "", "optional", "TIME", "wait until it has ended, at most TIME"),
+            ("wait", "", "optional", "TIME", "wait until it stops, at most TIME"),
             ("wait-ready", "", "optional", "TIME", "wait until it is ready, at most TIME"),
             _UUID_FILE,
             _FORMAT,
         ),
         (
-            "UUID may be the beginning of one. TIME is a duration (10s, 1h30m); true or a\n"
-            "negative one is for ever, false or 0 not at all. The exit status is 0 whatever\n"
-            "the apps' are; 254 if the time is over, or a pod to be ready has ended."
+            "TIME is a duration (10s, 1h30m); true or a negative one waits forever, false or\n"
+            "0 does not wait. The exit status is 0 whatever the apps returned, and 254 on\n"
+            "timeout, or if a pod that should become ready has stopped."
         ),
     ),
     (
@@ -61,11 +61,11 @@ POD_COMMANDS: tuple[Command, ...] = (
         "[UUID]...",
         0,
         ANY,
-        "remove pods that do not run, without a grace period",
+        "remove stopped pods",
         (_UUID_FILE,),
         (
-            "Prints the UUID of each that was removed. Pods that run, are being prepared or\n"
-            "deleted are refused: the others are removed and the exit status is 254."
+            "Prints the UUID of each removed pod. If a pod is running, being prepared or\n"
+            "deleted, the others are removed and the exit status is 254."
         ),
     ),
     (
@@ -73,16 +73,22 @@ POD_COMMANDS: tuple[Command, ...] = (
         "",
         0,
         0,
-        "remove pods that have ended, after a grace period",
+        "remove stopped pods after a grace period",
         (
-            ("grace-period", "", "text", "TIME", "keep ended pods for TIME from now on (30m)"),
-            ("expire-prepared", "", "text", "TIME", "remove pods not run within TIME (24h)"),
-            ("mark-only", "", "flag", "", "only mark, remove nothing"),
+            ("grace-period", "", "text", "TIME", "keep stopped pods for TIME (default: 30m)"),
+            (
+                "expire-prepared",
+                "",
+                "text",
+                "TIME",
+                "remove pods not run within TIME (default: 24h)",
+            ),
+            ("mark-only", "", "flag", "", "mark pods, remove nothing"),
         ),
         (
-            "Marks what has ended, and removes what was marked longer ago than the grace\n"
-            "period; what was never run needs none. A pod that cannot be removed stays for\n"
-            "the next time."
+            "Marks stopped pods, and removes those marked longer ago than the grace period;\n"
+            "pods that never ran have none. A pod that cannot be removed is tried again the\n"
+            "next time."
         ),
     ),
     (
@@ -92,7 +98,7 @@ POD_COMMANDS: tuple[Command, ...] = (
         1,
         "print the manifest of a pod",
         (
-            ("pretty-print", "", "flag", "", "with line breaks (default; =false for one line)"),
+            ("pretty-print", "", "flag", "", "indent (default; =false: one line)"),
             _UUID_FILE,
         ),
         "",
@@ -102,11 +108,11 @@ POD_COMMANDS: tuple[Command, ...] = (
         "UUID...",
         0,
         ANY,
-        "end running pods",
+        "stop running pods",
         (
-            ("force", "", "flag", "", "kill everything at once"),
-            ("time", "t", "number", "SECONDS", "between the apps' stop signal and KILL (10)"),
-            ("wait", "w", "flag", "", "return when they have ended"),
+            ("force", "", "flag", "", "kill the pod at once"),
+            ("time", "t", "number", "SECONDS", "timeout before SIGKILL (default: 10)"),
+            ("wait", "w", "flag", "", "wait until the pods have stopped"),
             _UUID_FILE,
         ),
         "",
@@ -116,58 +122,58 @@ POD_COMMANDS: tuple[Command, ...] = (
         "UUID",
         1,
         1,
-        "print what the apps of a pod have written",
+        "print the logs of a pod's apps",
         (
-            ("app", "a", "text", "APP", "of this app alone"),
-            ("follow", "f", "flag", "", "go on until the pod ends"),
-            ("tail", "n", "number", "N", "begin N lines before the end"),
-            ("timestamps", "t", "flag", "", "with the time in front of each line"),
-            ("stream", "", "choice", "stdout|stderr", "which of the two"),
+            ("app", "a", "text", "APP", "show only this app"),
+            ("follow", "f", "flag", "", "follow the log output"),
+            ("tail", "n", "number", "N", "show only the last N lines"),
+            ("timestamps", "t", "flag", "", "show timestamps"),
+            ("stream", "", "choice", "stdout|stderr", "show only this stream"),
         ),
-        "Lines of several apps are in the order of their times, with the app's name.",
+        "Lines of several apps are sorted by time and prefixed with the app's name.",
     ),
     (
         "attach",
         "UUID",
         1,
         1,
-        "use the streams or the terminal of an app",
+        "attach to the streams or the terminal of an app",
         (
             _APP,
-            ("mode", "", "text", "STREAM,...", "auto, list, or of stdin, stdout, stderr"),
-            ("detach-keys", "", "text", "KEYS", "that leave a terminal (ctrl-p,ctrl-q)"),
-            ("wait", "", "flag", "", "if the app does not run, from its next start on"),
+            ("mode", "", "text", "STREAM,...", "auto, list, or stdin, stdout, stderr"),
+            ("detach-keys", "", "text", "KEYS", "detach key sequence (default: ctrl-p,ctrl-q)"),
+            ("wait", "", "flag", "", "wait for the next start if the app is stopped"),
         ),
-        "Several may be attached at once; who reads too slowly misses output.",
+        "Several clients can attach at once; a slow one misses output.",
     ),
     (
         "enter",
         "UUID [COMMAND [ARGUMENT]...]",
         1,
         ANY,
-        "run a command in an app, a shell if none is given",
+        "run a command in an app (default: a shell)",
         (_APP,),
-        "The exit status is that of the command.",
+        "Exits with the status of the command.",
     ),
     (
         "export",
         "UUID FILE",
         2,
         2,
-        "write an app that has ended as an image archive",
+        "export a stopped app as an image archive",
         (
-            ("app", "", "text", "APP", "which one, if the pod has several"),
-            ("squash", "", "flag", "", "one layer with all, not the image's and another"),
-            ("overwrite", "", "flag", "", "replace FILE if it is there"),
+            ("app", "", "text", "APP", "name of the app, if the pod has several"),
+            ("squash", "", "flag", "", "write a single layer"),
+            ("overwrite", "", "flag", "", "overwrite FILE"),
         ),
-        "The image runs as the app's does, with the files that the app has left.",
+        "The new image has the settings of the app's image, and the files of the app.",
     ),
     (
         "version",
         "",
         0,
         0,
-        "print the versions of ocipod and of what it stands on",
+        "print the versions of ocipod and its dependencies",
         (),
         "",
     ),

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from ociruntime.cli.options import Command
 
 ANY = 1 << 30
-# Those that a pod and an app can have are told once.
+# Options that both a pod and an app can have are shown once.
 _POD_OPTIONS = tuple(option for option in PREPARE_OPTIONS if option[0] not in ALSO_OF_POD)
 _DETAILS = (
-    "Options from --name on belong to the IMAGE before them. What follows -- are its\n"
-    "arguments, in place of the image's own; --- ends them, and another may come."
+    "Options from --name on belong to the IMAGE before them. Arguments after --\n"
+    "replace those of the image; --- ends them, before the next IMAGE."
 )
 _SYNOPSIS = "[OPTION]... IMAGE [APP-OPTION]... [-- ARG... [--- IMAGE]]"
 
@@ -30,7 +30,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
         _SYNOPSIS,
         0,
         ANY,
-        "run apps from images as one pod, and end as it ends",
+        "run apps from images as a pod",
         (*_POD_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS, *APP_OPTIONS),
         _DETAILS,
     ),
@@ -39,7 +39,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
         _SYNOPSIS,
         0,
         ANY,
-        "make a pod that can be run later, and print its UUID",
+        "prepare a pod to run later, print its UUID",
         (*_POD_OPTIONS, *PREPARED_OPTIONS, *APP_OPTIONS),
         _DETAILS,
     ),
@@ -48,7 +48,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
         "UUID",
         1,
         1,
-        "run a prepared pod, and end as it ends",
+        "run a prepared pod",
         RUN_OPTIONS,
         "",
     ),

@@ -1,136 +1,132 @@
-"""What manual pages say of options of ``ocipod`` beyond the line of the help.
-
-Loaded with ``manual.py``: never by a command that does something.
-"""
+"""Details of the options of ``ocipod`` for its manual pages; loaded with ``manual.py``."""
 
 from __future__ import annotations
 
-# Commands whose options of the same name are those of `run`.
+# Commands that share the details of `run`.
 LIKE_RUN = ("prepare", "run-prepared", "app sandbox", "app add")
 
-# (command, option); of every command: ("", option).
+# (command, option) -> details; ("", option) for global options.
 MORE: dict[tuple[str, str], str] = {
-    ("", "dir"): "Images and pods of one directory are not seen from another.",
+    ("", "dir"): "Each directory has its own images and pods. The default is /var/lib/ociruntime.",
     ("", "runtime"): (
-        "It is called as runc and crun are, which can be used as well: a name is looked up in PATH."
+        "runc and crun can be used as well. A name without a slash is looked up in PATH."
     ),
     ("", "insecure-options"): (
-        "Several are separated by commas: none, image, tls, http, pubkey, capabilities, paths, "
-        "seccomp, all-fetch (the first four of them), all-run (the others), all."
+        "A comma-separated list of: none, image, tls, http, pubkey, capabilities, paths, "
+        "seccomp, all-fetch (image, tls, http, pubkey), all-run (the others), all."
     ),
-    ("", "user-config"): "It wins over the other two.",
+    ("", "user-config"): "User settings override local and vendor settings.",
     ("run", "port"): (
-        "NAME is that of a port in an image, as in 80-tcp or 80/tcp, or such a name of one that no "
-        "image tells of. Without IP all addresses of the host are meant. A port that is taken is "
-        "an error, and so are ports with --net=none or --net=host."
+        "NAME is a port of an image, as in 80-tcp or 80/tcp; it need not be declared. Without "
+        "IP the port is published on all addresses of the host. A port in use is an error, and so "
+        "are ports with --net=none or --net=host."
     ),
     ("run", "volume"): (
-        "With kind=host,source=DIR it is a directory of the host, with kind=empty a new one, which "
-        "goes with the pod and takes mode=0755, uid=N and gid=N. Both take readOnly=true, a "
-        "directory of the host recursive=false as well: without what is mounted below it. NAME is "
-        "what --mount refers to, or that of a volume in the image: of /var/lib/data it is "
-        "volume-var-lib-data."
+        "kind=host,source=DIR is a directory of the host. kind=empty is a new directory, removed "
+        "with the pod; it accepts mode=0755, uid=N and gid=N. Both accept readOnly=true, kind=host "
+        "also recursive=false, which excludes mounts below DIR. NAME is what --mount refers to, or "
+        "a volume of the image: volume-var-lib-data for /var/lib/data."
     ),
     ("run", "mount"): (
-        "DIR is a path in the app; links on the way to it are followed there. With readOnly=true "
-        "it is read-only for this app."
+        "DIR is a path in the app; symbolic links are resolved inside the app. readOnly=true makes "
+        "the mount read-only for this app."
     ),
-    ("run", "set-env"): "It is stronger than --set-env-file, and weaker than --environment.",
+    ("run", "set-env"): "Overrides --set-env-file; overridden by --environment.",
     ("run", "set-env-file"): (
-        "Empty lines and those that begin with # or ; do not count. A name may be there once. "
-        "It is stronger than the image's own variables."
+        "One NAME=VALUE per line; empty lines and lines that begin with # or ; are ignored. A name "
+        "may occur once. Overrides variables of the image."
     ),
-    ("run", "inherit-env"): "They are weaker than all others.",
+    ("run", "inherit-env"): "All other variables override inherited ones.",
     ("run", "pod-manifest"): (
-        "The format is that of `cat-manifest`; images are named by their ids. What the manifest "
-        "says cannot be said by options as well."
+        "The format is that of `cat-manifest`; images are named by ID. Options that the manifest "
+        "replaces are refused."
     ),
     ("run", "no-overlay"): (
-        "It takes longer and more room. Without overlayfs on the host it is done in any case."
+        "Copying is slower and takes more space. It is the default if the host has no overlayfs."
     ),
     ("run", "private-users"): (
-        "The apps' ids from 0 to 65535 are then others outside, in a range that is the pod's own."
+        "User and group IDs 0 to 65535 of the apps are mapped to a range that only this pod uses."
     ),
     ("run", "pull-policy"): (
-        "With new what is not in the store is fetched, with update also what is, if the registry "
-        "has another by now; with never nothing is fetched."
+        "new fetches images that are not in the store, update also those that have changed in the "
+        "registry, never fetches nothing."
     ),
     ("run", "flavor"): (
-        "With oci apps are in namespaces of the pod, restricted in their privileges. With fly a "
-        "pod has one app, with its own files and all else of the host's: for programs that "
-        "administrate the host. With kvm the pod is a virtual machine of qemu with its own kernel."
+        "oci runs apps in namespaces with restricted privileges. fly runs one app in a chroot with "
+        "all privileges and namespaces of the host, for programs that administer it. kvm runs the "
+        "pod in a qemu virtual machine with a kernel of its own."
     ),
     ("run", "net"): (
-        "NAME is default (an address behind the host's), default-restricted (the host and other "
-        "such pods alone), none, host, all, or a network that is configured as CNI has it; several "
-        "are separated by commas. K=V are arguments for its plugins. An option without a value "
-        "means default."
+        "NAME is default (a bridge with NAT), default-restricted (only the host and other such "
+        "pods), none, host, all, or a configured CNI network; separate several with commas. K=V "
+        "are arguments of the plugins. Without a value the network is default."
     ),
     ("run", "dns"): (
-        "With host the file is the host's, with none it is the image's. Without the option it is "
-        "what the network says."
+        "host uses the host's resolv.conf, none that of the image. The default comes from the "
+        "network."
     ),
-    ("run", "hosts-entry"): "With host the whole file is the host's.",
+    ("run", "hosts-entry"): "host uses the host's /etc/hosts.",
     ("run", "hostname"): "The default is ocipod-UUID.",
-    ("run", "ipc"): "With parent they are the host's, with its /dev/shm; auto means private.",
-    ("run", "interactive"): "The pod may have one app only.",
+    ("run", "ipc"): "parent shares the IPC namespace and /dev/shm of the host; auto means private.",
+    ("run", "interactive"): "The pod may have only one app.",
     ("run", "name"): (
-        "It is made of small letters, digits and dashes, and there once in a pod. The default is "
-        "the last part of the image's name."
+        "Lowercase letters, digits and dashes, unique in the pod. The default is the last part of "
+        "the image's name."
     ),
     ("run", "exec"): (
-        "The image's arguments do not count then, only those behind --. A program without a slash "
-        "is looked for in the PATH of the app."
+        "The arguments of the image are dropped; give new ones after --. A program without a slash "
+        "is looked up in the PATH of the app."
     ),
-    ("run", "user"): "A name is looked up in the image's own /etc/passwd.",
-    ("run", "group"): "A name is looked up in the image's own /etc/group.",
-    ("run", "environment"): "It is stronger than all others.",
+    ("run", "user"): "Names are looked up in /etc/passwd of the image.",
+    ("run", "group"): "Names are looked up in /etc/group of the image.",
+    ("run", "environment"): "Overrides all other variables.",
     ("run", "shm-size"): (
-        "All apps of the pod have one. SIZE is 512K, 50M or 1.5GiB, in steps of 1024. It excludes "
+        "All apps share /dev/shm. SIZE is 512K, 50M or 1.5GiB, in steps of 1024. Conflicts with "
         "--ipc=parent."
     ),
     ("run", "memory"): (
-        "SIZE is 512, 50M or 1.5GiB, in steps of 1024; 4096 at least. Before the first IMAGE it is "
-        "what all apps may have together; so it is with --cpu, --cpu-shares and --pids."
+        "SIZE is 512K, 50M or 1.5GiB, in steps of 1024; at least 4096. Before the first IMAGE the "
+        "limit applies to all apps together; so do --cpu, --cpu-shares and --pids."
     ),
-    ("run", "cpu"): "In CPUs, or in thousandths with an m behind.",
-    ("run", "cpu-shares"): "From 2 to 262144; 1024 is usual.",
-    ("run", "oom-score-adj"): "From -1000 to 1000: the process with the highest goes first.",
+    ("run", "cpu"): "A number of CPUs, or thousandths of one with the suffix m.",
+    ("run", "cpu-shares"): "2 to 262144; the default is 1024.",
+    ("run", "oom-score-adj"): "The OOM killer prefers processes with a high value.",
     ("run", "caps-retain"): (
-        "Names may be short, as in net_raw, and are separated by commas. It excludes --caps-remove."
+        "A comma-separated list; names may omit CAP_, as in net_raw. Conflicts with --caps-remove."
     ),
     ("run", "caps-remove"): (
-        "The usual ones are AUDIT_WRITE, CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, MKNOD, "
+        "The defaults are AUDIT_WRITE, CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, MKNOD, "
         "NET_BIND_SERVICE, NET_RAW, SETFCAP, SETGID, SETPCAP, SETUID and SYS_CHROOT."
     ),
     ("run", "seccomp"): (
-        "mode=retain allows the calls that follow alone, mode=remove all but those; errno=NAME is "
-        "the error of the others. A set begins with @: @appc.io/all, @appc.io/empty, "
-        "@docker/default-whitelist, @rkt/default-whitelist and the same with blacklist. Without "
-        "the option the calls of Docker's default are allowed."
+        "mode=retain allows only the listed calls, mode=remove all but those; errno=NAME is the "
+        "error of denied calls. Names of sets begin with @: @appc.io/all, @appc.io/empty, "
+        "@docker/default-whitelist, @rkt/default-whitelist and the same with blacklist. The "
+        "default is Docker's profile."
     ),
     ("run", "stdin"): (
-        "With stream and tty it comes from those who are attached; with interactive the streams of "
-        "this command are the app's, or their terminal is."
+        "stream and tty read from attached clients; interactive uses the streams or the terminal "
+        "of this command."
     ),
     ("run", "stdout"): (
-        "Whatever is not null goes to the log, to those who are attached, and to the output of "
-        "this command, unless it has detached; with tty the app has a terminal."
+        "Unless null, output goes to the log, to attached clients and, in the foreground, to the "
+        "output of this command; with tty the app has a terminal."
     ),
-    ("run", "stderr"): "The same for errors; a terminal has both.",
+    ("run", "stderr"): "As for --stdout; a terminal has both streams.",
     ("app sandbox", "port"): (
-        "NAME is one that an app may refer to, PROTO tcp or udp, the first PORT that in the pod, "
-        "IP and the last PORT those of the host."
+        "NAME is a name that apps may refer to, PROTO is tcp or udp, the first PORT is in the pod, "
+        "IP and the last PORT are on the host."
     ),
-    ("app sandbox", "on-failure"): (
-        "With keep the pod runs on, with halt it ends as that of `run` does."
-    ),
-    ("gc", "grace-period"): "It begins when the pod is marked, by the first `gc` after its end.",
-    ("gc", "mark-only"): "What was prepared and has expired is left alone as well.",
+    ("app sandbox", "on-failure"): ("keep leaves the pod running, halt stops it as with `run`."),
+    (
+        "gc",
+        "grace-period",
+    ): "The grace period begins when the first `gc` after its stop marks the pod.",
+    ("gc", "mark-only"): "Expired prepared pods are not removed either.",
 }
 
 
 def more(command: str, option: str) -> str:
-    """What there is to say of an option."""
+    """Return the details of an option, or ""."""
     found = MORE.get((command, option), "")
     return found or (MORE.get(("run", option), "") if command in LIKE_RUN else "")

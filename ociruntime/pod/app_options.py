@@ -1,7 +1,7 @@
-"""The options of ``prepare``, ``run``, ``run-prepared`` and ``app add``, as data.
+"""Options of ``prepare``, ``run``, ``run-prepared`` and ``app add``, as data.
 
-In the form of ``cli/options.py``: ``(name, short, kind, value, help)``.  Options of a pod may stand
-anywhere; those of an app belong to the image before them.
+Each has the form of ``cli/options.py``: ``(name, short, kind, value, help)``.  Options of a pod may
+stand anywhere; those of an app belong to the image before them.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     Option = tuple[str, str, str, str, str]
 
-# Of the pod, told when it is prepared.
+# Options of a pod when it is prepared.
 PREPARE_OPTIONS: tuple[Option, ...] = (
-    ("port", "", "list", "NAME:[IP:]PORT", "forward a port of the host to one of an image"),
-    ("volume", "", "list", "NAME,kind=host|empty,...", "a directory that apps can mount"),
+    ("port", "", "list", "NAME:[IP:]PORT", "publish a port of an image to the host"),
+    ("volume", "", "list", "NAME,kind=host|empty,...", "define a volume that apps can mount"),
     ("mount", "", "list", "volume=NAME,target=DIR", ""),
     ("memory", "", "text", "SIZE", ""),
     ("cpu", "", "text", "CPUS", ""),
     ("cpu-shares", "", "text", "N", ""),
     ("pids", "", "text", "N", ""),
-    ("no-overlay", "", "flag", "", "copy the images' files instead of an overlay"),
-    ("set-env", "", "list", "NAME=VALUE", "a variable for every app"),
-    ("set-env-file", "", "list", "FILE", "variables for every app, one a line"),
-    ("inherit-env", "", "flag", "", "pass on variables of the caller that images do not set"),
-    ("pod-manifest", "", "text", "FILE", "the whole pod from a manifest, instead of images"),
-    ("private-users", "", "flag", "", "give the pod user ids that nobody on the host has"),
-    ("pull-policy", "", "choice", "new|update|never", "when to ask the registry (new)"),
-    ("flavor", "", "text", "NAME", "oci, fly (chroot only) or kvm"),
-    ("kvm-kernel", "", "text", "FILE", "kernel of the virtual machine of flavour kvm"),
+    ("no-overlay", "", "flag", "", "copy the images' files, do not use overlayfs"),
+    ("set-env", "", "list", "NAME=VALUE", "set an environment variable in all apps"),
+    ("set-env-file", "", "list", "FILE", "read environment variables for all apps"),
+    ("inherit-env", "", "flag", "", "inherit variables that images do not set"),
+    ("pod-manifest", "", "text", "FILE", "create the pod from a pod manifest"),
+    ("private-users", "", "flag", "", "run the pod in a user namespace"),
+    ("pull-policy", "", "choice", "new|update|never", "pull policy (default: new)"),
+    ("flavor", "", "text", "NAME", "isolation: oci, fly (chroot only) or kvm"),
+    ("kvm-kernel", "", "text", "FILE", "kernel of the virtual machine (kvm)"),
     ("stage1-name", "", "text", "NAME", ""),
     ("annotation", "", "list", "NAME=VALUE", ""),
     ("user-annotation", "", "list", "NAME=VALUE", ""),
@@ -36,69 +36,69 @@ PREPARE_OPTIONS: tuple[Option, ...] = (
     ("no-store", "", "flag", "", ""),
 )
 
-# Of the pod, told when it is run.
+# Options of a pod when it is run.
 RUN_OPTIONS: tuple[Option, ...] = (
-    ("net", "", "optional", "NAME[:K=V;K=V],...", "networks, none or host (default)"),
-    ("dns", "", "list", "IP", "name server; or host, none"),
-    ("dns-search", "", "list", "DOMAIN", "search this domain"),
-    ("dns-opt", "", "list", "OPTION", "option of the resolver"),
-    ("dns-domain", "", "text", "DOMAIN", "the pod's own domain"),
-    ("hosts-entry", "", "list", "IP=NAME,...", "a line of /etc/hosts; or host"),
-    ("hostname", "", "text", "NAME", "the pod's host name"),
-    ("ipc", "", "choice", "auto|private|parent", "whose shared memory and queues"),
-    ("shm-size", "", "text", "SIZE", "room in the apps' /dev/shm (64M)"),
-    ("interactive", "", "flag", "", "give the only app this terminal"),
+    ("net", "", "optional", "NAME[:K=V;K=V],...", "networks to join, none or host"),
+    ("dns", "", "list", "IP", "set a DNS server; or host, none"),
+    ("dns-search", "", "list", "DOMAIN", "set a DNS search domain"),
+    ("dns-opt", "", "list", "OPTION", "set a resolver option"),
+    ("dns-domain", "", "text", "DOMAIN", "set the DNS domain of the pod"),
+    ("hosts-entry", "", "list", "IP=NAME,...", "add a line to /etc/hosts; or host"),
+    ("hostname", "", "text", "NAME", "hostname of the pod"),
+    ("ipc", "", "choice", "auto|private|parent", "IPC namespace (default: auto)"),
+    ("shm-size", "", "text", "SIZE", "size of /dev/shm (default: 64M)"),
+    ("interactive", "", "flag", "", "run the only app on this terminal"),
     ("mds-register", "", "flag", "", ""),
-    ("detach", "", "flag", "", "return when the pod is ready, and print its UUID"),
+    ("detach", "", "flag", "", "run in the background and print the UUID"),
 )
 
-PREPARED_OPTIONS: tuple[Option, ...] = (("quiet", "", "flag", "", "print nothing but the UUID"),)
+PREPARED_OPTIONS: tuple[Option, ...] = (("quiet", "", "flag", "", "print only the UUID"),)
 SAVED_OPTIONS: tuple[Option, ...] = (
     ("uuid-file-save", "", "text", "FILE", "write the UUID to FILE"),
 )
 
-# Of the app before them.
+# Options of an app; they belong to the image before them.
 APP_OPTIONS: tuple[Option, ...] = (
-    ("name", "", "text", "NAME", "the app's name (from the image's)"),
-    ("exec", "", "text", "PROGRAM", "run this instead of what the image says"),
-    ("working-dir", "", "text", "DIR", "where the program begins"),
-    ("user", "", "text", "USER", "number, name, or path of a file whose owner is meant"),
-    ("group", "", "text", "GROUP", "the same for the group"),
-    ("supplementary-gids", "", "text", "GID,...", "further groups, as numbers"),
-    ("mount", "", "list", "volume=NAME,target=DIR", "mount a volume; before IMAGE in all apps"),
-    ("readonly-rootfs", "", "flag", "", "let the app not change its files"),
-    ("environment", "", "list", "NAME=VALUE", "a variable for this app"),
-    ("memory", "", "text", "SIZE", "most memory; before IMAGE of the pod"),
-    ("cpu", "", "text", "CPUS", "most CPU time: 500m, 1.5"),
-    ("cpu-shares", "", "text", "N", "share of CPU time when it is scarce"),
-    ("pids", "", "text", "N", "most processes"),
-    ("caps-retain", "", "list", "CAP,...", "these capabilities alone"),
-    ("caps-remove", "", "list", "CAP,...", "the usual capabilities without these"),
-    ("seccomp", "", "text", "mode=retain|remove,...", "system calls"),
-    ("no-new-privileges", "", "flag", "", "no way to privileges by set-uid programs"),
-    ("oom-score-adj", "", "text", "N", "who goes first when memory is out"),
-    ("annotation", "", "list", "NAME=VALUE", "note in the manifest"),
-    ("user-annotation", "", "list", "NAME=VALUE", "note of the user's"),
-    ("user-label", "", "list", "NAME=VALUE", "label of the user's"),
-    ("stdin", "", "choice", "null|stream|interactive|tty", "where input is from (null)"),
-    ("stdout", "", "choice", "log|null|stream|tty", "where output goes (log)"),
-    ("stderr", "", "choice", "log|null|stream|tty", "where errors go (log)"),
+    ("name", "", "text", "NAME", "name of the app (default: from the image)"),
+    ("exec", "", "text", "PROGRAM", "override the command of the image"),
+    ("working-dir", "", "text", "DIR", "working directory in the app"),
+    ("user", "", "text", "USER", "UID, name, or path of a file with that owner"),
+    ("group", "", "text", "GROUP", "GID, name, or path of a file with that group"),
+    ("supplementary-gids", "", "text", "GID,...", "supplementary groups, as numbers"),
+    ("mount", "", "list", "volume=NAME,target=DIR", "mount a volume (before IMAGE: in all apps)"),
+    ("readonly-rootfs", "", "flag", "", "mount the root filesystem read-only"),
+    ("environment", "", "list", "NAME=VALUE", "set an environment variable"),
+    ("memory", "", "text", "SIZE", "memory limit (before IMAGE: of the pod)"),
+    ("cpu", "", "text", "CPUS", "CPU limit: 500m, 1.5"),
+    ("cpu-shares", "", "text", "N", "CPU shares (relative weight)"),
+    ("pids", "", "text", "N", "maximum number of processes"),
+    ("caps-retain", "", "list", "CAP,...", "keep only these capabilities"),
+    ("caps-remove", "", "list", "CAP,...", "drop these default capabilities"),
+    ("seccomp", "", "text", "mode=retain|remove,...", "allow or deny system calls"),
+    ("no-new-privileges", "", "flag", "", "set no_new_privs (setuid programs gain nothing)"),
+    ("oom-score-adj", "", "text", "N", "OOM score adjustment (-1000 to 1000)"),
+    ("annotation", "", "list", "NAME=VALUE", "add an annotation to the manifest"),
+    ("user-annotation", "", "list", "NAME=VALUE", "add a user annotation"),
+    ("user-label", "", "list", "NAME=VALUE", "add a user label"),
+    ("stdin", "", "choice", "null|stream|interactive|tty", "source of stdin (default: null)"),
+    ("stdout", "", "choice", "log|null|stream|tty", "destination of stdout (default: log)"),
+    ("stderr", "", "choice", "log|null|stream|tty", "destination of stderr (default: log)"),
     ("signature", "", "text", "FILE", ""),
 )
 
-# Of `app add` alone; the first is a volume and where the app has it, in one.
+# Options of `app add` alone; the first combines --volume and --mount.
 ADD_OPTIONS: tuple[Option, ...] = (
-    ("mnt-volume", "", "list", "name=NAME,target=DIR,...", "a new volume and its place"),
-    ("stop-signal", "", "text", "SIGNAL", "what asks it to end (the image's, or SIGTERM)"),
+    ("mnt-volume", "", "list", "name=NAME,target=DIR,...", "define and mount a volume"),
+    ("stop-signal", "", "text", "SIGNAL", "stop signal (default: the image's, or SIGTERM)"),
 )
 
-# Before any image, a mount is every app's; notes are the pod's, and limits of its apps together.
+# Before the first image these apply to the pod: mounts to every app, limits to all together.
 ALSO_OF_POD = (
     *("mount", "annotation", "user-annotation", "user-label"),
     *("memory", "cpu", "cpu-shares", "pids"),
 )
 
-# With --pod-manifest the manifest says all of this.
+# Conflict with --pod-manifest, which has these settings.
 SAID_BY_MANIFEST = (
     "port",
     "volume",

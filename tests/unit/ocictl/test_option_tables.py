@@ -1,4 +1,4 @@
-"""The tables of ``ocictl`` hold together, and its help fits a screen."""
+"""The tables of ``ocictl`` hold together, and its help fits 80 columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from ociruntime.cli.args import Arguments, parse
 from ociruntime.cli.commands import find
-from ociruntime.cli.screens import SCREEN, shown_groups
+from ociruntime.cli.screens import shown_groups
 from ociruntime.ocictl import manual, options
 from ociruntime.ocictl.help import command_help, general_help
 from ociruntime.ocictl.main import _read_options
@@ -46,7 +46,6 @@ def test_every_command_has_its_module(name: str) -> None:
 
 def test_what_the_manual_adds_belongs_to_something() -> None:
     assert_of_these(manual, COMMANDS, GLOBAL_OPTIONS)
-    assert set(manual.SHORT) == {name for name in SHOWN if " " not in name}
 
 
 EXAMPLES = [line for lines in manual.EXAMPLES.values() for _, line in lines]
@@ -66,18 +65,17 @@ def test_examples_can_be_read(line: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
-def test_help_of_a_command_fits_a_screen(command: tuple[str, ...]) -> None:
+def test_help_of_a_command_fits(command: tuple[str, ...]) -> None:
     lines = command_help(command).splitlines()  # type: ignore[arg-type]  # a row of the table
     assert max(map(len, lines)) <= COLUMNS
-    assert len(lines) <= SCREEN
+    shown = [option[0] for option in command[5] if option[4]]
+    assert all(f"--{name}" in "\n".join(lines) for name in shown)
 
 
-def test_help_of_all_fits_a_screen() -> None:
-    lines = general_help().splitlines()
-    assert max(map(len, lines)) <= COLUMNS
-    assert len(lines) <= SCREEN
-    words = {word.strip(",") for line in lines for word in line.split()}
-    assert {word for name in SHOWN for word in name.split()} <= words
+def test_general_help_fits_and_names_everything() -> None:
+    text = general_help()
+    assert max(map(len, text.splitlines())) <= COLUMNS
+    assert all(f"\n  {name} " in text for name in SHOWN)
 
 
 def test_every_command_for_people_is_in_one_group() -> None:
