@@ -46,7 +46,9 @@ class SeccompAgent:
         )
         try:
             sent = self._socket.sendmsg([data], [rights], _socket.MSG_NOSIGNAL)
-            self._socket.sendall(data[sent:], _socket.MSG_NOSIGNAL)
+            # Even an empty send fails once an agent that reads only once has closed.
+            if sent < len(data):
+                self._socket.sendall(data[sent:], _socket.MSG_NOSIGNAL)
         except OSError as error:
             raise HostError(f'tell the seccomp agent "{self._path}"', error) from None
         finally:

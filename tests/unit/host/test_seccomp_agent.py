@@ -1,3 +1,5 @@
+"""What a seccomp agent is sent, and when it may close the connection."""
+
 from __future__ import annotations
 
 import json
@@ -5,6 +7,7 @@ import os
 import socket
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,3 +67,33 @@ def test_an_agent_that_never_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         with pytest.raises(HostError, match=r'tell the seccomp agent ".*": timed out'):
             agent.hand_on(0, 7, STATE)
     assert open_descriptors() == before
+
+
+class ReadsOnce:
+    """Our end of a connection to an agent that reads once and closes."""
+
+    def __init__(self) -> None:
+        self._sock, self._agent = socket.socketpair()
+        self.received = b""
+
+    def sendmsg(self, *arguments: Any) -> int:  # noqa: ANN401
+        sent = self._sock.sendmsg(*arguments)
+        self.received, fds, _, _ = socket.recv_fds(self._agent, 1 << 20, 1)
+        self._agent.close()
+        os.close(fds[0])
+        return sent
+
+    def sendall(self, data: bytes, flags: int) -> None:
+        self._sock.sendall(data, flags)
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+def test_nothing_is_sent_behind_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = ReadsOnce()
+    monkeypatch.setattr(seccomp_agent, "connect", lambda *_: connection)
+    with open("/dev/null", "rb") as file:
+        SeccompAgent("/agent", "data").hand_on(file.fileno(), 12, STATE)
+    told = json.loads(connection.received)
+    assert (told["pid"], told["metadata"], told["state"]) == (12, "data", STATE)
