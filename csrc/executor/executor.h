@@ -59,7 +59,8 @@ struct executor {
 	int pid_fd;	  /* a joined pid namespace, which is entered by a fork at the end; or -1 */
 	int preserve_fds; /* descriptors from 3 upwards that the program keeps */
 	int slots[SLOTS]; /* namespace files, id maps and detached trees */
-	bool own_mounts;  /* nobody else is in the mount namespace */
+	bool new_mounts;  /* the mount namespace was made for the container */
+	bool own_mounts;  /* nobody else sees what is mounted in it */
 	bool has_mount_api;
 	bool entered;	  /* the old root is gone */
 	bool joined;	  /* the namespaces are those of a container that was there before */
@@ -111,6 +112,7 @@ int open_below(int root, const char *path, int flags, uint64_t resolve);
 int open_no_link(int parent, const char *name, int flags);
 
 /* made_mounts.c */
+uint64_t mount_id(int fd);
 void note_mount(struct executor *x, int tree, const char *target);
 int open_mount(struct executor *x, const char *target);
 int open_restricted(struct executor *x, const char *target);

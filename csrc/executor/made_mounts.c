@@ -18,7 +18,7 @@
  * Linux 6.8 has ids that it never gives again.  Before, that of a mount whose mount point somebody
  * has removed can be the next mount's.  0: the kernel is older than 5.8 and does not tell.
  */
-static uint64_t mount_id(int fd)
+uint64_t mount_id(int fd)
 {
 	const unsigned int either = STATX_MNT_ID | STATX_MNT_ID_UNIQUE;
 	struct statx found;

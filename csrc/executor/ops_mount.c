@@ -17,11 +17,23 @@
 
 #define OPTION_SIZE 256u /* fsconfig(2) takes no longer keys or values, with their NUL */
 
+/*
+ * Here a mount namespace begins, or the container's root has been entered.  A tree that stays shared with
+ * the host's must not be mounted on, and only the mount API does without.
+ */
 int run_propagation(struct executor *x, struct op_propagation *op)
 {
-	/* Here a mount namespace begins, or the container's root has been entered. */
-	x->own_mounts = true;
-	return sys_mount(NULL, "/", NULL, op->flags, NULL) < 0 ? fail(x, "mount", "/") : 0;
+	uint32_t flags = op->flags;
+	bool shared = !x->entered && (flags & MS_SHARED);
+
+	if (shared) {
+		look_for_mount_api(x);
+		if (!x->has_mount_api)
+			flags = MS_SLAVE | MS_REC;
+	}
+	x->new_mounts = true;
+	x->own_mounts = !shared || !x->has_mount_api;
+	return sys_mount(NULL, "/", NULL, flags, NULL) < 0 ? fail(x, "mount", "/") : 0;
 }
 
 static int open_source(struct executor *x, const char *source)
@@ -60,6 +72,40 @@ int run_open_tree(struct executor *x, struct op_open_tree *op)
 	return *tree < 0 ? -1 : 0;
 }
 
+static bool is_same_node(int one, int other)
+{
+	struct stat a, b;
+
+	return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+/*
+ * Make the mount that holds the root's directory private: what is mounted there does not reach the host,
+ * what the host mounts there does not reach the container, and pivot_root(2) refuses a shared one.
+ */
+static int make_parent_private(struct executor *x, int root, const char *name)
+{
+	const uint64_t id = mount_id(root);
+	int at = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC), result;
+
+	while (at >= 0) {
+		int above = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		if (above >= 0 && (mount_id(above) != id || is_same_node(above, at))) {
+			close(above);
+			break;
+		}
+		close(at);
+		at = above;
+	}
+	if (at < 0)
+		return fail(x, "open", name);
+	result = propagate(x, at, MS_PRIVATE, name);
+	close(at);
+	return result;
+}
+
 int run_root(struct executor *x, struct op_root *op)
 {
 	int source, result;
@@ -70,7 +116,8 @@ int run_root(struct executor *x, struct op_root *op)
 	source = open(op->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (source < 0)
 		return fail(x, "open", op->source);
-	x->root_fd = copy_mounts(x, source, true, op->source);
+	result = x->new_mounts ? make_parent_private(x, source, op->source) : 0;
+	x->root_fd = result < 0 ? -1 : copy_mounts(x, source, true, op->source);
 	result = x->root_fd < 0 ? -1 : attach_tree(x, x->root_fd, source, op->source);
 	close(source);
 	return result;

@@ -6,6 +6,7 @@ from ociruntime.errors import ConfigError
 from ociruntime.linux import (
     CLONE_NEWNS,
     MS_REC,
+    MS_SHARED,
     MS_SLAVE,
 )
 from ociruntime.paths import clean
@@ -23,15 +24,23 @@ def compile_root(job: Compilation) -> None:
     if job.request.new_keyring:
         add_keyring(job, job.config.get("process"))
     if job.new & CLONE_NEWNS:
-        # Slave and not private: what the host unmounts must not stay busy in here.  A joined
-        # mount namespace is somebody else's and keeps what it has.
-        job.add(
-            operations.propagation(flags=MS_SLAVE | MS_REC, where="linux.rootfsPropagation"),
-        )
+        # A joined mount namespace is somebody else's and keeps what it has.
+        job.add(operations.propagation(flags=_propagation(job), where="linux.rootfsPropagation"))
     if job.shares_mounts:
         job.add(operations.shared_root(source=job.request.rootfs, where="root.path"))
     else:
         job.add(operations.root(source=job.request.rootfs, where="root.path"))
+
+
+def _propagation(job: Compilation) -> int:
+    """Return the propagation of the host's mounts in the container's namespace.
+
+    Slave and not private: a mount that the host unmounts must not stay busy. Shared only on
+    request, for binds that carry mounts of the container to the host (Kubernetes' Bidirectional);
+    without pivot_root(2) the root is moved onto ``/``, and the move would reach the host.
+    """
+    wanted = PROPAGATION.get(job.linux.get("rootfsPropagation") or "", 0)
+    return wanted if wanted & MS_SHARED and not job.request.no_pivot else MS_SLAVE | MS_REC
 
 
 def compile_working_directory(job: Compilation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,18 +71,63 @@ def test_host_mounts_reach_a_slave(
     isolation.unmount(str(shared / "sub"))
 
 
+@pytest.mark.parametrize("given", [None, "slave", "shared", "rshared"])
+@pytest.mark.parametrize("option", [[], ["--no-pivot"]], ids=["pivot", "no pivot"])
 def test_container_mounts_do_not_reach_the_host(
-    container: MakeContainer, bundle: MakeBundle, shared: Path
+    container: MakeContainer,
+    bundle: MakeBundle,
+    shared: Path,
+    given: str | None,
+    option: list[str],
 ) -> None:
     """The root file system itself on a shared mount; the watch sees any that came back."""
     one = bundle()
+    if given:
+        one.linux["rootfsPropagation"] = given
     target = shared / "rootfs"
     subprocess.run(["cp", "-a", one.rootfs, target], check=True)
     one.config["root"]["path"] = str(target)
     one.mount("/scratch", "tmpfs", "t")
     before = Path("/proc/self/mountinfo").read_text()
-    container(one).started()
+    made = container(one)
+    made.create(*option).silent()
+    made.start().silent()
     assert Path("/proc/self/mountinfo").read_text() == before
+
+
+@pytest.mark.parametrize("given", ["shared", "rshared"])
+def test_a_shared_bind_carries_mounts_to_the_host(
+    container: MakeContainer, bundle: MakeBundle, shared: Path, given: str
+) -> None:
+    """As CSI drivers need it, by Kubernetes' mountPropagation: Bidirectional."""
+    one = bundle().bind(shared, "/data", "rshared")
+    one.linux["rootfsPropagation"] = given
+    one.capabilities("CAP_SYS_ADMIN")
+    (shared / "sub").mkdir()
+    made = container(one).started()
+    made.exec("mount", "-t", "tmpfs", "tmpfs", "/data/sub").ok()
+    assert os.path.ismount(shared / "sub")
+    made.exec("umount", "/data/sub").ok()
+    assert not os.path.ismount(shared / "sub")
+    isolation.mount("tmpfs", str(shared / "sub"), "tmpfs")
+    assert "/data/sub" in mounts_of(made)
+    isolation.unmount(str(shared / "sub"))
+    assert "/data/sub" not in mounts_of(made)
+
+
+@deviates(runc="the root stays a slave in 1.1")
+def test_host_mounts_below_the_root_do_not_reach_the_container(
+    container: MakeContainer, bundle: MakeBundle, shared: Path
+) -> None:
+    one = bundle()
+    target = shared / "rootfs"
+    subprocess.run(["cp", "-a", one.rootfs, target], check=True)
+    one.config["root"]["path"] = str(target)
+    made = container(one).created()
+    assert mounts_of(made)["/"].propagation == []
+    isolation.mount("tmpfs", str(target / "tmp"), "tmpfs")
+    assert "/tmp" not in mounts_of(made)
+    isolation.unmount(str(target / "tmp"))
 
 
 @pytest.mark.parametrize(("option", "word"), [("private", None), ("unbindable", "unbindable")])
