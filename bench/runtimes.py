@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from bench.place import (
     find_program,
     own_namespace,
 )
+from ociruntime.snapshot_programs import PROGRAMS, file_name
 
 PEERS = ("runc", "crun")
 OURS = "ociruntime"
@@ -146,9 +148,14 @@ def make_snapshot(path: Path, namespace: Namespace) -> bool:
 def forbid_snapshot(namespace: Namespace) -> None:
     """Have commands start the interpreter: an empty file is a snapshot that could not be made."""
     with namespace.entered():
-        snapshot = Path(SNAPSHOT)
-        snapshot.parent.mkdir(mode=0o700)
-        snapshot.touch(mode=0o600)
+        directory = Path(SNAPSHOT).parent
+        directory.mkdir(mode=0o700, exist_ok=True)
+        while list(directory.glob(".snapshot*.new")):  # a first command has begun to make its own
+            time.sleep(0.05)
+        for program in PROGRAMS:
+            snapshot = directory / file_name(program)
+            snapshot.unlink(missing_ok=True)
+            snapshot.touch(mode=0o600)
 
 
 def check_snapshots(runtimes: list[Runtime]) -> None:
