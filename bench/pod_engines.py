@@ -84,7 +84,9 @@ class Ocipod(Engine):
 
     def await_rest(self, pids: set[int]) -> None:
         def sleeps() -> bool:
-            return not any("python" in os.readlink(f"/proc/{pid}/exe") for pid in pids)
+            # A process made of a snapshot still has the launcher for its program.
+            programs = {Path(os.readlink(f"/proc/{pid}/exe")).name for pid in pids}
+            return not any(name.startswith(("python", "ocipod")) for name in programs)
 
         if not processes.until(sleeps, 60):
             raise Failed("the monitors do not sleep")
