@@ -13,8 +13,6 @@
 
 #include "kernel.h"
 
-#define CPU_LIMIT 8192 /* CONFIG_NR_CPUS of the largest kernels */
-
 int run_open_namespace(struct executor *x, struct op_open_namespace *op)
 {
 	int *fd = slot_of(x, op->slot);
@@ -68,18 +66,6 @@ static int enter_cgroups(struct executor *x, const struct go_files *files)
 	return 0;
 }
 
-/*
- * The affinity is inherited from whoever called the runtime (`taskset -c 0 podman run`).  The kernel
- * leaves of this one what the cgroup's cpuset allows.
- */
-static void use_all_cpus(void)
-{
-	unsigned char cpus[CPU_LIMIT / 8];
-
-	memset(cpus, 0xff, sizeof(cpus));
-	(void)syscall(SYS_sched_setaffinity, 0, sizeof(cpus), cpus);
-}
-
 int run_sync(struct executor *x, struct op_sync *op)
 {
 	/* An ordinary user may write the maps only of a process that it may look into. */
@@ -95,8 +81,6 @@ int run_sync(struct executor *x, struct op_sync *op)
 		prctl(PR_SET_DUMPABLE, 0);
 	if (enter_cgroups(x, &files) < 0)
 		return -1;
-	if (op->stage == STAGE_CGROUP)
-		use_all_cpus();
 	if (op->stage == STAGE_READY) {
 		close(x->sync_fd);
 		x->sync_fd = -1;

@@ -12,7 +12,7 @@ import pytest
 from tests.support import cgroupfs, processes
 from tests.support.container import Container
 from tests.support.plugin import MakeBundle, MakeContainer
-from tests.support.runtime import Runtime, execute
+from tests.support.runtime import execute
 from tests.support.terminal import ConsoleSocket, PtyCommand
 
 KINDS = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
@@ -108,22 +108,6 @@ def test_affinity(container: MakeContainer) -> None:
     show = "sed -n 's/Cpus_allowed_list:.//p' /proc/self/status"
     assert running.exec("sh", "-c", show).ok().out.strip() == str(cpus[1])
     assert os.sched_getaffinity(running.pid) == set(cpus)
-
-
-def test_affinity_of_the_caller(container: MakeContainer, runtime: Runtime) -> None:
-    """The container, and what is executed in it, may use every CPU that its cgroup may."""
-    cpus = os.sched_getaffinity(0)
-    if len(cpus) < 2:
-        pytest.skip("needs two CPUs")
-    pinned = ["taskset", "-c", str(min(cpus))]
-    made = container()
-    made.bundle.save()
-    execute([*pinned, *runtime.command("run", "-d", "-b", str(made.bundle.path), made.id)]).ok()
-    made.exists = True
-    assert os.sched_getaffinity(made.state()["pid"]) == cpus
-    show = "sed -n 's/Cpus_allowed_list:.//p' /proc/self/status"
-    seen = execute([*pinned, *runtime.command("exec", made.id, "sh", "-c", show)]).ok().out
-    assert seen == execute(["sh", "-c", show]).ok().out
 
 
 def test_terminal_in_the_foreground(container: MakeContainer) -> None:
