@@ -59,8 +59,8 @@ struct executor {
 	int pid_fd;	  /* a joined pid namespace, which is entered by a fork at the end; or -1 */
 	int preserve_fds; /* descriptors from 3 upwards that the program keeps */
 	int slots[SLOTS]; /* namespace files, id maps and detached trees */
-	bool new_mounts;  /* the mount namespace was made for the container */
-	bool own_mounts;  /* nobody else sees what is mounted in it */
+	bool own_mounts;  /* nobody else sees what is mounted in the mount namespace */
+	bool shared_mounts; /* it is new, and its mounts are shared with the host's */
 	bool has_mount_api;
 	bool entered;	  /* the old root is gone */
 	bool joined;	  /* the namespaces are those of a container that was there before */

@@ -31,8 +31,8 @@ int run_propagation(struct executor *x, struct op_propagation *op)
 		if (!x->has_mount_api)
 			flags = MS_SLAVE | MS_REC;
 	}
-	x->new_mounts = true;
-	x->own_mounts = !shared || !x->has_mount_api;
+	x->shared_mounts = shared && x->has_mount_api;
+	x->own_mounts = !x->shared_mounts;
 	return sys_mount(NULL, "/", NULL, flags, NULL) < 0 ? fail(x, "mount", "/") : 0;
 }
 
@@ -81,8 +81,8 @@ static bool is_same_node(int one, int other)
 }
 
 /*
- * Make the mount that holds the root's directory private: what is mounted there does not reach the host,
- * what the host mounts there does not reach the container, and pivot_root(2) refuses a shared one.
+ * Make the mount that holds the root's directory private: what is mounted there must not reach the host,
+ * and pivot_root(2) refuses a shared one.
  */
 static int make_parent_private(struct executor *x, int root, const char *name)
 {
@@ -116,7 +116,7 @@ int run_root(struct executor *x, struct op_root *op)
 	source = open(op->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (source < 0)
 		return fail(x, "open", op->source);
-	result = x->new_mounts ? make_parent_private(x, source, op->source) : 0;
+	result = x->shared_mounts ? make_parent_private(x, source, op->source) : 0;
 	x->root_fd = result < 0 ? -1 : copy_mounts(x, source, true, op->source);
 	result = x->root_fd < 0 ? -1 : attach_tree(x, x->root_fd, source, op->source);
 	close(source);

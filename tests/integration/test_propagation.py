@@ -115,21 +115,6 @@ def test_a_shared_bind_carries_mounts_to_the_host(
     assert "/data/sub" not in mounts_of(made)
 
 
-@deviates(runc="the root stays a slave in 1.1")
-def test_host_mounts_below_the_root_do_not_reach_the_container(
-    container: MakeContainer, bundle: MakeBundle, shared: Path
-) -> None:
-    one = bundle()
-    target = shared / "rootfs"
-    subprocess.run(["cp", "-a", one.rootfs, target], check=True)
-    one.config["root"]["path"] = str(target)
-    made = container(one).created()
-    assert mounts_of(made)["/"].propagation == []
-    isolation.mount("tmpfs", str(target / "tmp"), "tmpfs")
-    assert "/tmp" not in mounts_of(made)
-    isolation.unmount(str(target / "tmp"))
-
-
 @pytest.mark.parametrize(("option", "word"), [("private", None), ("unbindable", "unbindable")])
 @pytest.mark.parametrize("kind", ["tmpfs", "bind"])
 @deviates(
