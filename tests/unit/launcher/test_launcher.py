@@ -17,7 +17,7 @@ SOURCES = [
     *(project.ROOT / "csrc" / "launcher" / name for name in ("ociruntime.c", "interpreter.c")),
     *project.ROOT.glob("csrc/entry/*.c"),
     project.ROOT / "csrc" / "snapshot" / "thaw.c",
-    project.ROOT / "csrc" / "executor" / "text.c",
+    *(project.ROOT / "csrc" / "executor" / name for name in ("text.c", "walk.c")),
 ]
 INCLUDES = ["-Icsrc", "-Icsrc/executor"]
 VERSION = f"3.{sys.version_info.minor}"
