@@ -4,14 +4,13 @@
  * In the interpreter's order, so that it can go on wherever this stops or is killed.
  */
 #include "entry.h"
+#include "kernel.h"
 #include "text.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* A tracer in the container can hold a process at its exit: the interpreter ends that as well. */
@@ -28,15 +27,6 @@ static bool end_process(const struct record *record)
 	close(pidfd);
 	return ended;
 }
-
-/* What getdents64(2) fills a buffer with. */
-struct directory_entry {
-	uint64_t inode;
-	int64_t offset;
-	uint16_t size;
-	uint8_t type;
-	char name[];
-};
 
 static bool remove_files(int directory)
 {

@@ -18,8 +18,7 @@ int connect_gate(const struct container *container, int flags)
 	int fd, error;
 
 	/* A state directory's path may be longer than a socket's can be. */
-	text_add(&path, "/proc/self/fd/");
-	text_add_number(&path, (uint32_t)container->fd, 10);
+	text_add_fd(&path, container->fd);
 	text_add(&path, "/start");
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
 	if (fd < 0)

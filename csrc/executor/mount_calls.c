@@ -43,8 +43,7 @@ static const char *path_of(int fd, char data[FD_PATH_SIZE])
 {
 	struct text path = text_in(data, FD_PATH_SIZE);
 
-	text_add(&path, "/proc/self/fd/");
-	text_add_number(&path, (uint32_t)fd, 10);
+	text_add_fd(&path, fd);
 	return data;
 }
 

@@ -53,6 +53,12 @@ void text_add_number(struct text *text, uint32_t value, unsigned int base)
 	text_add_part(text, digits + at, sizeof(digits) - at);
 }
 
+void text_add_fd(struct text *text, int fd)
+{
+	text_add(text, "/proc/self/fd/");
+	text_add_number(text, (uint32_t)fd, 10);
+}
+
 bool text_number(const char *from, uint32_t *value)
 {
 	uint64_t number = 0;

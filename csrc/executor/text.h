@@ -20,6 +20,8 @@ void text_add_part(struct text *text, const char *part, size_t length);
 /* Parts up to a NULL into `data`; false if they do not fit. */
 bool text_join(char *data, size_t size, ...) __attribute__((sentinel));
 void text_add_number(struct text *text, uint32_t value, unsigned int base);
+/* The path at which procfs shows an open descriptor. */
+void text_add_fd(struct text *text, int fd);
 
 /* A decimal number without sign and with nothing behind it. */
 bool text_number(const char *from, uint32_t *value);

@@ -138,8 +138,7 @@ static bool find_real_path(const char *path, char found[PATH_MAX])
 
 	if (fd < 0)
 		return false;
-	text_add(&link, "/proc/self/fd/");
-	text_add_number(&link, (uint32_t)fd, 10);
+	text_add_fd(&link, fd);
 	read = read_link(data, found);
 	close(fd);
 	return read;
