@@ -83,7 +83,7 @@ def _answer(executor: Executor, linux: Json) -> None:
             found.hint = found.hint or obstacle(message.error)
             raise found
         if message.kind == ops.MESSAGE_INIT_PID:
-            executor.became(message.pid)
+            executor.became(message)
         elif message.value == ops.STAGE_READY:
             return
         elif message.value == ops.STAGE_MAPS:

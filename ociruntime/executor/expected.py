@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 CODES = {name: code for code, (name, _, _) in enumerate(ops.OPERATIONS, 1)}
 SYNC, WAIT_START = CODES["sync"], CODES["wait_start"]
+CLONE_PROCESS = CODES["clone_process"]
 # The operation -> the message that it sends once.
 SENDERS = {
     CODES["clone_init"]: ops.MESSAGE_INIT_PID,
-    CODES["clone_process"]: ops.MESSAGE_INIT_PID,
+    CLONE_PROCESS: ops.MESSAGE_INIT_PID,
     CODES["console"]: ops.MESSAGE_CONSOLE,
     CODES["seccomp"]: ops.MESSAGE_LISTENER,
 }
@@ -59,8 +60,14 @@ class Expected:
         elif message.kind in self._others:
             self._others.remove(message.kind)
             return
-        name = NAMES.get(message.kind, str(message.kind))
-        raise StepError(
-            f"hear from the executor: unexpected message: {name} {message.value}",
-            "a process in the pid namespace that the container joins may have sent it",
-        )
+        raise unexpected(message)
+
+
+def unexpected(message: Message) -> StepError:
+    """Return the error for a message that the executor would not have sent."""
+    name = NAMES.get(message.kind, str(message.kind))
+    number = message.pid if message.kind == ops.MESSAGE_INIT_PID else message.value
+    return StepError(
+        f"hear from the executor: unexpected message: {name} {number}",
+        "a process in the pid namespace that the container joins may have sent it",
+    )

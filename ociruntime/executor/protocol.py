@@ -62,9 +62,14 @@ SCM_RIGHTS = 1
 MSG_CMSG_CLOEXEC = 0x40000000
 MSG_NOSIGNAL = 0x4000
 
+SCM_CREDENTIALS = 2
+SO_PASSCRED = 16
+
 SHORT = Struct("=IIii")
 LONG = Struct("=IIii32s512s3072s")
-ANCILLARY_SPACE = 24  # one descriptor, or two: padding makes no difference
+NUMBER = Struct("=i")
+# The sender's credentials (32 bytes), then one descriptor, or two: padding makes no difference.
+ANCILLARY_SPACE = 32 + 24
 WITH_DESCRIPTOR = (MESSAGE_CONSOLE, MESSAGE_LISTENER, MESSAGE_MOUNT)
 GO_FILES = 32  # as csrc/executor/executor.h has it
 
@@ -73,15 +78,17 @@ class Message:
     """One message of the executor; the last three are empty but for a failure.
 
     ``value`` is the stage or the operation's index; ``error`` an errno (a wait status for a
-    hook); ``fd`` a received descriptor or -1.
+    hook); ``fd`` a received descriptor or -1; ``sender`` the process that sent it, as the kernel
+    says (0: it does not, or the process is in no pid namespace of ours).
     """
 
-    __slots__ = ("argument", "call", "detail", "error", "fd", "kind", "pid", "value")
+    __slots__ = ("argument", "call", "detail", "error", "fd", "kind", "pid", "sender", "value")
 
-    def __init__(self, data: bytes, fd: int = -1) -> None:
+    def __init__(self, data: bytes, fd: int = -1, sender: int = 0) -> None:
         self.kind, self.value, self.pid, self.error = SHORT.unpack_from(data)
         self.call = self.argument = self.detail = ""
         self.fd = fd
+        self.sender = sender
         if self.kind == MESSAGE_FAILURE and len(data) == LONG.size:
             self.call, self.argument, self.detail = map(_text, LONG.unpack(data)[4:])
 
@@ -100,16 +107,17 @@ def receive(channel: socket) -> Message | None:
         raise HostError("hear from the executor", error) from None
     if len(data) < SHORT.size:
         return None
-    fds = [
-        int.from_bytes(content[at : at + 4], "little")
-        for level, kind, content in ancillary
-        if level == SOL_SOCKET and kind == SCM_RIGHTS
-        for at in range(0, len(content), 4)
-    ]
+    fds: list[int] = []
+    sender = 0
+    for level, kind, content in ancillary:
+        if level == SOL_SOCKET and kind == SCM_CREDENTIALS:
+            sender = NUMBER.unpack_from(content)[0]
+        elif level == SOL_SOCKET and kind == SCM_RIGHTS:
+            fds += [fd for (fd,) in NUMBER.iter_unpack(content)]
     kept = fds[:1] if SHORT.unpack_from(data)[0] in WITH_DESCRIPTOR else []
     for fd in fds[len(kept) :]:
         posix.close(fd)  # a process that has taken the channel over may send any
-    return Message(data, kept[0] if kept else -1)
+    return Message(data, kept[0] if kept else -1, sender)
 
 
 def go(channel: socket, files: Sequence[int] = ()) -> bool:

@@ -6,7 +6,9 @@ import posix
 from select import POLLIN, poll
 
 from ociruntime.errors import HostError
+from ociruntime.executor.expected import CLONE_PROCESS, unexpected
 from ociruntime.executor.image import plan_file, sealed_executor
+from ociruntime.executor.protocol import SO_PASSCRED, SOL_SOCKET
 from ociruntime.plan.codec import encode
 
 TYPE_CHECKING = False
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     import signal as _signal
     import socket as _socket
 
+    from ociruntime.executor.protocol import Message
     from ociruntime.plan.plan import Plan
 else:
     import _signal
@@ -29,30 +32,35 @@ class Executor:
     process that becomes the container's first (of its parent until INIT_PID says otherwise).
     """
 
-    __slots__ = ("channel", "pid", "pidfd", "plan")
+    __slots__ = ("_replaced", "channel", "pid", "pidfd", "plan")
 
     def __init__(self, plan: Plan, pid: int, pidfd: int, channel: _socket.socket) -> None:
+        self._replaced = False
         self.plan = plan
         self.pid = pid
         self.pidfd = pidfd
         self.channel = channel
 
-    def became(self, pid: int) -> None:
-        """The first process was born from the started one.  Raises HostError.
+    def became(self, message: Message) -> None:
+        """Take over the process that INIT_PID names, which the started one has forked.
 
-        It is our child (CLONE_PARENT); whatever else has that number is none of ours to end.
+        Raises StepError if somebody else sent the message, and HostError if the process is no
+        child of ours. A neighbour that has seized the first process can send whatever it likes,
+        but the kernel says who the sender is: the parent that leaves (clone_process), which is in
+        no pid namespace of the neighbour's, or the named process itself (clone_init).
         """
+        pid = message.pid
+        parent_tells = any(each.code == CLONE_PROCESS for each in self.plan.operations)
+        if self._replaced or message.sender != (self.pid if parent_tells else pid):
+            raise unexpected(message)
         try:
             posix.waitid(posix.P_PID, pid, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT)
+            pidfd = posix.pidfd_open(pid)
         except OSError as error:
             raise HostError(f"take over the first process {pid}", error) from None
         self.reap()
         posix.close(self.pidfd)
-        self.pid = pid
-        try:
-            self.pidfd = posix.pidfd_open(pid)
-        except OSError as error:
-            raise HostError(f"open the first process {pid}", error) from None
+        self.pid, self.pidfd, self._replaced = pid, pidfd, True
 
     def reap(self) -> None:
         """Wait for the process's end; it is our child.
@@ -138,10 +146,15 @@ def _start(plan: Plan, settings: dict[str, object]) -> Executor:
 
 
 def _pair() -> tuple[_socket.socket, _socket.socket]:
+    """Return our end, which learns the sender of each message from the kernel, and the other."""
     try:
-        return _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
+        ours, theirs = _socket.socketpair(
+            _socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC
+        )
+        ours.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)
     except OSError as error:
         raise HostError("make a socket pair", error) from None
+    return ours, theirs
 
 
 REFUSALS: dict[int, str] = {

@@ -11,7 +11,7 @@ import posix
 from time import gmtime, strftime, time_ns
 
 from ociruntime.errors import HostError, RuntimeFailure, StepError
-from ociruntime.executor.expected import Expected
+from ociruntime.executor.expected import CLONE_PROCESS, Expected
 from ociruntime.executor.protocol import go, receive
 from ociruntime.executor.spawn import Executor, spawn
 from ociruntime.host.files import exists, remove_file, replace_file
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from ociruntime.runtime.preparation import Preparation
 
 WAITING = "wait for the executor"
-CLONE_PROCESS = [name for name, _, _ in ops.OPERATIONS].index("clone_process") + 1
 WAIT_START = [name for name, _, _ in ops.OPERATIONS].index("wait_start") + 1
 
 
@@ -209,7 +208,7 @@ class Creation:
 
     def _answer(self, message: Message) -> None:
         if message.kind == ops.MESSAGE_INIT_PID:
-            self.executor.became(message.pid)
+            self.executor.became(message)
         elif message.kind == ops.MESSAGE_CONSOLE:
             self._take_console(message.fd)
         elif message.kind == ops.MESSAGE_STAGE:

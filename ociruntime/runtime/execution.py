@@ -20,7 +20,7 @@ import posix
 from select import POLLIN, poll
 
 from ociruntime.errors import HostError, NotRunning, RuntimeFailure, StepError
-from ociruntime.executor.expected import Expected
+from ociruntime.executor.expected import CLONE_PROCESS, Expected
 from ociruntime.executor.protocol import go, receive
 from ociruntime.executor.spawn import spawn
 from ociruntime.host.files import exists
@@ -45,7 +45,6 @@ else:
 EACCES, EBUSY = 13, 16
 EXEC_MILLISECONDS = 10_000
 ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
-CLONE_PROCESS = [name for name, _, _ in ops.OPERATIONS].index("clone_process") + 1
 
 
 class Execution:
@@ -134,7 +133,7 @@ class Execution:
             elif message.kind == ops.MESSAGE_EXEC:
                 announced = True
             elif message.kind == ops.MESSAGE_INIT_PID:
-                self.executor.became(message.pid)
+                self.executor.became(message)
                 self._forks = False
             elif message.kind == ops.MESSAGE_CONSOLE:
                 self._take_console(message.fd)
@@ -219,17 +218,23 @@ class Execution:
         send(self._console, master)
 
     def _abandon(self) -> None:
-        """End what was started, a child that we have not heard of included."""
+        """Kill what was started, a child that we have not heard of included."""
         executor = self.executor
         executor.kill()
         executor.channel.shutdown(0)  # SHUT_RD: it cannot announce the program any more
-        try:
-            while (message := receive(executor.channel)) is not None:
-                if message.kind == ops.MESSAGE_INIT_PID:
-                    executor.became(message.pid)
-                    executor.kill()
-        except HostError:
-            pass  # the first error is the one to tell
+        while (message := self._left_unread()) is not None:
+            if message.kind == ops.MESSAGE_INIT_PID:
+                try:
+                    executor.became(message)
+                except RuntimeFailure:
+                    continue  # sent by a neighbour; the executor's own message may come yet
+                executor.kill()
         executor.close()
         if self.master >= 0:
             posix.close(self.master)
+
+    def _left_unread(self) -> Message | None:
+        try:
+            return receive(self.executor.channel)
+        except HostError:
+            return None  # the first error is the one to raise

@@ -6,14 +6,15 @@ import gc
 import os
 import resource
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import HostError, InternalError
+from ociruntime.errors import HostError, InternalError, StepError
 from ociruntime.executor import image
-from ociruntime.executor.protocol import go, receive
+from ociruntime.executor.protocol import SHORT, Message, go, receive
 from ociruntime.executor.spawn import spawn
 from ociruntime.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUTS
 from ociruntime.plan import operations as o
@@ -115,17 +116,50 @@ def test_started(gate: socket.socket) -> None:
     os.close(executor.pidfd)
 
 
+def pid_message(pid: int, sender: int) -> Message:
+    return Message(SHORT.pack(ops.MESSAGE_INIT_PID, 0, pid, 0), sender=sender)
+
+
 @needs_root
 def test_only_a_child_becomes_the_first_process(gate: socket.socket) -> None:
     """A number that a traced executor has been made to say must not end another process."""
     executor = spawn(waiting(CLONE_NEWPID), gate.fileno(), NOWHERE)
     own = executor.pid
     with pytest.raises(HostError, match="first process 1: no child processes"):
-        executor.became(1)
+        executor.became(pid_message(1, 1))
     assert executor.pid == own
+    executor.discard()
+
+
+@needs_root
+@pytest.mark.parametrize("forks", [False, True], ids=["clone_init", "clone_process"])
+def test_another_child_does_not_become_the_first_process(gate: socket.socket, forks: bool) -> None:
+    """Who holds the channel may name any number, but cannot be another process."""
+    plan = plan_of(o.sync(stage=ops.STAGE_HOOKS), *([o.clone_process(terminal=0)] * forks))
+    executor = spawn(plan, gate.fileno(), NOWHERE)
+    own = executor.pid
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        for sender in (0, os.getpid(), *([other.pid] if forks else [own])):
+            with pytest.raises(StepError, match=f"unexpected message: pid {other.pid}"):
+                executor.became(pid_message(other.pid, sender))
+        assert executor.pid == own
+        assert other.poll() is None
+        other.kill()
+    executor.discard()
+
+
+@needs_root
+def test_the_first_process_is_named_once(gate: socket.socket) -> None:
+    """The started process itself keeps its pidfd, and its successor cannot name another."""
+    executor = spawn(waiting(), gate.fileno(), NOWHERE)
     executor.kill()
-    executor.channel.close()
-    os.close(executor.pidfd)
+    with subprocess.Popen(["sleep", "1000"]) as born:
+        executor.became(pid_message(born.pid, born.pid))
+        assert executor.pid == born.pid
+        with pytest.raises(StepError, match="unexpected message"):
+            executor.became(pid_message(born.pid, born.pid))
+        executor.discard()
+        born.returncode = -9  # the executor has reaped it
 
 
 @needs_root

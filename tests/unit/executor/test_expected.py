@@ -10,7 +10,7 @@ import pytest
 
 from ociruntime.errors import StepError
 from ociruntime.executor.expected import Expected
-from ociruntime.executor.protocol import SHORT, Message, receive
+from ociruntime.executor.protocol import SHORT, SO_PASSCRED, SOL_SOCKET, Message, receive
 from ociruntime.plan import operations as o
 from ociruntime.plan import ops
 
@@ -96,3 +96,19 @@ def test_descriptors_that_nobody_asked_for(kind: int, kept: int) -> None:
         assert (received.fd >= 0) == bool(kept)
         if kept:
             os.close(received.fd)
+
+
+def test_the_kernel_names_the_sender() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        ours.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)
+        rights = array.array("i", [ours.fileno()])
+        theirs.sendmsg(
+            [SHORT.pack(ops.MESSAGE_CONSOLE, 1, 0, 0)],
+            [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)],
+        )
+        received = receive(ours)
+        assert received is not None
+        assert received.sender == os.getpid()
+        assert received.fd >= 0
+        os.close(received.fd)
