@@ -4,14 +4,30 @@
 #include "plan_ops.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-static ssize_t receive(int connection, struct message *message)
-{
-	ssize_t length;
+enum { FOREVER = -1, EXEC_MILLISECONDS = 10000 };
 
+/*
+ * The length of the next message, or 0 at the end.  The end of file may never come: a neighbour
+ * that has seized the process may keep a duplicate of its end of the connection.  The end of the
+ * process stands for it then, and so do `milliseconds` without a message.
+ */
+static ssize_t receive(int connection, int pidfd, struct message *message, int milliseconds)
+{
+	struct pollfd sources[] = { { .fd = connection, .events = POLLIN },
+				    { .fd = pidfd, .events = POLLIN } };
+	ssize_t length;
+	int ready;
+
+	do {
+		ready = poll(sources, 2, milliseconds);
+	} while (ready < 0 && errno == EINTR);
+	if (!sources[0].revents)
+		return 0;
 	do {
 		length = recv(connection, message, sizeof(*message), 0);
 	} while (length < 0 && errno == EINTR);
@@ -32,14 +48,15 @@ static int hand_over(const struct message *message, size_t length, int *failure_
 	return FALL_BACK;
 }
 
-static int await_exec(int connection, int *failure_fd)
+static int await_exec(int connection, int pidfd, int *failure_fd)
 {
 	struct message message = { 0 };
 	bool announced = false;
 	ssize_t length;
 
 	for (;;) {
-		length = receive(connection, &message);
+		length = receive(connection, pidfd, &message,
+				 announced ? EXEC_MILLISECONDS : FOREVER);
 		if (length < (ssize_t)MESSAGE_SHORT)
 			break;
 		if (message.kind != MESSAGE_EXEC)
@@ -53,20 +70,20 @@ int answer_start(struct container *container, int *failure_fd)
 {
 	const struct message order = { .kind = MESSAGE_GO };
 	const struct record *record = &container->record;
-	int connection, status;
+	int connection, pidfd, status = FALL_BACK;
 
-	if (!record->can_start || !lock_container(container) ||
-	    !is_alive(record->pid, record->started) || is_frozen(record->freezer))
+	if (!record->can_start || !lock_container(container) || is_frozen(record->freezer))
+		return FALL_BACK;
+	pidfd = open_process(record->pid, record->started);
+	if (pidfd < 0)
 		return FALL_BACK;
 	connection = connect_gate(container, 0);
-	if (connection < 0)
-		return FALL_BACK;
-	if (send(connection, &order, MESSAGE_SHORT, MSG_NOSIGNAL) != (ssize_t)MESSAGE_SHORT) {
+	if (connection >= 0) {
+		if (send(connection, &order, MESSAGE_SHORT, MSG_NOSIGNAL) == MESSAGE_SHORT)
+			status = await_exec(connection, pidfd, failure_fd);
 		close(connection);
-		return FALL_BACK;
 	}
-	status = await_exec(connection, failure_fd);
-	close(connection);
+	close(pidfd);
 	/* Only tidiness: behind the name nobody listens any more. */
 	if (status == 0)
 		unlinkat(container->fd, "start", 0);

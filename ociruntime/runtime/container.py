@@ -14,7 +14,7 @@ from ociruntime.host.files import exists, read_file, replace_file, write_new
 from ociruntime.host.gate import NAME as GATE_NAME
 from ociruntime.host.gate import is_waiting
 from ociruntime.host.process import is_alive
-from ociruntime.host.store import Lock, find_directory
+from ociruntime.host.store import LOCK_SECONDS, Lock, find_directory
 from ociruntime.spec.json_text import dump
 from ociruntime.spec.load import parse
 from ociruntime.spec.state import SPEC_VERSION, state_document
@@ -183,12 +183,12 @@ def _read_document(path: str) -> object:
         raise HostError(f"read {path}", error) from None
 
 
-def lock(root: str, container_id: str) -> tuple[Container, Lock]:
-    """The container, held against every other command.
+def lock(root: str, container_id: str, seconds: float = LOCK_SECONDS) -> tuple[Container, Lock]:
+    """The container, held against every other command; wait for it up to ``seconds``.
 
     Raises NoSuchContainer, ContainerError, HostError.
     """
-    held = Lock.acquire(find_directory(root, container_id))
+    held = Lock.acquire(find_directory(root, container_id), seconds)
     if held is None:
         raise NoSuchContainer(container_id)
     try:

@@ -6,18 +6,20 @@ import posix
 
 from ociruntime.errors import ContainerError, HostError, NoSuchContainer
 from ociruntime.host.files import exists
-from ociruntime.host.process import SIGKILL, await_end, open_process, send_signal
+from ociruntime.host.process import SIGKILL, await_end, open_process, send_signal, signal_process
 from ociruntime.host.store import clear_leftover, leftovers, remove_directory
-from ociruntime.runtime.container import CREATED, STOPPED, document, lock
+from ociruntime.runtime.container import CREATED, STOPPED, document, load, lock
 from ociruntime.runtime.identifier import check_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ociruntime.host.store import Lock
     from ociruntime.runtime.container import Container
     from ociruntime.runtime.options import Context
 
 TRACED_SECONDS = 1.0  # until the tracers of the first process are ended as well
 KILL_SECONDS = 10.0
+BUSY_SECONDS = 1.0  # a forced deletion leaves a command that is at work to finish
 
 
 def delete(context: Context, container_id: str, force: bool) -> None:
@@ -28,7 +30,7 @@ def delete(context: Context, container_id: str, force: bool) -> None:
     check_id(container_id)
     clear_interrupted(context, container_id)
     try:
-        container, held = lock(context.root, container_id)
+        container, held = _lock(context, container_id, force)
     except NoSuchContainer:
         if force:
             return
@@ -43,6 +45,20 @@ def delete(context: Context, container_id: str, force: bool) -> None:
         destroy(context, container)
     finally:
         held.release()
+
+
+def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, Lock]:
+    """Lock the container; by force, kill its first process if a command goes on holding it.
+
+    That ends a ``start`` which waits for a hook, or for a process that a neighbour has stopped.
+    """
+    if force:
+        try:
+            return lock(context.root, container_id, BUSY_SECONDS)
+        except ContainerError:
+            container = load(context.root, container_id)
+            signal_process(container.pid, container.started, SIGKILL)
+    return lock(context.root, container_id)
 
 
 def destroy(context: Context, container: Container) -> None:

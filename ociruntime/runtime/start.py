@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import posix
+from select import POLLIN, poll
 
 from ociruntime.errors import ContainerError, HostError, StepError
 from ociruntime.executor.protocol import go, receive
 from ociruntime.host.gate import connect_gate, remove_gate
+from ociruntime.host.process import open_process
 from ociruntime.plan.ops import MESSAGE_EXEC, MESSAGE_LISTENER
 from ociruntime.runtime.container import (
     CREATED,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.container import Container
     from ociruntime.runtime.options import Context
 
+EXEC_MILLISECONDS = 10_000
 REFUSALS = {
     RUNNING: "cannot start an already running container",
     PAUSED: "cannot start a container in the paused state",
@@ -108,10 +111,31 @@ def _open_gate(container: Container) -> Message | None:
 def _converse(
     container: Container, agent: SeccompAgent | None, connection: socket
 ) -> Message | None:
-    if not go(connection):
+    pidfd = open_process(container.pid, container.started)
+    if pidfd < 0:
         raise _already_dead(container)
+    try:
+        if not go(connection):
+            raise _already_dead(container)
+        return _await_exec(container, agent, connection, pidfd)
+    finally:
+        posix.close(pidfd)
+
+
+def _await_exec(
+    container: Container, agent: SeccompAgent | None, connection: socket, pidfd: int
+) -> Message | None:
+    """As ``_open_gate``.
+
+    The end of file may never come: a neighbour that has seized the process may keep a duplicate of
+    its end of the connection. The end of the process stands for it then, and after the
+    announcement some seconds (csrc/entry/start.c).
+    """
     announced = False
-    while (message := receive(connection)) is not None:
+    while _is_readable(connection, pidfd, EXEC_MILLISECONDS if announced else None):
+        message = receive(connection)
+        if message is None:
+            break
         if message.kind == MESSAGE_LISTENER and agent is not None and message.fd >= 0:
             _hand_on(container, agent, message.fd)
             go(connection)
@@ -122,6 +146,14 @@ def _converse(
     if not announced:
         raise _ended_silently(container)
     return None
+
+
+def _is_readable(connection: socket, pidfd: int, milliseconds: int | None) -> bool:
+    """Wait for a message or the end of file; False if the process ends without one, or in vain."""
+    poller = poll()
+    poller.register(connection.fileno(), POLLIN)
+    poller.register(pidfd, POLLIN)
+    return connection.fileno() in [fd for fd, _ in poller.poll(milliseconds)]
 
 
 def _already_dead(container: Container) -> StepError:
