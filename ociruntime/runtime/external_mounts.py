@@ -12,6 +12,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.errors import ContainerError
+from ociruntime.host.mount_namespaces import mount_id
 from ociruntime.paths import clean, is_below, mount_lines
 from ociruntime.plan.mounts import is_bind
 from ociruntime.spec.validate_linux import DEFAULT_DEVICES
@@ -172,6 +173,23 @@ def find_source(
 def bind_path(bundle: str, source: str) -> str:
     """The source of a bind mount; a relative one counts from the bundle."""
     return source if source.startswith("/") else f"{bundle}/{source}"
+
+
+def find_mount(pid: int, target: str) -> tuple[int, Identity] | None:
+    """Return the mount id and the file that a process's path leads to; None if it leads nowhere.
+
+    The process may exchange a directory of the path for a link, which leads out of its root then:
+    the mount id shows it.
+    """
+    try:
+        fd = posix.open(f"/proc/{pid}/root{target}", posix.O_PATH | posix.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        found = posix.fstat(fd)
+        return mount_id(fd).number, (found.st_dev, found.st_ino)
+    finally:
+        posix.close(fd)
 
 
 def identity(path: str) -> Identity | None:

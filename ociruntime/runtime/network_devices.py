@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ociruntime.spec.document import Config
 
 NAME = "network.json"
+# Nothing waits if the path leads to a FIFO or a terminal.
+OPEN_NAMESPACE = posix.O_RDONLY | posix.O_NONBLOCK | posix.O_NOCTTY | posix.O_CLOEXEC
 PERMISSION_HINT = "it takes CAP_SYS_ADMIN over that namespace"
 
 
@@ -37,7 +39,7 @@ def check(config: Config) -> None:
         _survey(config, None)
         return
     try:
-        namespace = posix.open(path, posix.O_RDONLY | posix.O_NONBLOCK | posix.O_CLOEXEC)
+        namespace = posix.open(path, OPEN_NAMESPACE)
     except OSError:
         return  # that it cannot be joined is said where it is
     try:
@@ -87,7 +89,7 @@ def clear(directory: str, log: Log) -> None:
     path = document["path"]
     if path and _identity(path) == document["identity"]:
         try:
-            namespace = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+            namespace = posix.open(path, OPEN_NAMESPACE)
         except OSError as error:
             raise HostError(f"linux.netDevices: open {path}", error) from None
         try:

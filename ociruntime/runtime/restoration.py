@@ -47,7 +47,7 @@ from ociruntime.runtime.external_mounts import (
     parse_mountinfo,
 )
 from ociruntime.runtime.mounts import carry_out
-from ociruntime.runtime.restored_mounts import check_restricted, unmet, wanted_flags
+from ociruntime.runtime.restored_mounts import check_restricted, shown_at, unmet, wanted_flags
 from ociruntime.runtime.restored_privileges import excess, thread_statuses
 
 TYPE_CHECKING = False
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from ociruntime.runtime.external_mounts import Mount
     from ociruntime.runtime.image_record import ImageRecord
 
+# Nothing waits if the path leads to a FIFO or a terminal.
+OPEN_NAMESPACE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 FIRST_FREE = 10  # our standard streams are handed on from here: criu has its own
 
 
@@ -162,7 +164,7 @@ class Restoration(Creation):
         for kind, (_, label) in BY_DESCRIPTOR.items():
             if kind in joined:
                 try:
-                    self._inherit(label, os.open(joined[kind], os.O_RDONLY | os.O_CLOEXEC))
+                    self._inherit(label, os.open(joined[kind], OPEN_NAMESPACE))
                 except OSError as error:
                     raise HostError(f"open the namespace {joined[kind]}", error) from None
 
@@ -245,7 +247,7 @@ class Restoration(Creation):
         config, bundle = self._prepared.config, self._prepared.bundle.path
         text = read_file(f"/proc/{self._first}/mountinfo").decode("utf-8", "surrogateescape")
         mounts = parse_mountinfo(text)
-        shown = {one.target: identity(f"/proc/{self._first}/root{one.target}") for one in mounts}
+        shown = shown_at(self._first, mounts)
         sources = {where: identity(source) for where, source in bind_sources(bundle, config)}
         nodes = {one for one in map(identity, device_paths(config)) if one is not None}
         wanted = wanted_flags(self._record.mounts.values(), config, shown, sources, nodes)

@@ -9,9 +9,10 @@ of the same source is asked of the kernel.
 from __future__ import annotations
 
 from ociruntime.errors import StepError
-from ociruntime.paths import clean
+from ociruntime.paths import clean, is_below
 from ociruntime.plan.mount_options import parse_mount_options
 from ociruntime.plan.mounts import is_bind
+from ociruntime.runtime.external_mounts import find_mount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,21 @@ if TYPE_CHECKING:
 # The words of mountinfo -> MOUNT_ATTR_*.
 RESTRICTIONS = {"ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8}
 ALL_RESTRICTIONS = 15
+
+
+def shown_at(pid: int, mounts: Sequence[Mount]) -> dict[str, Identity | None]:
+    """Return what is at each target of a process's mounts; None for what is not to be seen.
+
+    Raises StepError if a target leads elsewhere, though no later mount covers it.
+    """
+    shown: dict[str, Identity | None] = {}
+    for index, mount in enumerate(mounts):
+        found = find_mount(pid, mount.target)
+        shown[mount.target] = found[1] if found else None
+        covered = any(is_below(mount.target, later.target) for later in mounts[index + 1 :])
+        if found and not covered:
+            check_restricted(mount.target, found[0], mounts)
+    return shown
 
 
 def wanted_flags(

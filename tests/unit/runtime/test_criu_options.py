@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from ociruntime.runtime.external_mounts import (
     name_mounts,
     parse_mountinfo,
 )
-from ociruntime.runtime.restored_mounts import check_restricted, unmet, wanted_flags
+from ociruntime.runtime.restored_mounts import check_restricted, shown_at, unmet, wanted_flags
 from ociruntime.runtime.restored_privileges import excess, thread_statuses
 
 
@@ -191,6 +192,21 @@ def test_a_restricted_mount_is_one_that_mountinfo_shows_there() -> None:
     check_restricted("/a/b", 7, shown)
     with pytest.raises(StepError, match="leads to another mount"):
         check_restricted("/a/b", 9, shown)
+
+
+def test_what_is_mounted_at_a_target(tmp_path: Path) -> None:
+    """A directory on the way that was exchanged for a link must not show a file of the host's."""
+    mounts = parse_mountinfo(Path("/proc/self/mountinfo").read_text())
+    assert [mount.target for mount in mounts].count("/proc") == 1
+    shown = shown_at(os.getpid(), mounts)
+    proc = os.stat("/proc")
+    assert shown["/proc"] == (proc.st_dev, proc.st_ino)
+    (tmp_path / "link").symlink_to("/proc")
+    exchanged = Mount("", "", f"{tmp_path}/link", "", "", 7)
+    with pytest.raises(StepError, match="leads to another mount"):
+        shown_at(os.getpid(), [*mounts, exchanged])
+    missing = Mount("", "", f"{tmp_path}/missing", "", "", 7)
+    assert shown_at(os.getpid(), [missing]) == {missing.target: None}
 
 
 X, Y = (1, 1), (1, 2)  # what stat(2) says of two directories
