@@ -437,7 +437,7 @@ def make_in_background(program: str = FIRST) -> None:
     path = location(posix.environ, posix.geteuid(), program)
     if not path or not _is_outdated(path) or not _is_possible(path.rpartition("/")[0]):
         return
-    from ociruntime.host.hooks import inheritable_descriptors
+    from ociruntime.host.process import inheritable_descriptors
 
     actions: list[tuple[object, ...]] = [
         (posix.POSIX_SPAWN_OPEN, fd, "/dev/null", posix.O_RDWR, 0) for fd in (0, 1, 2)

@@ -17,7 +17,7 @@ from tools.programs import PROGRAMS  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Command, Option
+    from ociruntime.cli.option import Command, Option
     from tools.programs import Program
 
 TEMPLATES = ROOT / "tools" / "completions"

@@ -13,8 +13,8 @@ sys.path.insert(0, str(ROOT))
 
 from ociruntime.cli import manual as runtime_manual  # noqa: E402
 from ociruntime.cli import options as runtime_options  # noqa: E402
-from ociruntime.cli.help import usage_words  # noqa: E402
-from ociruntime.cli.screens import shown_groups  # noqa: E402
+from ociruntime.cli.option import ANY  # noqa: E402
+from ociruntime.cli.screens import shown_groups, usage_words  # noqa: E402
 from ociruntime.ocictl import manual as client_manual  # noqa: E402
 from ociruntime.ocictl import options as client_options  # noqa: E402
 from ociruntime.ocid import manual as daemon_manual  # noqa: E402
@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ociruntime.cli.options import Command, Option
+    from ociruntime.cli.option import Command, Option
     from ociruntime.cli.screens import Groups
 
     Terms = tuple[tuple[str, str], ...]
@@ -123,7 +123,7 @@ class Program:
         """Whether the first argument ends the options: what follows are another program's words."""
         name, synopsis, _, most, *_ = command
         another = re.search(r"\b(COMMAND|PROGRAM|ARG(UMENT)?)\b", synopsis) is not None
-        return another and most == runtime_options.ANY and name not in self.raw
+        return another and most == ANY and name not in self.raw
 
     def arguments(self, command: Command) -> tuple[list[str], str]:
         """For each argument what completes it, and for those beyond: a kind or ""."""
@@ -136,9 +136,7 @@ class Program:
         kinds = [by.get(one, "") for one in names]
         if name in self.manual.NEW_CONTAINER:
             kinds = ["" if kind == "container" else kind for kind in kinds]
-        repeated = name in self.raw or (
-            most == runtime_options.ANY and not self.runs_another(command)
-        )
+        repeated = name in self.raw or (most == ANY and not self.runs_another(command))
         return kinds, kinds[-1] if repeated and kinds else ""
 
 

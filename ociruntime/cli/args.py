@@ -13,7 +13,7 @@ from ociruntime.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Option
+    from ociruntime.cli.option import Option
 
 _TRUE = ("1", "t", "T", "true", "True", "TRUE")
 _FALSE = ("0", "f", "F", "false", "False", "FALSE")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ociruntime.cli.args import Arguments
-    from ociruntime.cli.options import Command, Option
+    from ociruntime.cli.option import Command, Option
 
 
 def first_words(commands: Sequence[Command]) -> set[str]:

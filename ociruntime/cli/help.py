@@ -1,15 +1,10 @@
-"""Help texts, put together from the tables of ``options.py``."""
+"""Help texts of ``ociruntime``, put together from the tables of ``options.py``."""
 
 from __future__ import annotations
 
 from ociruntime.cli.manual import GROUPS, ID_FORMAT
 from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.cli.options import Command, Option
-
-_INDENT = 31
+from ociruntime.cli.screens import option_lines, usage_words
 
 _EXAMPLE = """\
 Run a first container from the root filesystem in ./rootfs:
@@ -50,29 +45,3 @@ def command_help(name: str) -> str:
         lines += ["", "options:", *shown]
     lines += ["", "ociruntime --help lists the global options."]
     return "\n".join(lines) + "\n"
-
-
-def usage_words(command: Command, program: str = "ociruntime") -> tuple[str, str]:
-    """``PROGRAM NAME``, and what may follow."""
-    parts = [command[1]] if command[1] else []
-    if any(option[4] for option in command[5]) and "OPTION" not in command[1]:
-        parts.insert(0, "[OPTION]...")
-    return f"{program} {command[0]}", " ".join(parts)
-
-
-def option_lines(options: tuple[Option, ...]) -> list[str]:
-    """Those that have a help text, a line or two each."""
-    lines: list[str] = []
-    for name, short, kind, value, text in options:
-        if not text:
-            continue
-        head = f"  -{short}, --{name}" if short else f"      --{name}"
-        if kind == "optional":
-            head += f"[={value}]"
-        elif kind != "flag":
-            head += f" {value}"
-        if len(head) + 2 > _INDENT:
-            lines.append(head)
-            head = ""
-        lines.append(f"{head:{_INDENT}}{text}")
-    return lines

@@ -9,13 +9,14 @@ from __future__ import annotations
 import posix
 
 from ociruntime.cli.args import Arguments, parse
-from ociruntime.cli.options import ANY, COMMANDS, GLOBAL_OPTIONS
+from ociruntime.cli.option import ANY
+from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
 from ociruntime.errors import InternalError, RuntimeFailure, UsageError
 from ociruntime.log import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Command
+    from ociruntime.cli.option import Command
     from ociruntime.runtime.options import Context
 
 UNKNOWN_COMMAND = 3

@@ -1,27 +1,12 @@
-"""Every command and every option, as data: parser, help and whatever documents them read this.
-
-An option is ``(name, short, kind, value, help)``.  Kinds:
-
-    flag     no value, or ``=true`` / ``=false``
-    text     any value; ``value`` is its name in the help
-    number   a decimal integer
-    choice   ``value`` lists what is accepted, separated by ``|``
-    list     any value; each use of the option adds one
-    optional any value behind ``=``; without one it is ``true``
-
-An option without help text is accepted and not shown.  A command is ``(name, arguments,
-fewest, most, summary, options, details)``; ``fewest`` and ``most`` count its arguments.  With
-``ANY`` of them they are another program's: the first one ends the options.
-"""
+"""The commands and options of ``ociruntime``, as tables in the form of ``option.py``."""
 
 from __future__ import annotations
 
+from ociruntime.cli.option import ANY
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Option = tuple[str, str, str, str, str]
-    Command = tuple[str, str, int, int, str, tuple[Option, ...], str]
-
-ANY = 1 << 30
+    from ociruntime.cli.option import Command, Option
 
 # What callers of runc or crun send and nothing here reads.
 _NO_SUBREAPER_IN_CREATE: Option = ("no-subreaper", "", "flag", "", "")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from ociruntime.cli.commands import find, first_words
-from ociruntime.cli.help import option_lines, usage_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ociruntime.cli.options import Command, Option
+    from ociruntime.cli.option import Command, Option
 
     Groups = Sequence[tuple[str, Sequence[Command]]]
+
+_INDENT = 31
 
 
 def shown_groups(groups: Groups) -> list[tuple[str, list[Command]]]:
@@ -65,3 +66,29 @@ def command_help(program: str, command: Command) -> str:
     if shown:
         lines += ["", "options:", *shown]
     return "\n".join([*lines, "", f"{program} --help lists the global options.", ""])
+
+
+def usage_words(command: Command, program: str = "ociruntime") -> tuple[str, str]:
+    """``PROGRAM NAME``, and what may follow."""
+    parts = [command[1]] if command[1] else []
+    if any(option[4] for option in command[5]) and "OPTION" not in command[1]:
+        parts.insert(0, "[OPTION]...")
+    return f"{program} {command[0]}", " ".join(parts)
+
+
+def option_lines(options: tuple[Option, ...]) -> list[str]:
+    """Those that have a help text, a line or two each."""
+    lines: list[str] = []
+    for name, short, kind, value, text in options:
+        if not text:
+            continue
+        head = f"  -{short}, --{name}" if short else f"      --{name}"
+        if kind == "optional":
+            head += f"[={value}]"
+        elif kind != "flag":
+            head += f" {value}"
+        if len(head) + 2 > _INDENT:
+            lines.append(head)
+            head = ""
+        lines.append(f"{head:{_INDENT}}{text}")
+    return lines

@@ -15,6 +15,7 @@ import time
 
 from ociruntime.errors import ConfigError, HookError, HostError, RuntimeFailure, reason
 from ociruntime.host.files import read_file
+from ociruntime.host.process import inheritable_descriptors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,19 +175,6 @@ def _spawn(where: str, hook: Hook, streams: tuple[int, int, int]) -> int:
         if error.errno == ENOENT and _exists(path):
             hint = "the file is there; the interpreter that it names is not"
         raise HookError(f'{where}.path: "{path}": {reason(error)}', hint) from None
-
-
-def inheritable_descriptors() -> list[int]:
-    """Return the descriptors above 2 that a program started now would get."""
-    found = []
-    for name in posix.listdir("/proc/self/fd"):
-        fd = int(name)
-        try:
-            if fd > 2 and posix.get_inheritable(fd):
-                found.append(fd)
-        except OSError:
-            pass  # that of the listing itself
-    return found
 
 
 def _exists(path: str) -> bool:

@@ -134,3 +134,16 @@ def end_status(pidfd: int) -> int | None:
     if found is None:
         return None
     return found.si_status if found.si_code == posix.CLD_EXITED else 128 + found.si_status
+
+
+def inheritable_descriptors() -> list[int]:
+    """Return the descriptors above 2 that a program started now would get."""
+    found = []
+    for name in posix.listdir("/proc/self/fd"):
+        fd = int(name)
+        try:
+            if fd > 2 and posix.get_inheritable(fd):
+                found.append(fd)
+        except OSError:
+            pass  # that of the listing itself
+    return found

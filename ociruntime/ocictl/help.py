@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ociruntime.cli.options import Command
+    from ociruntime.cli.option import Command
 
 _DESCRIPTION = "Manage containers and images with the daemon ocid."
 

@@ -10,7 +10,7 @@ from ociruntime.ocictl.options_seen import SEEN_COMMANDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Command, Option
+    from ociruntime.cli.option import Command, Option
 
 SOCKET = "/run/ocid/ocid.sock"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.options import ANY
+from ociruntime.cli.option import ANY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Command, Option
+    from ociruntime.cli.option import Command, Option
 
 _FORMAT: Option = ("format", "", "text", "FORM", "format: json, `table COLUMN,...` or {{.Field}}")
 _QUIET: Option = ("quiet", "q", "flag", "", "print only IDs")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.options import ANY
+from ociruntime.cli.option import ANY
 from ociruntime.ocictl.options_new import SPEC_OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Command, Option
+    from ociruntime.cli.option import Command, Option
 
 _TIME: Option = ("time", "t", "number", "SECONDS", "timeout before SIGKILL")
 _FORMAT: Option = ("format", "", "text", "FORM", "format: json, `table COLUMN,...` or {{.Field}}")

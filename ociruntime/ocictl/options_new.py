@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.options import ANY
+from ociruntime.cli.option import ANY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Command, Option
+    from ociruntime.cli.option import Command, Option
 
 # Options of a new container; `ocictl/new_container.py` turns them into a request.
 SPEC_OPTIONS: tuple[Option, ...] = (

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ociruntime import __version__
 from ociruntime.cli.args import Arguments, parse
-from ociruntime.cli.help import option_lines
 from ociruntime.cli.output import show_traceback, tell, write
+from ociruntime.cli.screens import option_lines
 from ociruntime.errors import RuntimeFailure, UsageError
 from ociruntime.ocid.lean_imports import prepare
 from ociruntime.ocid.options import DETAILS, OPTIONS, SOCKET, SUMMARY

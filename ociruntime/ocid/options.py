@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Option
+    from ociruntime.cli.option import Option
 
 SOCKET = "/run/ocid/ocid.sock"
 

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ociruntime.cli.options import Command
+    from ociruntime.cli.option import Command
 
 _DESCRIPTION = "Run pods of containers without a daemon, and manage images."
 

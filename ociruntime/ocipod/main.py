@@ -17,7 +17,7 @@ from ociruntime.snapshot import how_started, make_in_background
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Command
+    from ociruntime.cli.option import Command
 
 PROGRAM = "ocipod"
 FAILED = 254

@@ -9,7 +9,7 @@ from ociruntime.ocipod.options_run import RUN_COMMANDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Command, Option
+    from ociruntime.cli.option import Command, Option
 
 GLOBAL_OPTIONS: tuple[Option, ...] = (
     ("dir", "", "text", "DIR", "directory of pods and images"),

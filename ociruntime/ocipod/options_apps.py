@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ociruntime.cli.options import ANY
+from ociruntime.cli.option import ANY
 from ociruntime.pod.app_options import ADD_OPTIONS, APP_OPTIONS, RUN_OPTIONS, SAVED_OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Command, Option
+    from ociruntime.cli.option import Command, Option
 
 _APP: Option = ("app", "a", "text", "APP", "name of the app")
 _TIME: Option = ("time", "t", "number", "SECONDS", "timeout before SIGKILL (default: 10)")

@@ -13,7 +13,7 @@ from ociruntime.pod.app_options import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.options import Command
+    from ociruntime.cli.option import Command
 
 ANY = 1 << 30
 # Options that both a pod and an app can have are shown once.

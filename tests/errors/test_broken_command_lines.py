@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.cli.options import ANY, COMMANDS, GLOBAL_OPTIONS
+from ociruntime.cli.option import ANY
+from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
 from tests.support import project
 from tests.support.runtime import Result, execute
 

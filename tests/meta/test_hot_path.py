@@ -44,7 +44,7 @@ FOREIGN = {
 }
 # What every one of them loads of the project, and what each adds.
 COMMON = """
-    cli cli.args cli.main cli.options errors host host.files host.gate host.process
+    cli cli.args cli.main cli.option cli.options errors host host.files host.gate host.process
     host.store log paths runtime runtime.container runtime.identifier runtime.options spec
     spec.json_text spec.load spec.state trusted
 """

@@ -11,7 +11,8 @@ import pytest
 from ociruntime.cli import manual
 from ociruntime.cli.args import Arguments, parse
 from ociruntime.cli.help import command_help, general_help
-from ociruntime.cli.options import ANY, COMMANDS, GLOBAL_OPTIONS
+from ociruntime.cli.option import ANY
+from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
 from tests.support import project
 
 NAMES = [command[0] for command in COMMANDS]
