@@ -26,13 +26,13 @@ from setuptools.errors import CompileError
 
 EXECUTOR_SOURCES = sorted(glob("csrc/executor/*.c"))
 LIBC_SOURCES = sorted(glob("csrc/libc/*.c"))
-EXECUTOR = "ociruntime/executor/_executor"
+EXECUTOR = "ociruntime/runtime/executor/_executor"
 INIT_SOURCES = sorted(glob("csrc/init/*.c"))
-INIT = "ociruntime/monitor/_init"
+INIT = "ociruntime/pods/supervisor/_init"
 SLEEPER_SOURCES = ["csrc/sleeper/sleeper.c"]
-SLEEPER = "ociruntime/monitor/_sleeper"
+SLEEPER = "ociruntime/pods/supervisor/_sleeper"
 GUEST_SOURCES = sorted(glob("csrc/guest/*.c"))
-GUEST = "ociruntime/pod/kvm/_guest"
+GUEST = "ociruntime/pods/kvm/_guest"
 # With one, `--debug` lists all that is wrong with a config; the other checks `--pod-manifest`.
 SCHEMAS = ["schemas/config.schema.json", "schemas/pod-manifest.schema.json"]
 # Program -> sources.

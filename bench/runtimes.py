@@ -19,7 +19,7 @@ from bench.place import (
     find_program,
     own_namespace,
 )
-from ociruntime.snapshot_programs import PROGRAMS, file_name
+from ociruntime.startup.programs import PROGRAMS, file_name
 
 PEERS = ("runc", "crun")
 OURS = "ociruntime"

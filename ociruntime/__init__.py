@@ -4,7 +4,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.api import (
+    from ociruntime.runtime.api import (
         ConfigError,
         ContainerError,
         ContainerExists,
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """The names above, from ociruntime/api.py when they are asked for: commands do without."""
+        """Return one of the names above, from runtime/api.py: commands do without it."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from ociruntime.api import __dict__ as names
+        from ociruntime.runtime.api import __dict__ as names
 
         return names[name]
 

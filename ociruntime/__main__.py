@@ -16,7 +16,7 @@ AHEAD = {"create": "create", "run": "create", "exec": "exec"}
 def _extend_path() -> None:
     directory = __file__.rpartition("/ociruntime/")[0] or "/"
     sys.path.insert(0, directory)
-    from ociruntime.archive import find_packages, use_archive
+    from ociruntime.startup.archive import find_packages, use_archive
 
     find_packages()
     command = next((word for word in sys.argv if word in AHEAD), "")
@@ -30,7 +30,7 @@ def run() -> int:
     try:
         if not __package__:  # else it was found as `python -m ociruntime`
             _extend_path()
-        from ociruntime.cli.main import main
+        from ociruntime.runtime.cli.main import main
 
         return main(sys.argv[1:])
     except KeyboardInterrupt:  # before or after the place that reports it

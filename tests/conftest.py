@@ -2,7 +2,7 @@
 
 The runtime is a parameter, so that the same tests can judge ociruntime and its peers:
 
-    pytest tests/integration --runtime=/usr/sbin/runc
+    pytest tests/runtime --runtime=/usr/sbin/runc
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 
 # While the box of tests/v2box is busy on one processor, what wants only one comes first.
-EARLY = ("unit", "meta", "errors", "executor", "images", "integration")
+EARLY = ("unit", "meta", "errors", "executor", "images", "runtime")
 LAST = "v2box"
 
 

@@ -1,7 +1,7 @@
 """Write the archive of compiled modules: ``build_archive.py DIRECTORY [--installed]``.
 
 DIRECTORY is that of the package.  With --installed the sources' mtimes are left out, because
-an installer gives them new ones.  The format is described in ociruntime/archive.py.
+an installer gives them new ones.  The format is described in ociruntime/startup/archive.py.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ STRING_ANNOTATIONS = __future__.annotations.compiler_flag
 # What a command imports at once, and what on its way for a plain container.
 NEEDED = {
     "create": """
-        cli.main cli.create spec.check spec.shape spec.validate_resources cgroups.resources
-        cgroups.devices cgroups.device_rules host.seccomp_cache
+        runtime.cli.main runtime.cli.create runtime.spec.check runtime.spec.shape
+        runtime.spec.validate_resources runtime.cgroups.resources runtime.cgroups.devices
+        runtime.cgroups.device_rules runtime.host.seccomp_cache
     """,
-    "exec": "cli.main cli.exec cgroups.group host.foreground",
+    "exec": "runtime.cli.main runtime.cli.exec runtime.cgroups.group base.foreground",
     # For an image that is in the store; run is prepare and some more.
     "ocipod run": """
-        ocipod.main ocipod.run cli.progress pod.prepare net.choice net.configuration
-        net.resolver image.store image.fetch image.settings image.tree_store pod.lock
-        pod.manifest_file pod.overlay monitor.own_mounts pod.supervise pod.write_bundle
+        pods.cli.main pods.cli.run commandline.progress pods.operations.prepare pods.net.choice
+        pods.net.configuration pods.net.resolver images.store.store images.fetch
+        images.model.settings images.unpack.tree_store pods.store.lock pods.store.manifest_file
+        pods.bundle.overlay pods.bundle.own_mounts pods.supervisor.supervise
+        pods.bundle.write_bundle
     """,
-    "ocipod monitor": "ocipod.main ocipod.monitor pod.sleeping",
+    "ocipod monitor": "pods.cli.main pods.cli.monitor pods.supervisor.hibernated_state",
 }
 # Names of these modules and of all that they import, each behind those that it imports.
 ORDER = """
@@ -60,7 +63,7 @@ def needed_by(command: str, directory: Path) -> list[str]:
 
 
 def module_name(source: Path, directory: Path) -> str:
-    """``ociruntime.cli.main`` for .../ociruntime/cli/main.py."""
+    """``ociruntime.runtime.cli.main`` for .../ociruntime/runtime/cli/main.py."""
     parts = [directory.name, *source.relative_to(directory).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

@@ -12,12 +12,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from ociruntime.linux import SIGNALS  # noqa: E402
+from ociruntime.base.linux import SIGNALS  # noqa: E402
 from tools.programs import PROGRAMS  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.option import Command, Option
+    from ociruntime.commandline.options import Command, Option
     from tools.programs import Program
 
 TEMPLATES = ROOT / "tools" / "completions"

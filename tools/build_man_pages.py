@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ociruntime.cli.option import Command, Option
+    from ociruntime.commandline.options import Command, Option
     from tools.programs import Program
 
 

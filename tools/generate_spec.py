@@ -1,8 +1,8 @@
 """Write what follows from schemas/config.schema.json: ``generate_spec.py [--check]``.
 
-``spec/shape.py`` holds the tables that the check at run time walks, ``spec/document.py``
-the types that mypy sees.  With --check nothing is written; the status is 1 if a file is
-not what the schema says.
+``runtime/spec/shape.py`` holds the tables that the check at run time walks,
+``runtime/spec/document.py`` the types that mypy sees.  With --check nothing is written; the
+status is 1 if a file is not what the schema says.
 
 The generator understands the keywords that the schema uses and stops at any other, so
 that nothing in the schema is silently left unchecked.
@@ -157,7 +157,7 @@ def literal(value: object) -> str:
 
 
 def shape_module(schema: Schema) -> str:
-    """spec/shape.py: one table an object."""
+    """runtime/spec/shape.py: one table an object."""
     lines = [
         '"""The shape of config.json: what ``check.py`` walks.',
         "",
@@ -190,7 +190,7 @@ def shape_module(schema: Schema) -> str:
 
 
 def document_module(schema: Schema) -> str:
-    """spec/document.py: one TypedDict an object."""
+    """runtime/spec/document.py: one TypedDict an object."""
     lines = [
         '"""The types of config.json, for the type checker alone."""',
         "",
@@ -233,7 +233,7 @@ def main() -> int:
     check = sys.argv[1:] == ["--check"]
     status = 0
     for name, text in modules.items():
-        path = ROOT / "ociruntime" / "spec" / name
+        path = ROOT / "ociruntime" / "runtime" / "spec" / name
         if not check:
             path.write_text(text)
         elif not path.exists() or path.read_text() != text:

@@ -11,30 +11,30 @@ from typing import Protocol
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from ociruntime.cli import manual as runtime_manual  # noqa: E402
-from ociruntime.cli import options as runtime_options  # noqa: E402
-from ociruntime.cli.option import ANY  # noqa: E402
-from ociruntime.cli.screens import shown_groups, usage_words  # noqa: E402
-from ociruntime.ocictl import manual as client_manual  # noqa: E402
-from ociruntime.ocictl import options as client_options  # noqa: E402
-from ociruntime.ocid import manual as daemon_manual  # noqa: E402
-from ociruntime.ocid import options as daemon_options  # noqa: E402
-from ociruntime.ocipod import manual as pod_manual  # noqa: E402
-from ociruntime.ocipod import options as pod_options  # noqa: E402
-from ociruntime.pod.app_options import APP_OPTIONS  # noqa: E402
+from ociruntime.commandline.help import shown_groups, usage_words  # noqa: E402
+from ociruntime.commandline.options import ANY  # noqa: E402
+from ociruntime.manager.client import manual as client_manual  # noqa: E402
+from ociruntime.manager.client import options as client_options  # noqa: E402
+from ociruntime.manager.daemon import manual as daemon_manual  # noqa: E402
+from ociruntime.manager.daemon import options as daemon_options  # noqa: E402
+from ociruntime.pods.cli import manual as pod_manual  # noqa: E402
+from ociruntime.pods.cli import options as pod_options  # noqa: E402
+from ociruntime.pods.manifest.app_options import APP_OPTIONS  # noqa: E402
+from ociruntime.runtime.cli import manual as runtime_manual  # noqa: E402
+from ociruntime.runtime.cli import options as runtime_options  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ociruntime.cli.option import Command, Option
-    from ociruntime.cli.screens import Groups
+    from ociruntime.commandline.help import Groups
+    from ociruntime.commandline.options import Command, Option
 
     Terms = tuple[tuple[str, str], ...]
 
 
 class Manual(Protocol):
-    """What ``cli/manual.py`` and ``ocipod/manual.py`` have: see the comments there."""
+    """What ``runtime/cli/manual.py`` and ``pods/cli/manual.py`` have: see the comments there."""
 
     @property
     def DESCRIPTION(self) -> str: ...  # noqa: N802
@@ -152,7 +152,7 @@ PROGRAMS = (
     Program(
         "ociruntime",
         "run containers as the OCI runtime specification describes them",
-        "ociruntime/cli",
+        "ociruntime/runtime/cli",
         "root",
         runtime_options.COMMANDS,
         runtime_options.GLOBAL_OPTIONS,
@@ -162,7 +162,7 @@ PROGRAMS = (
     Program(
         "ocipod",
         "run pods of apps from container images",
-        "ociruntime/ocipod",
+        "ociruntime/pods/cli",
         "dir",
         pod_options.COMMANDS,
         pod_options.GLOBAL_OPTIONS,
@@ -174,7 +174,7 @@ PROGRAMS = (
     Program(
         "ocictl",
         "manage containers",
-        "ociruntime/ocictl",
+        "ociruntime/manager/client",
         "socket",
         client_options.COMMANDS,
         client_options.GLOBAL_OPTIONS,
@@ -184,7 +184,7 @@ PROGRAMS = (
     Program(
         "ocid",
         daemon_options.SUMMARY,
-        "ociruntime/ocid",
+        "ociruntime/manager/daemon",
         "root",
         (),
         daemon_options.OPTIONS,

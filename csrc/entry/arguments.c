@@ -1,6 +1,6 @@
 /*
  * The command line, as engines write it.  Every other spelling, each of which the
- * interpreter understands (ociruntime/cli/args.py), is not ours.
+ * interpreter understands (ociruntime/commandline/parser.py), is not ours.
  */
 #include "entry.h"
 

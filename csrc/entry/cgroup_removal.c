@@ -1,4 +1,4 @@
-/* The cgroup directories of an ended container: ociruntime/cgroups/placement.py, remove_all. */
+/* The cgroup directories of an ended container: ociruntime/runtime/cgroups/placement.py, remove_all. */
 #include "entry.h"
 
 #include <errno.h>

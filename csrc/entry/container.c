@@ -1,4 +1,4 @@
-/* The state directory of a container: found, opened, locked (ociruntime/host/store.py). */
+/* The state directory of a container: found, opened, locked (ociruntime/runtime/host/store.py). */
 #include "entry.h"
 #include "text.h"
 

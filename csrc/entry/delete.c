@@ -1,5 +1,5 @@
 /*
- * `delete`: everything that `create` has made, undone; ociruntime/runtime/delete.py.
+ * `delete`: everything that `create` has made, undone; ociruntime/runtime/lifecycle/delete.py.
  *
  * In the interpreter's order, so that it can go on wherever this stops or is killed.
  */

@@ -2,7 +2,7 @@
  * `state`, `start`, `kill` and `delete` without the interpreter, in their plain cases.
  *
  * What they need was laid down by `create` in the file `entry` of the state directory
- * (ociruntime/runtime/entry_record.py).  Whatever is unusual is left to the interpreter,
+ * (ociruntime/runtime/lifecycle/entry_record.py).  Whatever is unusual is left to the interpreter,
  * which knows all cases and has all the words: nothing here ever reports an error.
  */
 #ifndef ENTRY_H
@@ -88,7 +88,7 @@ bool is_trusted(int fd);
 /* record.c: `length` bytes are in record->text */
 bool parse_record(struct record *record, size_t length);
 
-/* container.c; both fail for a directory that others may change (ociruntime/trusted.py) */
+/* container.c; both fail for a directory that others may change (ociruntime/base/trusted.py) */
 bool open_root(const struct request *request, struct container *container);
 bool open_container(struct container *container);
 bool lock_container(const struct container *container);

@@ -1,4 +1,4 @@
-/* `kill`: a signal to the container's first process; ociruntime/runtime/kill.py. */
+/* `kill`: a signal to the container's first process; ociruntime/runtime/lifecycle/kill.py. */
 #include "entry.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 /*
- * One process of the host, told apart by pid and start time: ociruntime/host/process.py.
+ * One process of the host, told apart by pid and start time: ociruntime/base/process.py.
  */
 #include "entry.h"
 #include "text.h"

@@ -1,5 +1,5 @@
 /*
- * The file `entry` of a state directory; ociruntime/runtime/entry_record.py writes it and says
+ * The file `entry` of a state directory; ociruntime/runtime/lifecycle/entry_record.py writes it and says
  * what is in it.  Another version, or anything odd: the interpreter goes by the other files.
  */
 #include "entry.h"

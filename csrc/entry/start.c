@@ -1,4 +1,4 @@
-/* `start`: the created container becomes its program; ociruntime/runtime/start.py. */
+/* `start`: the created container becomes its program; ociruntime/runtime/lifecycle/start.py. */
 #include "entry.h"
 #include "message.h"
 #include "plan_ops.h"

@@ -1,4 +1,4 @@
-/* Where the state lives: ociruntime/runtime/options.py has the rule. */
+/* Where the state lives: ociruntime/runtime/lifecycle/options.py has the rule. */
 #include "entry.h"
 #include "text.h"
 

@@ -1,4 +1,4 @@
-/* How a container is now: Container.status in ociruntime/runtime/container.py. */
+/* How a container is now: Container.status in ociruntime/runtime/lifecycle/container.py. */
 #include "entry.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
  * Directories that only root and our own user can change, or put others in the place of:
- * ociruntime/trusted.py, which says why one is not.
+ * ociruntime/base/trusted.py, which says why one is not.
  */
 #include "entry.h"
 #include "walk.h"

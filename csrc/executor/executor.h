@@ -37,7 +37,7 @@ struct made_mount {
 	bool of_kernel; /* procfs or sysfs */
 };
 
-#define GO_FILES 32u /* as ociruntime/executor/protocol.py has it */
+#define GO_FILES 32u /* as ociruntime/runtime/executor/protocol.py has it */
 
 /* What came with the runtime's GO. */
 struct go_files {

@@ -1,4 +1,4 @@
-/* What the executor and the host say to each other: ociruntime/executor/protocol.py. */
+/* What the executor and the host say to each other: ociruntime/runtime/executor/protocol.py. */
 #ifndef MESSAGE_H
 #define MESSAGE_H
 

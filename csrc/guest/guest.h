@@ -2,7 +2,7 @@
  * What runs in the virtual machine of a pod: one static program, process 1 of its kernel; and what
  * stands on the host for its apps.
  *
- * Everything it is to do lies in its initial file system, made by ociruntime/pod/kvm:
+ * Everything it is to do lies in its initial file system, made by ociruntime/pods/kvm:
  *
  *   /modules/0, 1, ...   kernel modules, in the order in which they are loaded
  *   /shares              names of the host's directories, one a line; each is mounted at /share/NAME

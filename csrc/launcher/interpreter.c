@@ -197,7 +197,7 @@ static bool find_place(const char *file, struct place *place)
 	return find_for_version(prefix, bin, "3", file, place);
 }
 
-/* In one place for each user, whatever --root says (ociruntime/snapshot.py makes it). */
+/* In one place for each user, whatever --root says (ociruntime/startup/snapshot.py makes it). */
 static bool find_snapshot(const struct program *program, char path[PATH_MAX])
 {
 	const char *directory = geteuid() == 0 ? "/run" : getenv("XDG_RUNTIME_DIR");

@@ -8,7 +8,7 @@ struct program {
 	const char *name; /* in front of its errors */
 	const char *file; /* what the interpreter is to run, in the package's directory */
 	int failure;	  /* exit status of one that could not begin */
-	const char *snapshot; /* its snapshot in the directory of ociruntime/snapshot.py */
+	const char *snapshot; /* its snapshot in the directory of ociruntime/startup/snapshot.py */
 };
 
 /* Whether it is safe to begin; says why not. */

@@ -3,7 +3,7 @@
 
 int main(int argc, char *argv[])
 {
-	const struct program program = {"ocictl", "ocictl/__main__.py", 1,
+	const struct program program = {"ocictl", "manager/client/__main__.py", 1,
 					".snapshot-ocictl"};
 
 	if (!may_run(&program))

@@ -3,7 +3,7 @@
 
 int main(int argc, char *argv[])
 {
-	const struct program program = {"ocid", "ocid/__main__.py", 1,
+	const struct program program = {"ocid", "manager/daemon/__main__.py", 1,
 					".snapshot-ocid"};
 
 	if (!may_run(&program))

@@ -3,7 +3,7 @@
 
 int main(int argc, char *argv[])
 {
-	const struct program program = {"ocipod", "ocipod/__main__.py", 254,
+	const struct program program = {"ocipod", "pods/cli/__main__.py", 254,
 					".snapshot-ocipod"};
 
 	if (!may_run(&program))

@@ -27,7 +27,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ociruntime/snapshot.py reads at these places. */
+/* ociruntime/startup/snapshot.py reads at these places. */
 _Static_assert(offsetof(struct snapshot_head, vdso_count) == 144, "");
 _Static_assert(offsetof(struct snapshot_head, boot) == 168, "");
 _Static_assert(offsetof(struct snapshot_head, mapped) == 17008, "");

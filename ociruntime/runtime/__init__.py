@@ -1,1 +1,1 @@
-"""The lifecycle: one file a verb, the order of things and what undoes them."""
+"""The OCI runtime: the program ``ociruntime`` and its library."""

@@ -23,19 +23,19 @@ MARKER = "_faults"
 CALL = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from ociruntime.fault import fault
-from ociruntime.monitor.sleep import first_patience
+from ociruntime.base.fault import fault
+from ociruntime.pods.supervisor.hibernation import first_patience
 fault("point")
 print(first_patience())
 """
 FIND = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from ociruntime.errors import RuntimeFailure
-from ociruntime.handlers.wasm import handle
-from ociruntime.image.openpgp import verify
-from ociruntime.pod.runtime_calls import find_runtime
-from ociruntime.runtime.ps import _run_ps
+from ociruntime.base.errors import RuntimeFailure
+from ociruntime.runtime.handlers.wasm import handle
+from ociruntime.images.trust.openpgp import verify
+from ociruntime.pods.bundle.runtime_calls import find_runtime
+from ociruntime.runtime.lifecycle.ps import _run_ps
 calls = {
     "gpgv": lambda: verify(b"x", b"y", []),
     "ps": lambda: _run_ps(["-ef"]),

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import RuntimeFailure
-from ociruntime.image.layer_tar import LayerTar, of_directory
-from ociruntime.image.limits import Budget, Limits
-from ociruntime.ocipod.main import main
-from ociruntime.pod.copy_files import copy_tree
-from ociruntime.pod.layer_tar import write_layer
-from ociruntime.pod.lock import open_directory
-from ociruntime.pod.removal import remove_tree
+from ociruntime.base.errors import RuntimeFailure
+from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.tar.layer_writer import LayerTar, of_directory
+from ociruntime.pods.bundle.copy_files import copy_tree
+from ociruntime.pods.cli.main import main
+from ociruntime.pods.operations.layer_tar import write_layer
+from ociruntime.pods.store.lock import open_directory
+from ociruntime.pods.store.removal import remove_tree
 from tests.attacks.exchange import Met, until_met
 from tests.support import images
 from tests.support.ocipod import Ocipod

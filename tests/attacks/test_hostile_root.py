@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.pod.app_config import MASKED, READONLY
+from ociruntime.pods.bundle.app_config import MASKED, READONLY
 from tests.support import processes, project
 from tests.support.bundle import Bundle
 from tests.support.images import make_layout

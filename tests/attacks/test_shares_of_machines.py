@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.monitor.own_mounts import NODEV, NOSUID
-from ociruntime.pod.kvm.confinement import RDONLY, _show
+from ociruntime.pods.bundle.own_mounts import NODEV, NOSUID
+from ociruntime.pods.kvm.confinement import RDONLY, _show
 from tests.support import isolation
 from tests.support.peers import judge_by
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from ociruntime.cli.main import main
-from ociruntime.plan.compiler import compile_plan
-from ociruntime.plan.facts import HostFacts, Request
-from ociruntime.plan.plan import Plan
-from ociruntime.runtime import preparation
-from ociruntime.spec.document import Config
+from ociruntime.runtime.cli.main import main
+from ociruntime.runtime.lifecycle import preparation
+from ociruntime.runtime.plan.compiler import compile_plan
+from ociruntime.runtime.plan.facts import HostFacts, Request
+from ociruntime.runtime.plan.plan import Plan
+from ociruntime.runtime.spec.document import Config
 from tests.conformance.mutations import MUTATIONS
 
 

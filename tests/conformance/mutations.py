@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from ociruntime.plan import ops
-from ociruntime.plan.plan import Operation, Plan
+from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan.plan import Operation, Plan
 
 if TYPE_CHECKING:
-    from ociruntime.plan.plan import Value
+    from ociruntime.runtime.plan.plan import Value
 
 CODES = {name: code for code, (name, _, _) in enumerate(ops.OPERATIONS, 1)}
 FIELDS = {name: [field[0] for field in fields] for name, _, fields in ops.OPERATIONS}

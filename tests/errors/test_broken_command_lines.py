@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.cli.option import ANY
-from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
+from ociruntime.commandline.options import ANY
+from ociruntime.runtime.cli.options import COMMANDS, GLOBAL_OPTIONS
 from tests.support import project
 from tests.support.runtime import Result, execute
 

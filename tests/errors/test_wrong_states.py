@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.cli.options import COMMANDS
+from ociruntime.runtime.cli.options import COMMANDS
 from tests.support import processes
 from tests.support.container import Container
 from tests.support.peers import judge_by

@@ -6,12 +6,12 @@ import errno
 
 import pytest
 
-from ociruntime.errors import HookError, StepError
-from ociruntime.executor.failure import HINTS, ending, failure
-from ociruntime.executor.protocol import LONG, Message
-from ociruntime.plan import operations as o
-from ociruntime.plan.ops import MESSAGE_FAILURE, NO_SLOT, OPERATIONS
-from ociruntime.plan.plan import Operation
+from ociruntime.base.errors import HookError, StepError
+from ociruntime.runtime.executor.failure import HINTS, ending, failure
+from ociruntime.runtime.executor.protocol import LONG, Message
+from ociruntime.runtime.plan import operations as o
+from ociruntime.runtime.plan.ops import MESSAGE_FAILURE, NO_SLOT, OPERATIONS
+from ociruntime.runtime.plan.plan import Operation
 
 
 def record(call: str, error: int, argument: str = "", detail: str = "") -> Message:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.executor.image import PROGRAM
-from ociruntime.executor.protocol import Message, go
-from ociruntime.linux import CLONE_NEWPID
-from ociruntime.plan import operations as o
-from ociruntime.plan import ops
+from ociruntime.base.linux import CLONE_NEWPID
+from ociruntime.runtime.executor.image import PROGRAM
+from ociruntime.runtime.executor.protocol import Message, go
+from ociruntime.runtime.plan import operations as o
+from ociruntime.runtime.plan import ops
 from tests.support import project, rootfs
 from tests.support.executor import READY, before, plan_of, run, shell
 

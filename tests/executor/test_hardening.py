@@ -11,9 +11,13 @@ import pytest
 
 from tests.support import project
 
-SMALL = ("ociruntime/executor/_executor", "ociruntime/monitor/_init", "ociruntime/monitor/_sleeper")
+SMALL = (
+    "ociruntime/runtime/executor/_executor",
+    "ociruntime/pods/supervisor/_init",
+    "ociruntime/pods/supervisor/_sleeper",
+)
 LAUNCHERS = (".venv/bin/ociruntime", ".venv/bin/ocipod", ".venv/bin/ocictl", ".venv/bin/ocid")
-LARGE = "ociruntime/pod/kvm/_guest"
+LARGE = "ociruntime/pods/kvm/_guest"
 OWN_LIBC = platform.machine() in {"aarch64", "x86_64"}
 
 LOAD = 1

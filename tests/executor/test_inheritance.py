@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.executor.protocol import Message, go
-from ociruntime.linux import CLONE_NEWPID, CLONE_NEWUSER
-from ociruntime.plan import operations as o
-from ociruntime.plan import ops
+from ociruntime.base.linux import CLONE_NEWPID, CLONE_NEWUSER
+from ociruntime.runtime.executor.protocol import Message, go
+from ociruntime.runtime.plan import operations as o
+from ociruntime.runtime.plan import ops
 from tests.support import rootfs
 from tests.support.executor import READY, before, entered, plan_of, run, shell
 from tests.support.refusal import refuse

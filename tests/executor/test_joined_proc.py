@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.linux import CLONE_NEWPID
-from ociruntime.plan import operations as o
-from ociruntime.plan.ops import NO_SLOT
+from ociruntime.base.linux import CLONE_NEWPID
+from ociruntime.runtime.plan import operations as o
+from ociruntime.runtime.plan.ops import NO_SLOT
 from tests.support import rootfs
 from tests.support.executor import entered, plan_of, run, shell
 from tests.support.refusal import refuse_fsconfig

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.executor.protocol import Message, go
-from ociruntime.linux import (
+from ociruntime.base.linux import (
     CLONE_NEWNET,
     CLONE_NEWPID,
     CLONE_NEWTIME,
@@ -22,9 +21,10 @@ from ociruntime.linux import (
     S_IFCHR,
     S_IFIFO,
 )
-from ociruntime.plan import operations as o
-from ociruntime.plan import ops
-from ociruntime.plan.plan import Operation
+from ociruntime.runtime.executor.protocol import Message, go
+from ociruntime.runtime.plan import operations as o
+from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan.plan import Operation
 from tests.support import executor, rootfs
 from tests.support.executor import READY, Outcome, before, entered, plan_of, run, shell
 from tests.support.terminal import Terminal

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.linux import S_IFCHR
-from ociruntime.plan import operations as o
-from ociruntime.plan.ops import NO_SLOT
-from ociruntime.plan.plan import Operation
+from ociruntime.base.linux import S_IFCHR
+from ociruntime.runtime.plan import operations as o
+from ociruntime.runtime.plan.ops import NO_SLOT
+from ociruntime.runtime.plan.plan import Operation
 from tests.support import executor, rootfs
 from tests.support.executor import before, plan_of, run
 from tests.support.leaks import mount_table

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ociruntime.plan import operations as o
-from ociruntime.plan.codec import encode
-from ociruntime.plan.ops import OPERATIONS
-from ociruntime.plan.plan import Operation, Plan
+from ociruntime.runtime.plan import operations as o
+from ociruntime.runtime.plan.codec import encode
+from ociruntime.runtime.plan.ops import OPERATIONS
+from ociruntime.runtime.plan.plan import Operation, Plan
 from tests.support import golden, project
 from tests.support.executor import plan_of, run
 
 if TYPE_CHECKING:
-    from ociruntime.plan.plan import Value
+    from ociruntime.runtime.plan.plan import Value
 
 HERE = Path(__file__).resolve().parent
 READER = [project.ROOT / "csrc/executor" / name for name in ("plan.c", "plan_reader.c")]

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.linux import (
-    RLIMITS,
-)
-from ociruntime.plan import operations as o
-from ociruntime.plan import ops
-from ociruntime.plan.plan import Operation
+from ociruntime.base.linux import RLIMITS
+from ociruntime.runtime.plan import operations as o
+from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan.plan import Operation
 from tests.support import rootfs
 from tests.support.executor import READY, Outcome, entered, plan_of, run, shell
 

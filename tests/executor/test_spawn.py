@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import HostError, InternalError, StepError
-from ociruntime.executor import image
-from ociruntime.executor.protocol import SHORT, Message, go, receive
-from ociruntime.executor.spawn import spawn
-from ociruntime.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUTS
-from ociruntime.plan import operations as o
-from ociruntime.plan import ops
-from ociruntime.plan.plan import Plan
+from ociruntime.base.errors import HostError, InternalError, StepError
+from ociruntime.base.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUTS
+from ociruntime.runtime.executor import image
+from ociruntime.runtime.executor.protocol import SHORT, Message, go, receive
+from ociruntime.runtime.executor.spawn import spawn
+from ociruntime.runtime.plan import operations as o
+from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan.plan import Plan
 from tests.support.descriptors import targets
 from tests.support.executor import plan_of
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import RuntimeFailure
-from ociruntime.image.fetch import fetch
-from ociruntime.image.settings import Settings
-from ociruntime.image.store import Store
+from ociruntime.base.errors import RuntimeFailure
+from ociruntime.images.fetch import fetch
+from ociruntime.images.model.settings import Settings
+from ociruntime.images.store.store import Store
 from tests.support.ocipod import Ocipod
 from tests.support.registry import Registry
 from tests.support.shop import Shop

@@ -23,8 +23,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from ociruntime.image.limits import Budget, Limits
-from ociruntime.image.streams import decompressed
+from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.tar.streams import decompressed
 from tests.images.conftest import Refused
 from tests.support import aci, images
 from tests.support.ocipod import Ocipod
@@ -39,10 +39,10 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 }
 FETCH = """
 import sys
-from ociruntime.errors import RuntimeFailure
-from ociruntime.image.fetch import fetch
-from ociruntime.image.settings import Settings
-from ociruntime.image.store import Store
+from ociruntime.base.errors import RuntimeFailure
+from ociruntime.images.fetch import fetch
+from ociruntime.images.model.settings import Settings
+from ociruntime.images.store.store import Store
 
 with Store(sys.argv[1]) as store:
     try:

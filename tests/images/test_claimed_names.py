@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import ImageError
-from ociruntime.image.fetch import fetch
-from ociruntime.image.settings import Settings
-from ociruntime.image.store import Store
+from ociruntime.base.errors import ImageError
+from ociruntime.images.fetch import fetch
+from ociruntime.images.model.settings import Settings
+from ociruntime.images.store.store import Store
 from tests.support import aci, images
 from tests.support.ocipod import Ocipod
 

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 import zstandard
 
-from ociruntime.image.image import Image
-from ociruntime.image.store import Store
-from ociruntime.image.tree_store import TreeStore
+from ociruntime.images.model.image import Image
+from ociruntime.images.store.store import Store
+from ociruntime.images.unpack.tree_store import TreeStore
 from tests.images.conftest import Refused
 from tests.support import aci, images
 from tests.support.ocipod import Ocipod

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.manager.api import LARGEST_BODY, ROUTES
+from ociruntime.manager.api.routes import LARGEST_BODY, ROUTES
 from tests.support.manager_stub import ERRORS, ID, POD, Api, served
 
 # (method, path, body) -> (status, what is called)
@@ -180,7 +180,7 @@ def test_wrong_methods(api: Api, path: str) -> None:
 
 def test_a_container_that_somebody_else_removes_is_removed(api: Api) -> None:
     """It is there when it is asked for, and has gone when its turn comes."""
-    from ociruntime.errors import NotFound
+    from ociruntime.base.errors import NotFound
 
     api.manager.error = NotFound("it has gone")
     assert api("DELETE", "/v1/containers/web") == (204, None)
@@ -231,7 +231,7 @@ def test_a_client_that_goes_in_the_middle_of_its_request(api: Api) -> None:
 def test_a_client_that_is_slow_keeps_nobody_waiting(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ociruntime.manager.api_bodies.PATIENCE", 0.2)
+    monkeypatch.setattr("ociruntime.manager.api.bodies.PATIENCE", 0.2)
     with api.connect() as sock:
         sock.sendall(b"POST /v1/containers HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
         assert api("GET", "/v1/ping") == (200, {"ok": True})

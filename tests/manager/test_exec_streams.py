@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ociruntime.ocictl.connection import Connection
-from ociruntime.ocictl.websocket import TEXT, open_websocket
+from ociruntime.manager.client.connection import Connection
+from ociruntime.manager.client.websocket import TEXT, open_websocket
 from tests.support import processes
 from tests.support.daemon import Daemon
 from tests.support.daemon_clients import client, command, shell, terminal

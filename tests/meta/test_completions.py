@@ -17,7 +17,7 @@ from tools.programs import PROGRAMS, Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.option import Command
+    from ociruntime.commandline.options import Command
 
 NAMES = [program.name for program in PROGRAMS]
 EVERY_PROGRAM = pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)

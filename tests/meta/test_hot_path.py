@@ -23,7 +23,7 @@ INTERPRETER = [os.path.realpath(sys.executable), "-I", "-S", "-B", "-X", "utf8"]
 PROGRAM = f"""
 import posix, sys
 sys.path.insert(0, {str(Path(str(_cffi_backend.__file__)).parent)!r})
-from ociruntime.cli.main import main
+from ociruntime.runtime.cli.main import main
 posix._exit(main(sys.argv[1:]))
 """
 
@@ -44,50 +44,65 @@ FOREIGN = {
 }
 # What every one of them loads of the project, and what each adds.
 COMMON = """
-    cli cli.args cli.main cli.option cli.options errors host host.files host.gate host.process
-    host.store log paths runtime runtime.container runtime.identifier runtime.options spec
-    spec.json_text spec.load spec.state trusted
+    commandline.parser runtime.cli.main commandline.options runtime.cli.options
+    base.errors base.files runtime.host.gate base.process runtime.host.store base.log
+    base.paths runtime.lifecycle.container runtime.lifecycle.identifier
+    runtime.lifecycle.options base.json_text runtime.spec.load runtime.spec.state
+    base.trusted
 """
 OWN = {
     "create": """
-        _shim cgroups cgroups.control_files cgroups.device_rules cgroups.devices cgroups.group
-        cgroups.layout cgroups.paths cgroups.placement cgroups.resources cli.container_options
-        cli.create executor executor.expected executor.image executor.protocol executor.spawn
-        host.facts linux plan plan.cgroup_mounts plan.codec plan.compilation plan.compiler
-        plan.devices plan.facts
-        plan.filesystem_options plan.hooks plan.identity plan.mount_options plan.mounts
-        plan.namespace_settings plan.namespaces plan.operations plan.ops plan.plan
-        plan.process plan.rootfs plan.scheduling runtime.cgroup_entry runtime.create
-        runtime.creation runtime.entry_record runtime.preparation runtime.request_checks
-        runtime.rollback snapshot snapshot_programs
-        spec.bundle spec.check spec.shape spec.validate spec.validate_linux spec.validate_mounts
-        spec.validate_namespaces spec.validate_process spec.validate_resources spec.version
+        _shim runtime.cgroups.control_files runtime.cgroups.device_rules
+        runtime.cgroups.devices runtime.cgroups.group runtime.cgroups.layout runtime.cgroups.paths
+        runtime.cgroups.placement runtime.cgroups.resources runtime.cli.container_options
+        runtime.cli.create runtime.executor.expected runtime.executor.image
+        runtime.executor.protocol runtime.executor.spawn runtime.host.facts base.linux
+        runtime.plan.cgroup_mounts runtime.plan.codec runtime.plan.compilation
+        runtime.plan.compiler runtime.plan.devices runtime.plan.facts
+        runtime.plan.filesystem_options runtime.plan.hooks runtime.plan.identity
+        runtime.plan.mount_options runtime.plan.mounts runtime.plan.namespace_settings
+        runtime.plan.namespaces runtime.plan.operations runtime.plan.ops runtime.plan.plan
+        runtime.plan.process runtime.plan.rootfs runtime.plan.scheduling
+        runtime.lifecycle.cgroup_entry runtime.lifecycle.create runtime.lifecycle.creation
+        runtime.lifecycle.entry_record runtime.lifecycle.preparation
+        runtime.lifecycle.request_checks runtime.lifecycle.rollback startup.snapshot
+        startup.programs runtime.spec.bundle runtime.spec.check runtime.spec.shape
+        runtime.spec.validate runtime.spec.validate_linux runtime.spec.validate_mounts
+        runtime.spec.validate_namespaces runtime.spec.validate_process
+        runtime.spec.validate_resources runtime.spec.version
     """,
     "exec": """
-        _shim cgroups cgroups.control_files cgroups.group cgroups.layout cgroups.paths
-        cgroups.placement cli.container_options cli.exec executor executor.image
-        executor.expected executor.protocol executor.spawn host.facts host.foreground
-        host.namespaces linux plan plan.codec plan.compilation plan.facts plan.hooks
-        plan.identity plan.joining
-        plan.operations plan.ops plan.plan plan.process plan.scheduling runtime.cgroup_entry
-        runtime.exec runtime.exec_options runtime.exec_process runtime.execution
-        runtime.request_checks spec.validate_process
+        _shim runtime.cgroups.control_files runtime.cgroups.group
+        runtime.cgroups.layout runtime.cgroups.paths runtime.cgroups.placement
+        runtime.cli.container_options runtime.cli.exec runtime.executor.image
+        runtime.executor.expected runtime.executor.protocol runtime.executor.spawn
+        runtime.host.facts base.foreground runtime.host.namespaces base.linux
+        runtime.plan.codec runtime.plan.compilation runtime.plan.facts runtime.plan.hooks
+        runtime.plan.identity runtime.plan.joining runtime.plan.operations runtime.plan.ops
+        runtime.plan.plan runtime.plan.process runtime.plan.scheduling
+        runtime.lifecycle.cgroup_entry runtime.lifecycle.exec runtime.lifecycle.exec_options
+        runtime.lifecycle.exec_process runtime.lifecycle.execution
+        runtime.lifecycle.request_checks runtime.spec.validate_process
     """,
-    "start": "cli.start executor executor.protocol plan plan.ops runtime.start",
-    "state": "cli.output cli.state runtime.state",
-    "kill": "cli.kill cli.signals linux runtime.kill",
+    "start": """
+        runtime.cli.start runtime.executor.protocol runtime.plan.ops
+        runtime.lifecycle.start
+    """,
+    "state": "commandline.output runtime.cli.state runtime.lifecycle.state",
+    "kill": "runtime.cli.kill commandline.signal_names base.linux runtime.lifecycle.kill",
     "delete": """
-        cgroups cgroups.control_files cgroups.group cgroups.layout cgroups.paths
-        cgroups.placement cli.delete linux runtime.delete
+        runtime.cgroups.control_files runtime.cgroups.group runtime.cgroups.layout
+        runtime.cgroups.paths runtime.cgroups.placement runtime.cli.delete base.linux
+        runtime.lifecycle.delete
     """,
 }
 # Depends on the version of the host's control groups, and on whether there is a snapshot.
 BY_HOST = {
-    "host.hooks",
-    "cgroups.device_program",
-    "cgroups.settings_v1",
-    "cgroups.settings_v2",
-    "plan.cgroup_owner",
+    "runtime.host.hooks",
+    "runtime.cgroups.device_program",
+    "runtime.cgroups.settings_v1",
+    "runtime.cgroups.settings_v2",
+    "runtime.plan.cgroup_owner",
 }
 
 
@@ -109,6 +124,12 @@ def at_start(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     return loaded(["-c", "pass"], tmp_path_factory.mktemp("empty") / "log")
 
 
+def without_packages(names: set[str]) -> set[str]:
+    """Return modules without the leading ``ociruntime.``; a package's file holds no code."""
+    parents = {name.rpartition(".")[0] for name in names}
+    return {name.partition(".")[2] for name in names - parents - {"ociruntime"}}
+
+
 class Command:
     """Runs a command of the runtime and tells what it loaded."""
 
@@ -121,21 +142,21 @@ class Command:
         """(modules of others, own modules without the leading ``ociruntime.``)."""
         found = loaded(["-c", PROGRAM, "--root", str(self.root), *arguments], self.log)
         own = {name for name in found if name.partition(".")[0] == "ociruntime"}
-        return found - own - self.at_start, {name.partition(".")[2] for name in own} - {""}
+        return found - own - self.at_start, without_packages(own)
 
 
 @pytest.mark.parametrize("verb", ["start", "state", "kill", "delete"])
 def test_unknown_container(verb: str, tmp_path: Path, at_start: set[str]) -> None:
     foreign, own = Command(tmp_path / "state", tmp_path / "log", at_start)(verb, "nobody")
     assert foreign - FOREIGN == set()
-    assert f"cli.{verb}" in own
+    assert f"runtime.cli.{verb}" in own
 
 
 def test_bundle_that_is_not_there(tmp_path: Path, at_start: set[str]) -> None:
     command = Command(tmp_path / "state", tmp_path / "log", at_start)
     foreign, own = command("create", "--bundle", str(tmp_path / "nothing"), "nobody")
     assert foreign - FOREIGN == set()
-    assert "runtime.create" in own
+    assert "runtime.lifecycle.create" in own
 
 
 def test_a_whole_life(
@@ -165,8 +186,8 @@ def test_the_archive_has_all_of_it_at_hand(verb: str) -> None:
     ahead = build_archive.needed_by(verb, project.ROOT / "ociruntime")
     expected = set(f"{COMMON} {OWN[verb]}".split()) - COMPILED
     if verb == "create":
-        expected.add("host.seccomp_cache")  # no engine comes without a profile
-    assert {name.partition(".")[2] for name in ahead} - {""} == expected
+        expected.add("runtime.host.seccomp_cache")  # no engine comes without a profile
+    assert without_packages(set(ahead)) == expected
 
 
 def test_a_known_filter_is_not_compiled_again(
@@ -177,11 +198,11 @@ def test_a_known_filter_is_not_compiled_again(
     rule = {"names": ["mkdir"], "action": "SCMP_ACT_ERRNO"}
     made.linux["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [rule]}
     made.save()
-    compiling = {"_seccomp", "host.seccomp", "host.seccomp_stub"}
+    compiling = {"_seccomp", "runtime.host.seccomp", "runtime.host.seccomp_stub"}
     for known in (False, True):
         foreign, own = command("create", "--bundle", str(made.path), f"{TAG}filter")
         command("delete", "--force", f"{TAG}filter")
         assert own & compiling == (set() if known else compiling)
-        assert "host.seccomp_cache" in own
+        assert "runtime.host.seccomp_cache" in own
         if known:
             assert foreign - FOREIGN == {"binascii", "marshal"} - at_start

@@ -15,7 +15,7 @@ from tools.programs import PROGRAMS, Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.cli.option import Option
+    from ociruntime.commandline.options import Option
 
 PAGES = {
     page: options

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ociruntime.ocipod.help import command_help, general_help
-from ociruntime.ocipod.options import COMMANDS
+from ociruntime.pods.cli.help import command_help, general_help
+from ociruntime.pods.cli.options import COMMANDS
 
 COLUMNS = 80
 

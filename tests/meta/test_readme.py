@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ociruntime.cli.options import COMMANDS
+from ociruntime.runtime.cli.options import COMMANDS
 from tests.support import project
 
 

@@ -118,7 +118,10 @@ def test_manual_pages_and_completions(environment: Path) -> None:
 
 def test_contents(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    data = {"executor/_executor", "monitor/_init", "monitor/_sleeper", "pod/kvm/_guest"}
+    data = {
+        *("runtime/executor/_executor", "pods/kvm/_guest"),
+        *("pods/supervisor/_init", "pods/supervisor/_sleeper"),
+    }
     data |= {"py.typed", "pod/seccomp.json"}
     data |= {"schemas/config.schema.json", "schemas/pod-manifest.schema.json"}
     assert {f"ociruntime/{name}" for name in data} <= names

@@ -16,7 +16,7 @@ from tests.support.ocipod import Ocipod
 from tests.support.pod_images import busybox, shell
 
 INTERPRETER = [os.path.realpath(sys.executable), "-I", "-S", "-B", "-X", "utf8", "-X", "importtime"]
-MAIN = project.PACKAGE / "ocipod" / "__main__.py"
+MAIN = project.PACKAGE / "pods" / "cli" / "__main__.py"
 
 # Written in C, or what Python's ``os`` brings along.
 NEEDED = {
@@ -35,8 +35,11 @@ NEEDED = {
 }
 # Of the package: wanted when an image is fetched, unpacked or checked, and not before.
 FETCHING = {
-    f"ociruntime.image.{name}"
-    for name in ("archives", "incoming", "layer", "local_image", "registry", "tree_hash", "unpack")
+    f"ociruntime.images.{name}"
+    for name in (
+        *("formats.local_image", "registry.registry", "store.incoming", "tar.archives"),
+        *("unpack.layer", "unpack.tree_hash", "unpack.unpack"),
+    )
 }
 
 

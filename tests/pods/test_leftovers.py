@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import PodError
-from ociruntime.pod import garbage, leftover_cgroups, phases, sweep
+from ociruntime.base.errors import PodError
+from ociruntime.pods.garbage import garbage, sweep
+from ociruntime.pods.garbage import stale_cgroups as leftover_cgroups
+from ociruntime.pods.store import phases
 from tests.pods import stubs
 from tests.support import cgroupfs, isolation, leaks, processes
 from tests.support.ocipod import RUNTIME, STATE_ROOT, Ocipod, states

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ociruntime.pod import phases
+from ociruntime.pods.store import phases
 from tests.pods import stubs
 from tests.support import processes
 from tests.support.ocipod import Ocipod

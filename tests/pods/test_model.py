@@ -21,8 +21,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from ociruntime.pod import phases
-from ociruntime.pod.pod import GONE, PHASES, STATES
+from ociruntime.pods.store import phases
+from ociruntime.pods.store.pod import GONE, PHASES, STATES
 from tests.support import pod_processes
 from tests.support.pod_processes import Command
 

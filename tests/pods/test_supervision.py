@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.errors import PodError
-from ociruntime.pod import phases
-from ociruntime.pod.control import ask
+from ociruntime.base.errors import PodError
+from ociruntime.pods.store import phases
+from ociruntime.pods.store.control import ask
 from tests.pods.endings import ending, start, state, wait_until_up
 from tests.support import processes
 from tests.support.ocipod import Ocipod

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.pod import phases
-from ociruntime.pod.control import ask
+from ociruntime.pods.store import phases
+from ociruntime.pods.store.control import ask
 from tests.pods.sandbox import Sandbox
 from tests.support import processes
 from tests.support.ocipod import Ocipod

@@ -1,7 +1,7 @@
 """Every field of config.json with values worth trying: usual ones, limits, near misses.
 
-The fields are those of ``spec/shape.py``; a field's path is written with ``*`` for the items
-of an array and the values of a map: ``mounts.*.options.*``.
+The fields are those of ``runtime/spec/shape.py``; a field's path is written with ``*`` for
+the items of an array and the values of a map: ``mounts.*.options.*``.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ociruntime.linux import CAPABILITIES
-from ociruntime.plan.mount_options import ATTRIBUTES, RECURSIVE_ATTRIBUTES
-from ociruntime.spec import shape
+from ociruntime.base.linux import CAPABILITIES
+from ociruntime.runtime.plan.mount_options import ATTRIBUTES, RECURSIVE_ATTRIBUTES
+from ociruntime.runtime.spec import shape
 
 Json = Any
 Steps = tuple[str, ...]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import struct
 
-from ociruntime.errors import ConfigError
-from ociruntime.plan.ops import OPERATIONS, WIRE_MAGIC
-from ociruntime.plan.plan import Plan
-from ociruntime.spec.refusal import shown as escaped
+from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.plan.ops import OPERATIONS, WIRE_MAGIC
+from ociruntime.runtime.plan.plan import Plan
+from ociruntime.runtime.spec.refusal import shown as escaped
 from tests.properties.fields import EACH, FIELDS, Json
 
 _STEP = re.compile(r'\.?([A-Za-z_]\w*)|\[(\d+)\]|\["(.*?)"\](?=[.\[]|$)', re.DOTALL)

@@ -14,24 +14,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ociruntime.cgroups import systemd_group
-from ociruntime.cgroups.group import Cgroup
-from ociruntime.cgroups.layout import Hierarchy, Layout
-from ociruntime.cgroups.systemd_group import SystemdCgroup
-from ociruntime.cgroups.systemd_properties import limits
-from ociruntime.errors import ConfigError
-from ociruntime.host.seccomp import compile_filter
-from ociruntime.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
-from ociruntime.plan.codec import encode
-from ociruntime.plan.compiler import compile_plan
-from ociruntime.plan.explain import explain
-from ociruntime.plan.facts import HostFacts, Request
-from ociruntime.plan.joining import compile_exec_plan
-from ociruntime.plan.plan import Plan
-from ociruntime.runtime.exec_options import ExecOptions
-from ociruntime.runtime.exec_process import process_of
-from ociruntime.spec.load import parse_config
-from ociruntime.spec.validate import validate
+from ociruntime.base.errors import ConfigError
+from ociruntime.base.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
+from ociruntime.runtime.cgroups import systemd_group
+from ociruntime.runtime.cgroups.group import Cgroup
+from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
+from ociruntime.runtime.cgroups.systemd_group import SystemdCgroup
+from ociruntime.runtime.cgroups.systemd_properties import limits
+from ociruntime.runtime.host.seccomp import compile_filter
+from ociruntime.runtime.lifecycle.exec_options import ExecOptions
+from ociruntime.runtime.lifecycle.exec_process import process_of
+from ociruntime.runtime.plan.codec import encode
+from ociruntime.runtime.plan.compiler import compile_plan
+from ociruntime.runtime.plan.explain import explain
+from ociruntime.runtime.plan.facts import HostFacts, Request
+from ociruntime.runtime.plan.joining import compile_exec_plan
+from ociruntime.runtime.plan.plan import Plan
+from ociruntime.runtime.spec.load import parse_config
+from ociruntime.runtime.spec.validate import validate
 from tests.properties.configs import configs, notified, processes, texts, units
 from tests.properties.conftest import Searching
 from tests.properties.fields import Json
@@ -62,7 +62,7 @@ class MadeUpManager:
 
 
 def cgroup_of(config: Json, mode: str, driver: str) -> Cgroup:
-    """As runtime/preparation.py plans it."""
+    """As runtime/lifecycle/preparation.py plans it."""
     path = (config.get("linux") or {}).get("cgroupsPath")
     if driver == "cgroupfs":
         return Cgroup.plan(LAYOUTS[mode], path, "c1")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, given
 
-from ociruntime.errors import ConfigError
+from ociruntime.base.errors import ConfigError
 from tests.properties.configs import configs
 from tests.properties.conftest import Searching
 from tests.properties.fields import Json

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from ociruntime.errors import CriuError
-from ociruntime.host.criu import find_criu, obstacle
+from ociruntime.base.errors import CriuError
+from ociruntime.runtime.host.criu import find_criu, obstacle
 
 BUILT = os.environ.get("OCIRUNTIME_CRIU_DIR", "/var/tmp/ociruntime-criu") + "/criu"
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
-from ociruntime.executor.image import PROGRAM
-from ociruntime.executor.protocol import Message, go, receive
-from ociruntime.linux import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWUTS, MS_REC, MS_SLAVE
-from ociruntime.plan import operations, ops
-from ociruntime.plan.codec import encode
-from ociruntime.plan.plan import Operation, Plan
+from ociruntime.base.linux import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWUTS, MS_REC, MS_SLAVE
+from ociruntime.runtime.executor.image import PROGRAM
+from ociruntime.runtime.executor.protocol import Message, go, receive
+from ociruntime.runtime.plan import operations, ops
+from ociruntime.runtime.plan.codec import encode
+from ociruntime.runtime.plan.plan import Operation, Plan
 from tests.support.refusal import refuse
 
 SECONDS = 30

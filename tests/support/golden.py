@@ -10,12 +10,12 @@ import difflib
 import json
 from pathlib import Path
 
-from ociruntime.errors import ConfigError
-from ociruntime.host.seccomp_verdicts import CALLS
-from ociruntime.plan.compiler import compile_plan
-from ociruntime.plan.explain import explain
-from ociruntime.plan.facts import HostFacts, Request
-from ociruntime.plan.plan import Plan
+from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.host.seccomp_verdicts import CALLS
+from ociruntime.runtime.plan.compiler import compile_plan
+from ociruntime.runtime.plan.explain import explain
+from ociruntime.runtime.plan.facts import HostFacts, Request
+from ociruntime.runtime.plan.plan import Plan
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 CASES = sorted(path.parent for path in GOLDEN.glob("*/config.json"))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from ociruntime._shim import lib
 
-from ociruntime.linux import CLONE_NEWNET
+from ociruntime.base.linux import CLONE_NEWNET
 
 PATIENCE = 20  # seconds for what takes none on an idle machine
 

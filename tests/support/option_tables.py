@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-    from ociruntime.cli.option import Command, Option
+    from ociruntime.commandline.options import Command, Option
 
 KINDS = {"flag", "text", "number", "choice", "list", "optional"}
 

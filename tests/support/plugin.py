@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ociruntime import snapshot
-from ociruntime.snapshot_programs import PROGRAMS
+from ociruntime.startup import snapshot
+from ociruntime.startup.programs import PROGRAMS
 from tests.support import (
     canary,
     cgroupfs,

@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable
 from typing import ClassVar
 
-from ociruntime.errors import RuntimeFailure
-from ociruntime.fault import VARIABLE
-from ociruntime.pod import garbage, phases
-from ociruntime.pod.description import describe
+from ociruntime.base.errors import RuntimeFailure
+from ociruntime.base.fault import VARIABLE
+from ociruntime.pods.garbage import garbage
+from ociruntime.pods.store import phases
+from ociruntime.pods.store.description import describe
 from tests.support import stub_pod
 
 FAILED = 254

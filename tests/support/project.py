@@ -68,6 +68,6 @@ def generator_of(path: Path) -> str:
 
 
 def module_name(path: Path) -> str:
-    """``ociruntime/plan/ops.py`` -> ``ociruntime.plan.ops``."""
+    """``ociruntime/runtime/plan/ops.py`` -> ``ociruntime.runtime.plan.ops``."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ociruntime.image.digest import chain_id
+from ociruntime.images.model.digest import chain_id
 from tests.support import images
 from tests.support.ocipod import Ocipod
 

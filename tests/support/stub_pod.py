@@ -19,10 +19,10 @@ if __name__ == "__main__":
 
 from datetime import UTC, datetime
 
-from ociruntime.errors import RuntimeFailure
-from ociruntime.fault import fault
-from ociruntime.pod import manifest_file, phases
-from ociruntime.pod.phases import Pod
+from ociruntime.base.errors import RuntimeFailure
+from ociruntime.base.fault import fault
+from ociruntime.pods.store import manifest_file, phases
+from ociruntime.pods.store.phases import Pod
 
 APP = "stub"
 IMAGE = "sha256:" + "5" * 64

@@ -14,7 +14,7 @@ Outcome = Literal["passed", "failed", "skipped"]
 
 
 def node_id(case: ET.Element) -> str:
-    """``v2box/tests/integration/test_run.py::test_x``, which no file of this machine has."""
+    """``v2box/tests/runtime/test_run.py::test_x``, which no file of this machine has."""
     return f"v2box/{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
 
 

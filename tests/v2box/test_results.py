@@ -13,13 +13,13 @@ from tests.support import project
 from tests.v2box import results
 
 INNER = """<testsuites><testsuite>
-<testcase classname="tests.integration.test_run" name="test_x[a.b-c::d]" time="0.5" />
-<testcase classname="tests.integration.test_run" name="test_y" time="0">
+<testcase classname="tests.runtime.test_run" name="test_x[a.b-c::d]" time="0.5" />
+<testcase classname="tests.runtime.test_run" name="test_y" time="0">
   <failure message="assert 1 == 2">def test_y: assert 1 == 2</failure>
   <error message="failed on teardown">left behind</error></testcase>
-<testcase classname="tests.integration.test_run" name="test_z" time="0">
+<testcase classname="tests.runtime.test_run" name="test_z" time="0">
   <skipped type="pytest.skip" message="no cpuset">somewhere</skipped></testcase>
-<testcase classname="tests.integration.test_run" name="test_w" time="0">
+<testcase classname="tests.runtime.test_run" name="test_w" time="0">
   <skipped type="pytest.xfail" message="later" /></testcase>
 </testsuite></testsuites>"""
 
@@ -69,7 +69,7 @@ def test_a_session_with_them(inner: Path, flag: str) -> None:
     assert done.returncode == 1, done.stdout + done.stderr
     assert "2 failed, 2 passed, 1 skipped, 1 xfailed" in done.stdout
     assert "no cpuset" in done.stdout
-    assert "FAILED v2box/tests/integration/test_run.py::test_y" in done.stdout
+    assert "FAILED v2box/tests/runtime/test_run.py::test_y" in done.stdout
     cases = {case.get("name"): case for case in ET.parse(place / "r").iter("testcase")}
     assert set(cases) == {"test_outer", "test_x[a.b-c::d]", "test_y", "test_z", "test_w"}
     assert {child.tag for child in cases["test_y"]} == {"failure"}

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ociruntime.cli.args import Arguments, parse
-from ociruntime.cli.options import COMMANDS, GLOBAL_OPTIONS
-from ociruntime.cli.signals import signal_number
-from ociruntime.errors import RuntimeFailure, UsageError
-from ociruntime.linux import SIGNALS
-from ociruntime.runtime.entry_record import Removal, entry_text
-from ociruntime.runtime.identifier import check_id
-from ociruntime.runtime.options import state_root
+from ociruntime.base.errors import RuntimeFailure, UsageError
+from ociruntime.base.linux import SIGNALS
+from ociruntime.commandline.parser import Arguments, parse
+from ociruntime.commandline.signal_names import signal_number
+from ociruntime.runtime.cli.options import COMMANDS, GLOBAL_OPTIONS
+from ociruntime.runtime.lifecycle.entry_record import Removal, entry_text
+from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.lifecycle.options import state_root
 from tests.support import project
-from tests.unit.runtime.test_entry_record import CGROUPS, FACTS, changed
+from tests.unit.runtime.lifecycle.test_entry_record import CGROUPS, FACTS, changed
 
 UNHURRIED = settings(
     max_examples=150,
@@ -183,7 +183,7 @@ WORDS = st.sampled_from(VOCABULARY.split())
 
 
 def python_reading(argv: list[str]) -> tuple[str, str, str, int, bool] | None:
-    """verb, root, id, signal, force, as cli/main.py and the commands read them; None: error."""
+    """verb, root, id, signal, force, as runtime/cli/main.py and the commands do; None: error."""
     arguments = Arguments()
     try:
         at = parse(argv, (GLOBAL_OPTIONS,), arguments, mixed=False)

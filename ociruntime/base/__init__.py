@@ -1,0 +1,1 @@
+"""What every part of the project stands on: errors, logs, files, processes, sockets, terminals."""

@@ -1,0 +1,45 @@
+"""Places at which a test may stop, kill or delay the process, to try what a race or crash does.
+
+``OCIPOD_FAULT=POINT:stop``, ``POINT:kill`` or ``POINT:sleep=MILLISECONDS``, several separated by
+commas; without the variable a point costs one look at the environment.
+
+Environments come from callers, who may have fewer privileges than the program (sudo's env_keep).
+So such variables count only beside the file ``_faults``, which ``./dev build`` makes in the package
+and no wheel contains.
+"""
+
+from __future__ import annotations
+
+import os
+
+VARIABLE = "OCIPOD_FAULT"
+MARKER = __file__.rpartition("/base/")[0] + "/_faults"
+
+
+def fault(point: str) -> None:
+    """Do what the environment asks for at ``point``, mostly nothing."""
+    wishes = variable_for_tests(VARIABLE)
+    if wishes:
+        _do(point, wishes)
+
+
+def variable_for_tests(name: str) -> str:
+    """Return the value of a variable that is meant for tests: "" where nothing is tested."""
+    value = os.environ.get(name, "")
+    return value if value and os.path.exists(MARKER) else ""
+
+
+def _do(point: str, wishes: str) -> None:
+    import signal
+    import time
+
+    for wish in wishes.split(","):
+        name, _, action = wish.partition(":")
+        if name != point:
+            continue
+        if action == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif action == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif action.startswith("sleep="):
+            time.sleep(int(action.removeprefix("sleep=")) / 1000)

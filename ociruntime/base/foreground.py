@@ -1,0 +1,207 @@
+"""Waiting for a container in the foreground: signals go in, its exit status comes out."""
+
+from __future__ import annotations
+
+import posix
+import select
+
+from ociruntime.base.errors import HostError, InternalError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Iterable
+
+    from ociruntime.base.notify_socket import NotifyRelay
+    from ociruntime.base.relay import Relay
+else:
+    import _signal
+
+# Not caught.  KILL and STOP cannot be; a fault of this very program must end it instead of being
+# handed on; TTIN and TTOU are the kernel's stop for a background job that touches its terminal,
+# and who catches them tries again for ever; URG is ignored by nature.
+UNTOUCHED = frozenset(
+    (
+        *(_signal.SIGKILL, _signal.SIGSTOP),
+        *(_signal.SIGSEGV, _signal.SIGBUS, _signal.SIGFPE, _signal.SIGILL),
+        *(_signal.SIGTTIN, _signal.SIGTTOU, _signal.SIGURG),
+    )
+)
+# Ours, not the container's.
+KEPT = frozenset((_signal.SIGCHLD, _signal.SIGWINCH, _signal.SIGPIPE))
+
+
+class CaughtSignals:
+    """From its making to ``release`` no signal ends this process: they are remembered.
+
+    ``fd`` is readable when there is something to ``take``.  Made before the container's
+    process, it loses none that comes in between.
+    """
+
+    __slots__ = ("_old", "_old_wakeup", "_pending", "_write", "fd")
+
+    def __init__(self) -> None:
+        self._pending: dict[int, object] = {}
+        self.fd, self._write = posix.pipe2(posix.O_CLOEXEC | posix.O_NONBLOCK)
+        # The handlers run in Python's own time; the descriptor ends a poll(2) at once.  When the
+        # pipe is full it is readable, and that is all it is for.
+        self._old_wakeup = _signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        self._old: dict[int, object] = {}
+        for number in _signal.valid_signals() - UNTOUCHED:
+            # A method in C, called with number and frame: no Python code runs in a handler, so
+            # a storm of signals cannot nest them.
+            handler = _signal.SIG_IGN if number == _signal.SIGPIPE else self._pending.__setitem__
+            self._old[number] = _signal.signal(number, handler)
+
+    def take(self) -> list[int]:
+        """The signals that have come since, each once; a few at a time under a storm."""
+        taken: list[int] = []
+        while self._pending and len(taken) < _signal.NSIG:
+            taken.append(int(self._pending.popitem()[0]))
+        return taken
+
+    def has_any(self, numbers: Iterable[int]) -> bool:
+        """Whether one of these has come and was not taken."""
+        return any(number in self._pending for number in numbers)
+
+    def clear_wakeup(self) -> None:
+        """Empty the pipe; to be called before ``take``."""
+        try:
+            while len(posix.read(self.fd, 4096)) == 4096:
+                pass
+        except BlockingIOError:
+            pass
+
+    def release(self) -> None:
+        """Put the old dispositions back."""
+        for number, old in self._old.items():
+            _signal.signal(number, old if old is not None else _signal.SIG_DFL)  # type: ignore[arg-type]
+        self._old.clear()
+        _signal.set_wakeup_fd(self._old_wakeup)
+        posix.close(self.fd)
+        posix.close(self._write)
+
+
+def open_relay(master: int) -> Relay | None:
+    """Between our terminal and the container's, if it has one (``master`` is not -1)."""
+    if master < 0:
+        return None
+    from ociruntime.base.relay import Relay
+    from ociruntime.base.terminal import find_terminal
+
+    return Relay(master, find_terminal())
+
+
+def wait_foreground(
+    pidfd: int,
+    pid: int,
+    relay: Relay | None = None,
+    signals: CaughtSignals | None = None,
+    notifying: NotifyRelay | None = None,
+) -> int:
+    """Forward signals to the container's first process until it ends; its exit status.
+
+    A process killed by signal n counts as 128+n.  It must be a child of this process; other
+    children, which come to a subreaper, are reaped on the way.  ``relay`` is begun here, and
+    closed with the terminal restored, whatever happens.  ``signals`` stay caught, so that a late
+    one does not interrupt what the caller has still to clear away.  ``notifying`` tells a service
+    manager what the container says to it.
+    """
+    caught = signals or CaughtSignals()
+    try:
+        if relay is not None:
+            relay.begin()
+        status = _wait(pidfd, pid, relay, caught, notifying)
+        if relay is not None:
+            relay.finish()
+    finally:
+        if relay is not None:
+            relay.close()
+        if signals is None:
+            caught.release()
+    return 128 + posix.WTERMSIG(status) if posix.WIFSIGNALED(status) else posix.WEXITSTATUS(status)
+
+
+def _wait(
+    pidfd: int,
+    pid: int,
+    relay: Relay | None,
+    signals: CaughtSignals,
+    notifying: NotifyRelay | None,
+) -> int:
+    """Wait status of the process."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    poll.register(signals.fd, select.POLLIN)
+    if notifying is not None:
+        poll.register(notifying.fileno(), select.POLLIN)
+    status: int | None = None
+    while status is None:
+        numbers = signals.take()
+        for number in numbers:
+            _react(number, pidfd, relay)
+        if _signal.SIGCHLD in numbers:
+            status = _reap(pid)
+            if status is not None:
+                break
+        timeout = relay.watch(poll) if relay is not None else None
+        for fd, events in poll.poll(timeout):
+            if fd == pidfd:
+                status = _reap(pid)
+                if status is None:
+                    if not _is_child(pid):
+                        raise InternalError(
+                            f"process {pid} has ended but is not a child to wait for"
+                        )
+                    # Something traces it, and hears of its end first; SIGCHLD follows.
+                    poll.unregister(pidfd)
+            elif fd == signals.fd:
+                signals.clear_wakeup()
+            elif notifying is not None and fd == notifying.fileno():
+                _notify(notifying)
+            elif relay is not None:
+                relay.handle(fd, events)
+    return status
+
+
+def _notify(notifying: NotifyRelay) -> None:
+    try:
+        notifying.forward()
+    except HostError:
+        pass  # a manager that does not listen any more is no reason to leave the container
+
+
+def _react(number: int, pidfd: int, relay: Relay | None) -> None:
+    if relay is not None:
+        if number == _signal.SIGWINCH:
+            relay.resize()
+        elif number == _signal.SIGCONT:
+            relay.resume()
+    if number not in KEPT:
+        try:
+            _signal.pidfd_send_signal(pidfd, number)
+        except OSError:
+            pass  # it has ended, or has become another user's
+
+
+def _is_child(pid: int) -> bool:
+    try:
+        posix.waitid(posix.P_PID, pid, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _reap(pid: int) -> int | None:
+    """Reap all children that have ended; the wait status of ``pid`` if it is among them."""
+    status = None
+    try:
+        while True:
+            child, child_status = posix.waitpid(-1, posix.WNOHANG)
+            if child == 0:
+                break
+            if child == pid:
+                status = child_status
+    except ChildProcessError:
+        pass
+    return status

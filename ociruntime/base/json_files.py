@@ -1,0 +1,77 @@
+"""JSON files of a pod, without the ``json`` module: a monitor keeps in memory what it imports."""
+
+from __future__ import annotations
+
+import posix
+import time
+
+from ociruntime.base import json_text
+from ociruntime.base.errors import HostError, PodError
+from ociruntime.base.files import read_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def parse(data: bytes, what: str) -> dict[str, Any]:
+    """The JSON object in ``data``, which errors call ``what``.  Raises PodError."""
+    try:
+        value = json_text.read(data)
+    except ValueError:
+        raise PodError(f"{what} is not JSON") from None
+    if not isinstance(value, dict):
+        raise PodError(f"{what} is not one JSON object")
+    return value
+
+
+def read(path: str) -> dict[str, Any]:
+    """The JSON object in a file.  Raises PodError, and HostError if it cannot be read."""
+    try:
+        data = read_file(path)
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None
+    return parse(data, path)
+
+
+def text_of(value: object) -> bytes:
+    """JSON of one line."""
+    return json_text.dump(value).encode()
+
+
+def replace(path: str, value: object, *, lasting: bool = True) -> None:
+    """Put ``value`` at ``path``; see ``replace_text``."""
+    replace_text(path, text_of(value) + b"\n", lasting=lasting)
+
+
+def replace_text(path: str, data: bytes, mode: int = 0o640, *, lasting: bool = True) -> None:
+    """Readers, also those after a power failure, find the old file or the new one, whole.
+
+    What is not ``lasting``, because it says nothing about a pod that has ended, is not waited for
+    until it is on the disk: after a power failure the file may be empty.  Raises HostError.
+    """
+    temporary = f"{path}.new"
+    try:
+        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
+        fd = posix.open(temporary, flags, mode)
+        try:
+            while data:
+                data = data[posix.write(fd, data) :]
+            if lasting:
+                posix.fsync(fd)
+        finally:
+            posix.close(fd)
+        posix.rename(temporary, path)
+    except OSError as error:
+        raise HostError(f"write {path}", error) from None
+
+
+def now() -> str:
+    """The time as RFC 3339 with nanoseconds, in UTC."""
+    return time_text(time.time_ns())
+
+
+def time_text(nanoseconds: int) -> str:
+    """A time since the epoch, as RFC 3339."""
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:09d}Z"

@@ -1,0 +1,166 @@
+"""The one channel for everything the runtime has to say besides its answer.
+
+Callers read it by machine.  containerd takes the last JSON object whose level is
+``error``; podman reads the whole file as one JSON document.  Hence: one line per
+failing call, in the shape of runc's (logrus text, or one-line JSON with the keys
+``level``, ``msg``, ``time``), the time with its zone.  When the log is a file, the
+bare message of an error also goes to standard error, where conmon and people look.
+
+Warnings are held back until the command has succeeded: beside an error they would
+make the file two documents.  ``--debug`` writes everything at once.
+
+``posix`` instead of ``os``, here and wherever every command passes: without ``site``,
+nobody else has paid the millisecond that importing ``os`` takes.
+"""
+
+from __future__ import annotations
+
+import posix
+import time
+from _json import encode_basestring_ascii
+
+from ociruntime.base.errors import HostError
+
+STDERR = 2
+ELOOP = 40
+
+_BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._/@^+")
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPES = {"\\": "\\\\", '"': '\\"', **_SHORT}
+
+
+class Log:
+    """Writes lines to ``target`` (a path; "" is standard error) as ``text`` or ``json``.
+
+    ``debug`` lets everything through, ``warnings`` shows warnings also on standard error.
+    Nothing is opened before the first line is written.  No method raises.
+    """
+
+    __slots__ = ("_held", "debugging", "format", "target", "warnings")
+
+    def __init__(
+        self, target: str = "", format: str = "text", debug: bool = False, warnings: bool = False
+    ) -> None:
+        self.target = target
+        self.format = format
+        self.debugging = debug
+        self.warnings = warnings
+        self._held: list[str] = []
+
+    def error(self, message: str) -> None:
+        """The one reason why the call fails; warnings still held are dropped."""
+        self._held.clear()
+        if self.target:
+            self._append(self._line("error", message))
+            _write(plain(message))
+        elif self.format == "text" and posix.isatty(STDERR):
+            _write(plain(message))
+        else:
+            _write(self._line("error", message))
+
+    def warning(self, message: str) -> None:
+        """Something the user should know although the call goes on."""
+        line = self._line("warning", message)
+        if self.debugging:
+            self._emit(line)
+        elif self.target or self.warnings:
+            self._held.append(line)
+
+    def debug(self, message: str) -> None:
+        """A line for the person who asked for ``--debug``."""
+        if self.debugging:
+            self._emit(self._line("debug", message))
+
+    def flush(self) -> None:
+        """Writes the warnings held back; called when the command has succeeded."""
+        if self._held:
+            self._emit("".join(self._held))
+            self._held.clear()
+
+    def _line(self, level: str, message: str) -> str:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        if self.format == "json":
+            text = encode_basestring_ascii(message)
+            return f'{{"level":"{level}","msg":{text},"time":"{now}"}}\n'
+        return f'time="{now}" level={level} msg={quote(message)}\n'
+
+    def _emit(self, lines: str) -> None:
+        if self.target:
+            self._append(lines)
+        else:
+            _write(lines)
+
+    def _append(self, lines: str) -> None:
+        """One write at the end of the file, so that commands running side by side do not mix."""
+        try:
+            fd = _open_log(self.target)
+        except (OSError, ValueError, HostError) as error:
+            _write(plain(f"open the log {self.target}: {error}"))
+            return
+        try:
+            posix.write(fd, lines.encode())
+        except OSError as error:
+            _write(plain(f"write to the log {self.target}: {error}"))
+        finally:
+            posix.close(fd)
+
+
+def _open_log(path: str) -> int:
+    """Open a log for appending; a symbolic link only if nobody else can have planted it.
+
+    The kernel refuses planted links by itself, but only with the sysctl fs.protected_symlinks.
+    Raises OSError, ValueError, HostError.
+    """
+    flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOCTTY
+    try:
+        return posix.open(path, flags | posix.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        if error.errno != ELOOP:
+            raise
+    from ociruntime.base.trusted import check_link
+
+    check_link(path if path.startswith("/") else f"{posix.getcwd()}/{path}", "log")
+    return posix.open(path, flags, 0o644)
+
+
+def quote(text: str) -> str:
+    """``text`` as a value of a logrus line: bare if it is one plain word, else in quotes."""
+    if text and _BARE.issuperset(text):
+        return text
+    return '"' + "".join([_ESCAPES.get(c) or _printable(c) for c in text]) + '"'
+
+
+def plain(text: str) -> str:
+    """Return ``text`` as part of one line: nothing in it ends the line or steers a terminal.
+
+    Messages and tables quote files, containers, clients and other programs.  Control characters,
+    line and paragraph separators, bidirectional overrides, other invisible characters and bytes
+    that are not UTF-8 (surrogates) are escaped.
+    """
+    if text.isprintable():
+        return text
+    return "".join([c if c.isprintable() else _SHORT.get(c) or _printable(c) for c in text])
+
+
+def plain_lines(text: str) -> str:
+    """Return ``text`` with its line feeds and all else escaped: for tracebacks and the like."""
+    return "\n".join([plain(line) for line in text.split("\n")])
+
+
+def _printable(character: str) -> str:
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _write(text: str) -> None:
+    """``text`` and a line feed on standard error; nobody is left to tell if that fails."""
+    if not text.endswith("\n"):
+        text += "\n"
+    try:
+        posix.write(STDERR, text.encode())
+    except OSError:
+        return

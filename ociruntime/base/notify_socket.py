@@ -1,0 +1,184 @@
+"""sd_notify(3) from inside a container, handed on to the service manager that started us.
+
+The container has a socket of its own, in a directory of the state directory that is bound into
+it: of the host's socket it sees nothing.  What speaks of the service is told to the host, what
+would steer the manager is not: another main pid, descriptors to keep, who else may notify.
+"""
+
+from __future__ import annotations
+
+import posix
+import select
+
+from ociruntime.base.errors import HostError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket as _socket
+else:
+    import _socket
+
+DIRECTORY = "notify"  # in the state directory
+NAME = "notify.sock"
+
+READY = b"READY=1"
+SAFE = (READY, b"RELOADING=1", b"STOPPING=1", b"WATCHDOG=1")
+SAFE_VARIABLES = (b"STATUS=", b"ERRNO=", b"EXTEND_TIMEOUT_USEC=", b"MONOTONIC_USEC=")
+
+LONGEST = 4096  # bytes of a message that systemd reads
+SEND_SECONDS = 5.0
+BARRIER_SECONDS = 30.0
+O_PATH = 0o10000000
+
+
+def make_directory(state_directory: str) -> None:
+    """The directory that the container gets.  Raises HostError."""
+    path = f"{state_directory}/{DIRECTORY}"
+    try:
+        posix.mkdir(path)
+        posix.chmod(path, 0o755)  # whatever the caller's umask
+    except OSError as error:
+        raise HostError(f"create {path}", error) from None
+
+
+def host_address(value: bytes) -> bytes:
+    """The address that NOTIFY_SOCKET names.  Raises UsageError."""
+    if value.startswith(b"@"):
+        return b"\0" + value[1:]
+    if value.startswith(b"/"):
+        return value
+    raise UsageError(
+        f'NOTIFY_SOCKET="{value.decode(errors="replace")}" is neither an absolute path nor an'
+        " abstract name, which begins with @",
+        "unset it if no service manager is to be told",
+    )
+
+
+def safe_lines(message: bytes) -> list[bytes]:
+    """What of a message may be told to the host."""
+    return [
+        line
+        for line in message.split(b"\n")
+        if b"\0" not in line and (line in SAFE or line.startswith(SAFE_VARIABLES))
+    ]
+
+
+class NotifyRelay:
+    """From the container's socket to the host's; ``main_pid`` is told with READY=1."""
+
+    __slots__ = ("_host", "_own", "main_pid", "ready")
+
+    def __init__(self, state_directory: str, notify_socket: bytes, main_pid: int) -> None:
+        """Raises UsageError, HostError."""
+        self.main_pid = main_pid
+        self.ready = False  # whether READY=1 was told
+        self._host = _connect(host_address(notify_socket))
+        try:
+            self._own = _bind(f"{state_directory}/{DIRECTORY}")
+        except BaseException:
+            self._host.close()
+            raise
+
+    def fileno(self) -> int:
+        """Readable when there is something to forward."""
+        return self._own.fileno()
+
+    def forward(self) -> bool:
+        """Hand one message on; false if there is none.  Raises HostError."""
+        try:
+            # Descriptors that come along are closed by the kernel: who waits for that with a
+            # BARRIER=1 knows the message has been read.
+            message = self._own.recv(LONGEST, _socket.MSG_DONTWAIT)
+        except OSError:
+            return False
+        lines = safe_lines(message)
+        if READY in lines:
+            lines.append(b"MAINPID=%d" % self.main_pid)
+        if lines:
+            self._tell(b"\n".join(lines))
+        self.ready = self.ready or READY in lines
+        return True
+
+    def wait_ready(self, pidfd: int) -> None:
+        """Forward until READY=1 or the end of the process, then close; -1: it has ended.
+
+        When it returns, the manager has read everything: it asks where a message came from, which
+        must not have ended by then.  Raises HostError.
+        """
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        ended = pidfd < 0
+        if not ended:
+            poll.register(pidfd, select.POLLIN)
+        try:
+            while True:
+                ended = ended or any(fd == pidfd for fd, _ in poll.poll())
+                while self.forward():
+                    if self.ready:
+                        self._await_barrier()
+                        return
+                if ended:
+                    return
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let go of both sockets."""
+        self._own.close()
+        self._host.close()
+
+    def _await_barrier(self) -> None:
+        """The manager closes the descriptor when it has come to this message."""
+        reader, writer = posix.pipe2(posix.O_CLOEXEC)
+        try:
+            self._tell(b"BARRIER=1", writer)
+        finally:
+            posix.close(writer)
+        poll = select.poll()
+        poll.register(reader, select.POLLHUP)
+        poll.poll(BARRIER_SECONDS * 1000)
+        posix.close(reader)
+
+    def _tell(self, message: bytes, fd: int = -1) -> None:
+        rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fd.to_bytes(4, "little", signed=True))
+        try:
+            self._host.sendmsg([message], [rights] if fd >= 0 else [], _socket.MSG_NOSIGNAL)
+        except OSError as error:
+            raise HostError("send to NOTIFY_SOCKET", error) from None
+
+
+def _connect(address: bytes) -> _socket.socket:
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
+    sock.settimeout(SEND_SECONDS)
+    try:
+        sock.connect(address)
+    except OSError as error:
+        sock.close()
+        path = address.replace(b"\0", b"@", 1).decode(errors="replace")
+        raise HostError(
+            f'connect to NOTIFY_SOCKET "{path}"',
+            error,
+            "unset it if no service manager is to be told",
+        ) from None
+    return sock
+
+
+def _bind(directory: str) -> _socket.socket:
+    """By the directory's descriptor: a socket's path has at most 107 bytes."""
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
+    fd = -1
+    try:
+        fd = posix.open(directory, O_PATH | posix.O_DIRECTORY | posix.O_CLOEXEC)
+        try:
+            posix.unlink(NAME, dir_fd=fd)  # of a `start` that failed
+        except FileNotFoundError:
+            pass
+        sock.bind(f"/proc/self/fd/{fd}/{NAME}")
+        posix.chmod(f"/proc/self/fd/{fd}/{NAME}", 0o777)  # whoever the container runs as
+    except OSError as error:
+        sock.close()
+        raise HostError(f"make {directory}/{NAME}", error) from None
+    finally:
+        if fd >= 0:
+            posix.close(fd)
+    return sock

@@ -1,0 +1,149 @@
+"""Processes of the host, told apart by pid and start time.
+
+A pid alone may have been given to somebody else in the meantime; together with the time
+of its start, in clock ticks since boot (proc_pid_stat(5), field 22), it names one process.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError
+from ociruntime.base.files import read_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Callable
+else:
+    import _signal
+
+ESRCH = 3
+SIGKILL = 9
+PR_SET_CHILD_SUBREAPER = 36
+DEAD_STATES = b"ZXx"
+
+
+def start_time(pid: int) -> int:
+    """When ``pid`` started, in ticks since boot; 0 if it does not run (any more).
+
+    A zombie has ended: only its parent has not looked yet.
+    """
+    state, started = _state_and_start(pid)
+    return 0 if state in DEAD_STATES else started
+
+
+def _state_and_start(pid: int) -> tuple[bytes, int]:
+    try:
+        stat = read_file(f"/proc/{pid}/stat")
+    except OSError:
+        return b"X", 0
+    # The name may hold spaces and parentheses; behind its last ")" there are only numbers.
+    fields = stat[stat.rfind(b")") + 2 :].split()
+    return fields[0], int(fields[19])
+
+
+def is_alive(pid: int, started: int) -> bool:
+    """Whether the very process still runs."""
+    return pid > 0 and started > 0 and start_time(pid) == started
+
+
+def open_process(pid: int, started: int) -> int:
+    """A pidfd of the very process, or -1 if it is gone.  Raises HostError."""
+    return _open(pid, lambda: is_alive(pid, started))
+
+
+def open_child(pid: int, started: int) -> int:
+    """As ``open_process``, but one that has ended and waits for its parent counts."""
+    return _open(pid, lambda: _state_and_start(pid)[1] == started)
+
+
+def _open(pid: int, is_it: Callable[[], bool]) -> int:
+    try:
+        fd = posix.pidfd_open(pid)
+    except ProcessLookupError:
+        return -1
+    except OSError as error:
+        raise HostError(f"open the process {pid}", error) from None
+    # Looked at after opening: from here on the descriptor cannot mean another process.
+    if not is_it():
+        posix.close(fd)
+        return -1
+    return fd
+
+
+def signal_process(pid: int, started: int, number: int) -> bool:
+    """Send a signal to the very process; False if it is gone.  Raises HostError."""
+    fd = open_process(pid, started)
+    if fd < 0:
+        return False
+    try:
+        return send_signal(fd, number, pid)
+    finally:
+        posix.close(fd)
+
+
+def send_signal(pidfd: int, number: int, pid: int) -> bool:
+    """Send a signal to an opened process, ``pid`` for the error's text; False if it is gone.
+
+    Raises HostError.
+    """
+    try:
+        _signal.pidfd_send_signal(pidfd, number)
+    except ProcessLookupError:
+        return False
+    except OSError as error:
+        raise HostError(f"send signal {number} to process {pid}", error) from None
+    return True
+
+
+def end_on_signals() -> None:
+    """SIGTERM and SIGHUP end us as SIGINT does: by an exception, everything undone in order."""
+    _signal.signal(_signal.SIGTERM, _signal.default_int_handler)
+    _signal.signal(_signal.SIGHUP, _signal.default_int_handler)
+
+
+def become_subreaper() -> None:
+    """Take in the processes that our children leave behind, instead of pid 1.
+
+    It can fail only on kernels without it, where nothing is lost but tidiness.
+    """
+    from ociruntime._shim import lib
+
+    lib.oci_prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def await_end(pidfd: int, seconds: float | None) -> bool:
+    """Wait until the process has ended; False if it still runs after ``seconds``."""
+    from select import POLLIN, poll
+
+    poller = poll()
+    poller.register(pidfd, POLLIN)
+    return bool(poller.poll(None if seconds is None else int(seconds * 1000)))
+
+
+def end_status(pidfd: int) -> int | None:
+    """The exit status of a process that has ended, 128+n if signal n ended it; reaps it.
+
+    None if it is no child of ours, or somebody has been told before.
+    """
+    try:
+        found = posix.waitid(posix.P_PIDFD, pidfd, posix.WEXITED | posix.WNOHANG)
+    except ChildProcessError:
+        return None
+    if found is None:
+        return None
+    return found.si_status if found.si_code == posix.CLD_EXITED else 128 + found.si_status
+
+
+def inheritable_descriptors() -> list[int]:
+    """Return the descriptors above 2 that a program started now would get."""
+    found = []
+    for name in posix.listdir("/proc/self/fd"):
+        fd = int(name)
+        try:
+            if fd > 2 and posix.get_inheritable(fd):
+                found.append(fd)
+        except OSError:
+            pass  # that of the listing itself
+    return found

@@ -1,0 +1,53 @@
+"""Programs of the host that a privileged process executes.
+
+They are looked up in the system's directories first.  PATH is the caller's, who may have fewer
+privileges than we (sudo's env_keep): of its directories only those count that nobody but root and
+our own user can change.
+"""
+
+from __future__ import annotations
+
+import posix
+import sys
+
+from ociruntime.base.errors import HostError
+from ociruntime.base.trusted import check_directory
+
+DIRECTORIES = (
+    *("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"),
+    *("/run/wrappers/bin", "/run/current-system/sw/bin"),  # NixOS
+)
+
+
+def own_launcher(name: str) -> str:
+    """Return the path of a program installed with this one, "" if there is none.
+
+    Only the launcher can start from a snapshot of the interpreter.
+    """
+    path = f"{sys.argv[0].partition('/lib/python')[0]}/bin/{name}"
+    return path if posix.access(path, posix.X_OK) else ""
+
+
+def find_program(name: str) -> str:
+    """Return the path of a program that is executable: "" if there is none."""
+    path = posix.environ.get(b"PATH", b"").decode("utf-8", "surrogateescape")
+    for directory in (*DIRECTORIES, *path.split(":")):
+        candidate = f"{directory}/{name}"
+        if _is_program(candidate) and (directory in DIRECTORIES or _is_trusted(directory)):
+            return candidate
+    return ""
+
+
+def _is_program(path: str) -> bool:
+    try:
+        is_file = posix.stat(path).st_mode & 0o170000 == 0o100000
+    except OSError:
+        return False
+    return is_file and posix.access(path, posix.X_OK)
+
+
+def _is_trusted(directory: str) -> bool:
+    try:
+        return directory.startswith("/") and check_directory(directory, "directory")
+    except HostError:
+        return False

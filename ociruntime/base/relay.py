@@ -1,0 +1,189 @@
+"""Copying between the host's standard streams and a container's terminal.
+
+Driven from outside (``foreground.py``): ``watch`` says what it waits for, ``handle`` does what
+can be done without blocking.  Each direction has one buffer and reads only when that is empty,
+so a slow side slows the other down instead of filling memory.
+"""
+
+from __future__ import annotations
+
+import posix
+import select
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.base.terminal import Terminal
+
+EAGAIN = 11
+EIO = 5
+CHUNK = 65536
+# While no process has the container's terminal open, poll(2) reports that without end; it is
+# looked at again after this many milliseconds.
+HUNG_UP_PAUSE = 100
+# How long the last output may wait for a terminal that takes none.
+DRAIN_LIMIT = 5000
+
+
+class Relay:
+    """Between ``stdin`` and ``stdout`` of the host and ``master``, which belongs to this object.
+
+    ``terminal`` is the host's, for modes and size; it may be another one than the streams.
+    """
+
+    __slots__ = (
+        "_hung_up",
+        "_input",
+        "_input_ended",
+        "_master",
+        "_output",
+        "_output_unwanted",
+        "_owned",
+        "_stdin",
+        "_stdout",
+        "_terminal",
+    )
+
+    def __init__(self, master: int, terminal: Terminal, stdin: int = 0, stdout: int = 1) -> None:
+        posix.set_blocking(master, False)
+        self._master = master
+        self._terminal = terminal
+        self._owned = [master]
+        self._stdin = self._without_blocking(stdin, posix.O_RDONLY)
+        self._stdout = self._without_blocking(stdout, posix.O_WRONLY)
+        self._input = b""  # read from stdin, not yet written to the master
+        self._output = b""  # read from the master, not yet written to stdout
+        self._input_ended = False
+        self._output_unwanted = False
+        self._hung_up = False
+        self.resize()
+
+    def _without_blocking(self, fd: int, access: int) -> int:
+        """Another open description of a terminal or pipe, that does not block.
+
+        Setting O_NONBLOCK on the stream itself would set it for every program that shares
+        it, the caller's shell first of all, and outlast us if we are killed.
+        """
+        try:
+            mode = posix.fstat(fd).st_mode
+            if stat.S_ISFIFO(mode) or (stat.S_ISCHR(mode) and posix.isatty(fd)):
+                flags = access | posix.O_NONBLOCK | posix.O_NOCTTY | posix.O_CLOEXEC
+                fd = posix.open(f"/proc/self/fd/{fd}", flags)
+                self._owned.append(fd)
+        except OSError:
+            pass  # closed, or another user's: used as it is
+        return fd
+
+    def begin(self) -> None:
+        """Set the host's terminal to raw mode."""
+        self._terminal.make_raw()
+
+    def resume(self) -> None:
+        """After a stop: modes and size may have changed."""
+        self._terminal.make_raw()
+        self.resize()
+
+    def resize(self) -> None:
+        """Give the host terminal's size to the container's."""
+        self._terminal.give_size_to(self._master)
+
+    def watch(self, poll: select.poll) -> int | None:
+        """Register what is waited for; the timeout for the next poll, milliseconds or None."""
+        hung_up, self._hung_up = self._hung_up, False
+        wanted = 0
+        if not hung_up:
+            wanted = (0 if self._output else select.POLLIN) | (select.POLLOUT if self._input else 0)
+        _watch(poll, self._master, wanted)
+        idle = bool(self._input) or self._input_ended
+        _watch(poll, self._stdin, 0 if idle else select.POLLIN)
+        _watch(poll, self._stdout, select.POLLOUT if self._output else 0)
+        return HUNG_UP_PAUSE if hung_up else None
+
+    def handle(self, fd: int, events: int) -> None:
+        """Do what ``poll`` says is possible."""
+        if fd == self._stdin:
+            self._read_input()
+        elif fd == self._stdout:
+            self._write_output()
+        elif fd == self._master:
+            if events & select.POLLOUT:
+                self._write_input()
+            if events & ~select.POLLOUT:
+                self._read_output()
+
+    def _read_input(self) -> None:
+        try:
+            self._input = posix.read(self._stdin, CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._input = b""
+        if self._input:
+            self._write_input()
+        else:
+            self._input_ended = True  # the container's terminal knows no end
+
+    def _write_input(self) -> None:
+        try:
+            self._input = self._input[posix.write(self._master, self._input) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._input = b""
+
+    def _read_output(self) -> bool:
+        """Take output if there is some and the last has gone; False if there is none."""
+        if self._output:
+            return True
+        try:
+            self._output = posix.read(self._master, CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            self._output = b""
+        if not self._output:
+            self._hung_up = True
+            return False
+        self._write_output()
+        return True
+
+    def _write_output(self) -> None:
+        if self._output_unwanted:
+            self._output = b""
+            return
+        try:
+            self._output = self._output[posix.write(self._stdout, self._output) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            # Nobody listens any more; the container is not to block for that.
+            self._output_unwanted = True
+            self._output = b""
+
+    def finish(self) -> None:
+        """Write out what the container left in its terminal; it has ended."""
+        poll = select.poll()
+        poll.register(self._stdout, select.POLLOUT)
+        while self._output or self._read_output():
+            if self._output:
+                if not poll.poll(DRAIN_LIMIT):
+                    return
+                self._write_output()
+
+    def close(self) -> None:
+        """Restore the terminal and close everything, in every case."""
+        self._terminal.restore()
+        for fd in self._owned:
+            posix.close(fd)
+        self._owned.clear()
+
+
+def _watch(poll: select.poll, fd: int, events: int) -> None:
+    if events:
+        poll.register(fd, events)
+    else:
+        # Without events a hang-up would be reported, for ever.
+        try:
+            poll.unregister(fd)
+        except KeyError:
+            pass

@@ -1,0 +1,227 @@
+"""Talking to the kernel about links, addresses and routes: rtnetlink(7).
+
+Without a library: to import pyroute2 takes ten times as long as a whole `create`.  And as what
+is copied from one namespace to another goes through as the kernel wrote it, attribute by
+attribute, only the few members that are looked at have to be known here.
+"""
+
+from __future__ import annotations
+
+import _socket
+import posix
+from struct import calcsize, pack, unpack_from
+
+from ociruntime.base.errors import HostError
+from ociruntime.base.linux import CLONE_NEWNET
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar
+
+    Made = TypeVar("Made")
+
+OWN_NAMESPACE = "/proc/self/ns/net"
+
+NETLINK_ROUTE = 0
+SOL_NETLINK = 270
+NETLINK_CAP_ACK = 10  # an acknowledgement does not repeat the request
+NETLINK_EXT_ACK = 11  # and says in words what is wrong
+NETLINK_GET_STRICT_CHK = 12  # dumps heed what they are asked for
+BUFFER = 1 << 17
+
+NLMSG_ERROR = 2
+NLMSG_DONE = 3
+NLM_F_REQUEST = 0x1
+NLM_F_ACK = 0x4
+NLM_F_DUMP = 0x300
+NLM_F_NEW = 0x200 | 0x400  # NLM_F_EXCL, NLM_F_CREATE
+NLM_F_ACK_TLVS = 0x200
+NLMSGERR_ATTR_MSG = 1
+
+RTM_NEWLINK, RTM_GETLINK = 16, 18
+RTM_NEWADDR, RTM_GETADDR = 20, 22
+RTM_NEWROUTE, RTM_GETROUTE = 24, 26
+
+HEADER = "=IHHII"  # struct nlmsghdr: length, type, flags, sequence, port
+LINK = "=BxHiII"  # struct ifinfomsg: family, type, index, flags, change
+
+IFF_UP = 0x1
+IFF_LOOPBACK = 0x8
+IFLA_ADDRESS = 1
+IFLA_IFNAME = 3
+IFLA_NET_NS_FD = 28
+IFLA_NETNS_IMMUTABLE = 67  # Linux 6.15
+
+ENODEV = 19
+
+
+class Link:
+    """A network device, as the namespace that was asked sees it."""
+
+    __slots__ = ("flags", "hardware", "immutable", "index", "name")
+
+    def __init__(
+        self, index: int, name: str, flags: int, hardware: bytes, immutable: bool = False
+    ) -> None:
+        self.index = index
+        self.name = name
+        self.flags = flags  # IFF_*
+        self.hardware = hardware  # its address, empty for a device without one
+        self.immutable = immutable  # it cannot leave the namespace it was made in
+
+
+class Rtnetlink:
+    """A socket in the network namespace in which it was made, wherever this process goes.
+
+    Another ``protocol`` of netlink takes requests of its own.
+    """
+
+    __slots__ = ("_sequence", "_socket")
+
+    def __init__(self, protocol: int = NETLINK_ROUTE) -> None:
+        self._sequence = 0
+        self._socket = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW, protocol)
+        for option in (NETLINK_CAP_ACK, NETLINK_EXT_ACK, NETLINK_GET_STRICT_CHK):
+            try:
+                self._socket.setsockopt(SOL_NETLINK, option, 1)
+            except OSError:
+                pass  # an older kernel: less is said, more is listed
+
+    def close(self) -> None:
+        """Let go of the namespace."""
+        self._socket.close()
+
+    def request(self, kind: int, body: bytes, flags: int = 0) -> list[bytes]:
+        """One request; the bodies of the answers.  Raises OSError, in the kernel's words."""
+        self._sequence += 1
+        flags |= NLM_F_REQUEST | NLM_F_ACK
+        length = calcsize(HEADER) + len(body)
+        self._socket.send(pack(HEADER, length, kind, flags, self._sequence, 0) + body)
+        answers: list[bytes] = []
+        while True:
+            for answer, answer_flags, found in self._receive():
+                if answer in (NLMSG_ERROR, NLMSG_DONE):
+                    _raise_error(found, answer_flags)
+                    return answers
+                answers.append(found)
+
+    def _receive(self) -> Iterator[tuple[int, int, bytes]]:
+        """Type, flags and body of each message that belongs to the last request."""
+        data = self._socket.recv(BUFFER)
+        start = 0
+        while start + calcsize(HEADER) <= len(data):
+            length, kind, flags, sequence, _ = unpack_from(HEADER, data, start)
+            if sequence == self._sequence:
+                yield kind, flags, data[start + calcsize(HEADER) : start + length]
+            start += _aligned(max(length, calcsize(HEADER)))
+
+    def link(self, name: str) -> Link | None:
+        """The device of that name, also if that is one of its further names."""
+        return self._link(pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(name)))
+
+    def link_at(self, index: int) -> Link | None:
+        """The device of that index."""
+        return self._link(pack(LINK, 0, 0, index, 0, 0))
+
+    def _link(self, body: bytes) -> Link | None:
+        try:
+            answer = self.request(RTM_GETLINK, body)[0]
+        except OSError as error:
+            if error.errno == ENODEV:
+                return None
+            raise
+        _, _, index, flags, _ = unpack_from(LINK, answer)
+        found = attributes(answer[calcsize(LINK) :])
+        return Link(
+            index,
+            found[IFLA_IFNAME].rstrip(b"\0").decode(errors="surrogateescape"),
+            flags,
+            found.get(IFLA_ADDRESS, b""),
+            found.get(IFLA_NETNS_IMMUTABLE, b"\0") != b"\0",
+        )
+
+    def move(self, index: int, namespace: int, name: str) -> None:
+        """Move a device to the namespace of that descriptor, where it has that name."""
+        wanted = attribute(IFLA_NET_NS_FD, pack("=I", namespace))
+        wanted += attribute(IFLA_IFNAME, _text(name))
+        self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + wanted)
+
+    def rename(self, index: int, name: str) -> None:
+        """Call a device that is down by another name, or by the first that fits ``eth%d``."""
+        wanted = attribute(IFLA_IFNAME, _text(name))
+        self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + wanted)
+
+    def set_up(self, index: int) -> None:
+        """Bring a device up."""
+        self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, IFF_UP, IFF_UP))
+
+
+def in_namespace(namespace: int) -> Rtnetlink:
+    """A socket in the network namespace of that descriptor.  Raises OSError, HostError."""
+    return inside(namespace, Rtnetlink)
+
+
+def inside(namespace: int, act: Callable[[], Made]) -> Made:
+    """What ``act`` returns in the network namespace of that descriptor.  Raises OSError.
+
+    Raises HostError if this process, which has to go there, cannot come back.
+    """
+    home = posix.open(OWN_NAMESPACE, posix.O_RDONLY | posix.O_CLOEXEC)
+    try:
+        _enter(namespace)
+        try:
+            return act()
+        finally:
+            try:
+                _enter(home)
+            except OSError as error:
+                raise HostError("return to the runtime's network namespace", error) from None
+    finally:
+        posix.close(home)
+
+
+def _enter(namespace: int) -> None:
+    from ociruntime._shim import lib
+
+    result = lib.oci_setns(namespace, CLONE_NEWNET)
+    if result < 0:
+        raise OSError(-result, posix.strerror(-result))
+
+
+def _text(name: str) -> bytes:
+    return name.encode(errors="surrogateescape") + b"\0"
+
+
+def _aligned(length: int) -> int:
+    return (length + 3) & ~3
+
+
+def attribute(kind: int, data: bytes) -> bytes:
+    """One attribute: struct rtattr, its data, padding."""
+    padding = b"\0" * (_aligned(len(data)) - len(data))
+    return pack("=HH", len(data) + 4, kind) + data + padding
+
+
+def attributes(data: bytes) -> dict[int, bytes]:
+    """The attributes of a message by their number, without the bits that say how to read them."""
+    found = {}
+    start = 0
+    while start + 4 <= len(data):
+        length, kind = unpack_from("=HH", data, start)
+        found[kind & 0x3FFF] = data[start + 4 : start + length]
+        start += _aligned(max(length, 4))
+    return found
+
+
+def _raise_error(body: bytes, flags: int) -> None:
+    """An acknowledgement: an errno and, behind the request's header, what is wrong in words."""
+    number = -unpack_from("=i", body)[0] if len(body) >= 4 else 0
+    if not number:
+        return
+    text = posix.strerror(number)
+    if flags & NLM_F_ACK_TLVS:
+        words = attributes(body[4 + calcsize(HEADER) :]).get(NLMSGERR_ATTR_MSG, b"")
+        if words:
+            text += f": {words.rstrip(bytes(1)).decode(errors='replace')}"
+    raise OSError(number, text)

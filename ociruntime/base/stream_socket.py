@@ -1,0 +1,59 @@
+"""The Unix stream sockets of callers: of consoles, pidfds and seccomp agents."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket as _socket
+else:
+    import _socket
+
+PATH_LIMIT = 107  # bytes, sizeof(sockaddr_un.sun_path) - 1
+O_PATH = 0o10000000
+
+
+def connect(path: str, what: str, seconds: float | None = None) -> _socket.socket:
+    """Connect to the stream socket at ``path``, which errors call ``what``; raises HostError.
+
+    A path longer than an address can hold is reached through its descriptor.  With
+    ``seconds`` neither the connection nor a later call on it may take longer.
+    """
+    try:
+        return open_connection(path, seconds)
+    except OSError as error:
+        raise HostError(f'connect to the {what} "{path}"', error) from None
+
+
+def open_connection(path: str, seconds: float | None = None) -> _socket.socket:
+    """As ``connect``; raises OSError."""
+    via = -1
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    try:
+        sock.settimeout(seconds)
+        address = path
+        if len(path.encode(errors="surrogateescape")) > PATH_LIMIT:
+            via = posix.open(path, O_PATH | posix.O_CLOEXEC)
+            address = f"/proc/self/fd/{via}"
+        sock.connect(address)
+    except OSError:
+        sock.close()
+        raise
+    finally:
+        if via >= 0:
+            posix.close(via)
+    return sock
+
+
+def send_descriptor(sock: _socket.socket, fd: int, data: bytes, action: str) -> None:
+    """Send ``data`` with a descriptor beside it and close the connection; raises HostError."""
+    rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fd.to_bytes(4, "little"))
+    try:
+        sock.sendmsg([data], [rights], _socket.MSG_NOSIGNAL)
+    except OSError as error:
+        raise HostError(action, error) from None
+    finally:
+        sock.close()

@@ -1,0 +1,220 @@
+"""Directories that only root and our own user can change.
+
+State directories, image stores and pods name hooks, cgroups and files that a privileged process
+then acts on: whoever can write them has that process's privileges.  So a directory is trusted only
+if it belongs to us or to root and nobody else may write to it, and if nobody else can put another
+one in its place: every directory and symbolic link on the way there has to belong to us or to
+root, and a directory on the way that all may write to must be sticky, as ``/tmp`` is.  (A group
+that may write to a directory on the way is the administrator's choice.)  This is what sshd's
+StrictModes asks of a home directory.
+
+A path that has passed cannot be exchanged between the check and its use.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError
+
+S_IFMT, S_IFDIR, S_IFLNK = 0o170000, 0o040000, 0o120000  # linux.py would be one import more
+GROUP_OR_OTHERS = 0o022
+OTHERS = 0o002
+STICKY = 0o1000
+LINKS = 40  # MAXSYMLINKS, include/linux/namei.h
+OVERFLOW_ID = 65534  # what owners look like that a user namespace does not map
+FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
+EACCES, ENOTDIR, ELOOP = 13, 20, 40
+_HINT = "only root and the user who runs this may own it, and nobody else may write to it"
+
+
+class _Untrusted(PermissionError):
+    """Not the kernel refuses a path, but we do."""
+
+
+def check_directory(path: str, kind: str) -> bool:
+    """Require that only root and our own user can change the directory ``path``, absolute.
+
+    Return whether it exists.  ``kind`` names it in errors, as in "image store".  Raises HostError.
+    """
+    try:
+        status, real = _walk(path)
+        if status is None:
+            return False
+        if problem := flaw(status):
+            raise _refusal(real, problem)
+    except OSError as error:
+        raise _failure(path, kind, error) from None
+    return True
+
+
+def check_entry(path: str, kind: str) -> bool:
+    """Do the same for a directory, not a link, whose parent directory has been checked."""
+    try:
+        if problem := flaw(posix.lstat(path)):
+            raise _refusal(path, problem)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _failure(path, kind, error) from None
+    return True
+
+
+def check_file(path: str, kind: str) -> None:
+    """Require that the file ``path``, if it exists, is no link and belongs to us or to root.
+
+    Raises HostError.
+    """
+    try:
+        status = posix.lstat(path)
+        if status.st_mode & S_IFMT == S_IFLNK:
+            raise _Untrusted(EACCES, f'"{path}" is a symbolic link')
+        if not _is_ours(status.st_uid):
+            raise _Untrusted(EACCES, f'"{path}" belongs to uid {status.st_uid}')
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _failure(path, kind, error) from None
+
+
+def check_link(path: str, kind: str) -> None:
+    """Require that nobody but root and our own user can have made, or can exchange, a link.
+
+    Raises HostError.
+    """
+    check_parent(path, kind)
+    try:
+        owner = posix.lstat(path).st_uid
+        if not _is_known(owner):
+            raise _Untrusted(EACCES, f'"{path}" belongs to uid {owner}')
+    except OSError as error:
+        raise _failure(path, kind, error) from None
+
+
+def check_parent(path: str, kind: str) -> None:
+    """Require that nobody else can exchange the file ``path``, absolute.
+
+    Its directory may be a sticky one that all may write to.  Raises HostError.
+    """
+    parent = path.rpartition("/")[0]
+    try:
+        status, real = _walk(parent)
+        if status is not None and (problem := _flaw_on_the_way(status)):
+            raise _refusal(real, problem)
+    except OSError as error:
+        raise _failure(parent, kind, error) from None
+
+
+def make_directory(path: str, mode: int, kind: str) -> bool:
+    """Make the directory ``path``, absolute, with its parents, unless it exists; then check it.
+
+    Return whether it was made.  Raises HostError.
+    """
+    if check_directory(path, kind):
+        return False
+    try:
+        made = _make(path, mode)
+    except OSError as error:
+        raise _failure(path, kind, error) from None
+    check_directory(path, kind)  # in a sticky directory somebody else may have been quicker
+    return made
+
+
+def flaw(status: posix.stat_result) -> str:
+    """Say why a directory cannot be trusted: "" if it can."""
+    if status.st_mode & S_IFMT != S_IFDIR:
+        return "not a directory"
+    if not _is_ours(status.st_uid):
+        return f"belongs to uid {status.st_uid}"
+    if status.st_mode & GROUP_OR_OTHERS:
+        return f"is writable by others (mode {status.st_mode & 0o7777:04o})"
+    return ""
+
+
+def in_user_namespace() -> bool:
+    """By the namespace itself: a nested one may have a map that looks like the first one's."""
+    try:
+        return posix.stat("/proc/self/ns/user").st_ino != FIRST_USER_NAMESPACE
+    except OSError:
+        return False
+
+
+def _walk(path: str) -> tuple[posix.stat_result | None, str]:
+    """Follow ``path``, checking each step: (status, path without links) of where it leads.
+
+    The status is None if something on the way does not exist.  Raises OSError.
+    """
+    here, status = "", posix.lstat("/")
+    pending = _parts(path)
+    links = 0
+    while pending:
+        if problem := _flaw_on_the_way(status):
+            raise _refusal(here or "/", problem)
+        part = pending.pop()
+        if part == "..":
+            here = here.rpartition("/")[0]
+            status = posix.lstat(here or "/")
+            continue
+        try:
+            found = posix.lstat(f"{here}/{part}")
+        except FileNotFoundError:
+            return None, f"{here}/{part}"
+        if found.st_mode & S_IFMT != S_IFLNK:
+            here, status = f"{here}/{part}", found
+            continue
+        if not _is_known(found.st_uid):
+            raise _refusal(f"{here}/{part}", f"belongs to uid {found.st_uid}")
+        links += 1
+        if links > LINKS:
+            raise OSError(ELOOP, posix.strerror(ELOOP))
+        target = posix.readlink(f"{here}/{part}")
+        if target.startswith("/"):
+            here, status = "", posix.lstat("/")
+        pending += _parts(target)
+    return status, here or "/"
+
+
+def _parts(path: str) -> list[str]:
+    """The names in a path, the last one first."""
+    return [part for part in path.split("/")[::-1] if part not in ("", ".")]
+
+
+def _flaw_on_the_way(status: posix.stat_result) -> str:
+    if status.st_mode & S_IFMT != S_IFDIR:
+        return "not a directory"
+    if not _is_known(status.st_uid):
+        return f"belongs to uid {status.st_uid}"
+    if status.st_mode & OTHERS and not status.st_mode & STICKY:
+        return f"is writable by everybody, without the sticky bit ({status.st_mode & 0o7777:04o})"
+    return ""
+
+
+def _is_ours(uid: int) -> bool:
+    return uid in (0, posix.geteuid())
+
+
+def _is_known(uid: int) -> bool:
+    """Return True for root and us; in a user namespace the host's root looks like uid 65534."""
+    return _is_ours(uid) or (uid == OVERFLOW_ID and in_user_namespace())
+
+
+def _make(path: str, mode: int) -> bool:
+    try:
+        posix.mkdir(path, mode)
+    except FileExistsError:
+        return False
+    except FileNotFoundError:
+        _make(path.rpartition("/")[0] or "/", mode)
+        return _make(path, mode)
+    return True
+
+
+def _refusal(path: str, problem: str) -> OSError:
+    if problem == "not a directory":
+        return NotADirectoryError(ENOTDIR, posix.strerror(ENOTDIR))
+    return _Untrusted(EACCES, f'"{path}" {problem}')
+
+
+def _failure(path: str, kind: str, error: OSError) -> HostError:
+    hint = _HINT if isinstance(error, _Untrusted) else ""
+    return HostError(f'use the {kind} "{path}"', error, hint)

@@ -1,0 +1,1 @@
+"""What the programs' command lines share: options, commands, help, tables, times, sizes."""

@@ -1,0 +1,66 @@
+"""Standard output, and how a program tells of its failure on standard error."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError, InternalError
+from ociruntime.base.log import plain, plain_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+STDOUT = 1
+STDERR = 2
+
+
+def write(text: str) -> int:
+    """All of ``text`` to standard output; the exit status: 1 if nobody reads any more.
+
+    Raises HostError.
+    """
+    data = memoryview(text.encode("utf-8", "surrogateescape"))
+    try:
+        while data:
+            data = data[posix.write(STDOUT, data) :]
+    except BrokenPipeError:
+        # `ociruntime list | head -1` is no mistake that needs a message.
+        return 1
+    except OSError as error:
+        raise HostError("write to standard output", error) from None
+    return 0
+
+
+def write_lines(lines: Iterable[str]) -> int:
+    """Write each text as one line to standard output, escaped; the exit status as of ``write``.
+
+    Raises HostError.
+    """
+    return write("".join([f"{plain(line)}\n" for line in lines]))
+
+
+def tell(program: str, message: str) -> None:
+    """Write one line in the name of ``program`` to standard error; OSError if that fails."""
+    posix.write(STDERR, f"{program}: {plain(message)}\n".encode())
+
+
+def report(program: str, message: str, error: BaseException, debug: bool) -> None:
+    """Tell ``message``; with ``debug`` the traceback of ``error`` follows."""
+    tell(program, message)
+    if debug:
+        show_traceback(error)
+
+
+def show_traceback(error: BaseException) -> None:
+    """Write the traceback of ``error`` to standard error; OSError if that fails."""
+    import traceback
+
+    posix.write(STDERR, plain_lines("".join(traceback.format_exception(error))).encode())
+
+
+def bug_of(error: Exception) -> InternalError:
+    """In words: what nobody has caught."""
+    text = " ".join(str(error).split())
+    hint = "--debug shows the way there"
+    return InternalError(f"internal error: {type(error).__name__}: {text}", hint)

@@ -1,0 +1,120 @@
+"""A bar on standard error for what takes long, if a person is looking at it.
+
+with Bar() as bar:
+    fetch(store, text, policy, progress=bar)
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ociruntime.base.log import plain
+
+_STDERR = 2
+_WIDTH = 24  # of the bar
+_OFTEN = 0.1  # seconds between two lines
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+class Bar:
+    """Called as a Progress (images/model/progress.py); on anything but a terminal it is silent.
+
+    One line, drawn over itself, and cleared at the end of the context: messages stand alone.
+    """
+
+    __slots__ = ("_drawn", "_kind", "_shown", "_terminal")
+
+    def __init__(self) -> None:
+        self._terminal = os.isatty(_STDERR)
+        self._drawn = 0.0
+        self._kind = ""
+        self._shown = False
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.clear()
+
+    def __call__(self, kind: str, done: int, total: int) -> None:
+        """``kind``: what is being done; ``done`` of ``total`` bytes, 0 if nobody knows."""
+        if not self._terminal:
+            return
+        now = time.monotonic()
+        if kind == self._kind and now - self._drawn < _OFTEN and done != total:
+            return
+        self._kind, self._drawn, self._shown = kind, now, True
+        columns = _columns()
+        self._put(f"\r{plain(line(kind, done, total))[: columns - 1]}\x1b[K")
+
+    def clear(self) -> None:
+        """Takes the line away: before a message, and at the end."""
+        if self._shown:
+            self._shown = False
+            self._put("\r\x1b[K")
+
+    def _put(self, text: str) -> None:
+        try:
+            os.write(_STDERR, text.encode("utf-8", "replace"))
+        except OSError:  # the terminal is gone; the work is not
+            self._terminal = False
+
+
+class Lines:
+    """The same for a program: a line of JSON on standard error, ``{"progress", "done", "total"}``.
+
+    Called as a Bar is; nothing is cleared.
+    """
+
+    __slots__ = ("_kind", "_told")
+
+    def __init__(self) -> None:
+        self._told = 0.0
+        self._kind = ""
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def __call__(self, kind: str, done: int, total: int) -> None:
+        """As that of Bar."""
+        now = time.monotonic()
+        if kind == self._kind and now - self._told < _OFTEN and done != total:
+            return
+        import json
+
+        self._kind, self._told = kind, now
+        text = json.dumps({"progress": kind, "done": done, "total": total})
+        try:
+            os.write(_STDERR, text.encode() + b"\n")
+        except OSError:  # nobody reads any more; the work goes on
+            self._told = float("inf")
+
+
+def line(kind: str, done: int, total: int) -> str:
+    """What the bar says: ``copying layer 1 [####....]  50%  1.5 MB of 3.0 MB``."""
+    if total <= 0:
+        return f"{kind}  {amount(done)}"
+    share = min(max(done / total, 0.0), 1.0)
+    full = int(share * _WIDTH)
+    bar = "#" * full + "." * (_WIDTH - full)
+    return f"{kind} [{bar}] {share:4.0%}  {amount(done)} of {amount(total)}"
+
+
+def amount(size: float) -> str:
+    """Bytes for a person: ``512 B``, ``1.5 MB``; a kB has 1000 of them."""
+    for unit in _UNITS:
+        if size < 999.95 or unit == _UNITS[-1]:
+            break
+        size /= 1000
+    return f"{int(size)} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(_STDERR).columns or 80
+    except OSError:
+        return 80

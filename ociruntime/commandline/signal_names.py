@@ -1,0 +1,48 @@
+"""The names of signals as callers write them."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import UsageError
+from ociruntime.base.linux import SIGNALS, SIGRTMAX, SIGRTMIN
+
+
+def signal_number(text: str) -> int:
+    """The number of ``9``, ``KILL``, ``sigkill``, ``SIGRTMIN+3``; 0 only checks the process.
+
+    Raises UsageError.
+    """
+    if text.isascii() and text.isdigit() and len(text) <= 3:
+        number = int(text)
+    else:
+        number = _named(text.upper())
+    if not 0 <= number <= SIGRTMAX:
+        raise UsageError(f'unknown signal "{text}"', _hint(text))
+    return number
+
+
+def _named(name: str) -> int:
+    """The number, or -1."""
+    if not name.startswith("SIG"):
+        name = "SIG" + name
+    if name in SIGNALS:
+        return SIGNALS[name]
+    for base, first, sign in (("SIGRTMIN", SIGRTMIN, "+"), ("SIGRTMAX", SIGRTMAX, "-")):
+        if not name.startswith(base):
+            continue
+        offset = name[len(base) :]
+        if not offset:
+            return first
+        if offset[0] == sign and offset[1:].isascii() and offset[1:].isdigit():
+            steps = int(offset[1:3]) if len(offset) <= 3 else SIGRTMAX
+            number = first + steps if sign == "+" else first - steps
+            return number if SIGRTMIN <= number <= SIGRTMAX else -1
+    return -1
+
+
+def _hint(text: str) -> str:
+    from ociruntime.commandline.suggestions import closest
+
+    # Without what all names begin with, which would make each of them look like any other.
+    name = text.upper().removeprefix("SIG")
+    close = closest(name, [one.removeprefix("SIG") for one in SIGNALS]) if name else ""
+    return f"did you mean SIG{close}?" if close else "a number up to 64 or a name such as SIGTERM"

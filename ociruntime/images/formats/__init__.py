@@ -1,0 +1,1 @@
+"""Images as files: layouts, docker archives, ACIs, plain trees."""

@@ -1,0 +1,155 @@
+"""App Container Images (appc, as rkt ran them): a tar of ``manifest`` and ``rootfs/``.
+
+Such an image becomes an OCI image: its root file system is one layer, above those of the images
+that it depends on, which have to be in the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from ociruntime.base.errors import ImageError
+from ociruntime.images.formats.aci_manifest import AciManifest, config_of, read_aci_manifest
+from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
+from ociruntime.images.store.made_image import StoredLayer, add_documents, minimal_config
+from ociruntime.images.tar.archives import Reading, member_name, members, open_file, plain
+from ociruntime.images.tar.attributes import is_text
+from ociruntime.images.tar.header import DIRECTORY, HARD_LINK, REGULAR, Header
+from ociruntime.images.tar.layer_writer import LayerTar, Member
+
+if TYPE_CHECKING:
+    from ociruntime.images.model.limits import Budget
+    from ociruntime.images.model.progress import Progress
+    from ociruntime.images.store.document import Document
+    from ociruntime.images.store.incoming import Incoming
+    from ociruntime.images.store.store import Store
+    from ociruntime.images.tar.streams import Readable
+    from ociruntime.images.trust.permission import Permission
+
+ID = "appc.io/id"  # annotation of the manifest: sha512 of the plain archive, as appc has it
+ROOTFS = "rootfs"
+
+
+class Hashing:
+    """A stream whose bytes are hashed as they are read."""
+
+    def __init__(self, stream: Readable) -> None:
+        self.stream = stream
+        self.hash = hashlib.sha512()
+
+    def read(self, size: int, /) -> bytes:
+        data = self.stream.read(size)
+        self.hash.update(data)
+        return data
+
+
+def add_aci(
+    incoming: Incoming, store: Store, path: str, progress: Progress, permission: Permission
+) -> tuple[Document, AciManifest]:
+    """The manifest of the OCI image, added with the rest; and what it was before.
+
+    Raises HostError, ImageError.
+    """
+    manifest = read_manifest(path, incoming.budget)
+    lower = _lower(incoming, store, manifest, path, permission)
+    if lower and manifest.whitelist:
+        raise ImageError(f"{path}: a pathWhitelist with dependencies cannot be kept to")
+    about, app = config_of(manifest, path)
+    budget = incoming.budget
+    with open_file(path) as file, closing(plain(file, path, budget)) as stream:
+        hashing = Hashing(stream)
+        layer_tar = LayerTar(root_members(Reading(hashing, path), manifest.whitelist, budget))
+        digest = incoming.add_blob(layer_tar, progress=progress, kind=f"converting {path}")
+    layers = [*lower, StoredLayer(digest, layer_tar.count, digest)]
+    id = f"sha512-{hashing.hash.hexdigest()}"
+    config = minimal_config(layers, app) | about
+    return add_documents(incoming, config, layers, {ID: id}), manifest
+
+
+def read_manifest(path: str, budget: Budget) -> AciManifest:
+    """The manifest in an archive, wherever in it.  Raises HostError, ImageError."""
+    with open_file(path) as file, closing(plain(file, path, budget)) as stream:
+        for member, content in members(stream, budget):
+            if member_name(member.name) == "manifest":
+                if member.type != REGULAR or member.size > LARGEST_DOCUMENT:
+                    break
+                data = b""
+                while more := content.read(LARGEST_DOCUMENT):
+                    data += more
+                return read_aci_manifest(load_document(data, f"{path}: manifest"), path)
+    raise ImageError(f"{path} has no manifest", "an ACI is a tar of manifest and rootfs")
+
+
+def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> Iterator[Member]:
+    """What is below ``rootfs``; with a whitelist directories and what is on it.
+
+    The stream is read to its end.  Raises ImageError.
+    """
+    for member, content in members(stream, budget):
+        name = member_name(member.name)
+        top, _, below = name.partition("/")
+        if name in ("", "manifest"):
+            continue
+        if top != ROOTFS or ".." in below.split("/"):
+            raise ImageError(f'{stream.what}: "{member.shown()}" is neither manifest nor in rootfs')
+        if whitelist and member.type != DIRECTORY and below not in whitelist:
+            continue
+        header = _tar_info(member, below or ".")
+        if member.type == HARD_LINK:
+            header.linkname = _inside(header.linkname, whitelist, stream.what)
+        yield header, content if member.type == REGULAR else None
+
+
+def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
+    """The header of the member in a layer, where it is called ``name``."""
+    header = tarfile.TarInfo(name)
+    header.type, header.mode, header.size = member.type, member.mode, member.size
+    header.uid, header.gid = member.uid, member.gid
+    seconds, fraction = divmod(member.mtime, 1_000_000_000)
+    header.mtime = seconds
+    header.linkname = member.link.decode("utf-8", "surrogateescape")
+    header.uname = member.user.decode("utf-8", "surrogateescape")
+    header.gname = member.group.decode("utf-8", "surrogateescape")
+    header.devmajor, header.devminor = member.major, member.minor
+    header.pax_headers = {
+        f"SCHILY.xattr.{key}": value.decode("utf-8", "surrogateescape")
+        for key, value in member.xattrs.items()
+        if is_text(key)
+    }
+    if fraction:
+        # As a float it could become "1e-06", which no reader takes.
+        header.pax_headers["mtime"] = f"{seconds}.{fraction:09d}"
+    return header
+
+
+def _inside(target: str, whitelist: frozenset[str], what: str) -> str:
+    top, _, below = member_name(target).partition("/")
+    if top != ROOTFS or not below or (whitelist and below not in whitelist):
+        raise ImageError(f'{what}: a link leads to "{target}", which is not in the image')
+    return below
+
+
+def _lower(
+    incoming: Incoming, store: Store, manifest: AciManifest, what: str, permission: Permission
+) -> list[StoredLayer]:
+    """The layers of the dependencies, those of the last one above."""
+    layers: list[StoredLayer] = []
+    for reference, id in manifest.dependencies:
+        try:
+            image = store.find(reference.name)
+        except ImageError as error:
+            hint = "fetch that one first"
+            raise ImageError(f"{what} depends on another: {error.message}", hint) from None
+        permission.require(image.id, reference.name)
+        annotations = image.manifest.get("annotations") or {}
+        if id and annotations.get(ID) != id:
+            raise ImageError(f'{what} depends on another "{reference.name}"', id)
+        for layer in image.layers:
+            if not incoming.has(layer.digest):
+                raise ImageError(f"the store has lost layer {layer.digest} of {reference.name}")
+            layers.append(StoredLayer(layer.digest, layer.size, layer.diff_id, layer.compression))
+    return layers

@@ -1,0 +1,97 @@
+"""What ``docker save`` and ``podman save`` write: a tar with ``manifest.json`` and plain layers.
+
+[{"Config": "HEX.json", "RepoTags": ["busybox:1.36"], "Layers": ["HEX/layer.tar", ...]}, ...]
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from ociruntime.base.errors import ImageError
+from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
+from ociruntime.images.model.reference import parse
+from ociruntime.images.store.document import Document
+from ociruntime.images.store.made_image import StoredLayer, manifest_of
+from ociruntime.images.tar.archives import ArchiveFiles, read_small
+from ociruntime.images.tar.streams import compression_of
+
+if TYPE_CHECKING:
+    from ociruntime.images.model.image import Json
+    from ociruntime.images.model.progress import Progress
+    from ociruntime.images.store.incoming import Incoming
+
+
+def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progress) -> Document:
+    """Adds the image called ``tag`` ("": the only one) and returns its manifest, also added.
+
+    Raises HostError, ImageError.
+    """
+    entry = chosen(listing(files), tag, f"{files}: manifest.json")
+    config = read_small(files, entry["Config"], LARGEST_DOCUMENT)
+    rootfs = load_document(config, f"{files}: {entry['Config']}").get("rootfs")
+    diff_ids = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
+    names = entry["Layers"]
+    if not isinstance(diff_ids, list) or len(diff_ids) != len(names):
+        raise ImageError(f"{files}: {entry['Config']} does not name {len(names)} layers")
+    layers = []
+    for number, (name, diff_id) in enumerate(zip(names, diff_ids, strict=True), 1):
+        stream, size = files.open(name)
+        with closing(stream):
+            compression = compression_of(stream.peek())
+            if compression in ("xz", "bzip2"):
+                raise ImageError(f"{files}: {name} is compressed with {compression}")
+            kind = f"copying layer {number} of {len(names)}"
+            wanted = "" if compression else str(diff_id)
+            digest = incoming.add_blob(stream, wanted, size, progress, kind)
+        layers.append(StoredLayer(digest, size, str(diff_id), compression))
+    incoming.add_bytes(config)
+    manifest = manifest_of(config, layers)
+    incoming.add_bytes(manifest.data, manifest.digest)
+    return manifest
+
+
+def listing(files: ArchiveFiles) -> list[Json]:
+    """The entries of ``manifest.json``, checked.  Raises HostError, ImageError."""
+    what = f"{files}: manifest.json"
+    try:
+        entries = json.loads(read_small(files, "manifest.json", LARGEST_DOCUMENT))
+    except (ValueError, RecursionError) as error:
+        raise ImageError(f"{what} is not JSON: {error}") from None
+    if not isinstance(entries, list) or not entries or not all(map(_is_entry, entries)):
+        raise ImageError(f"{what} is no list of images with Config and Layers")
+    return entries
+
+
+def _is_entry(entry: object) -> bool:
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("Config"), str)
+        and isinstance(entry.get("Layers"), list)
+        and all(isinstance(name, str) for name in entry["Layers"])
+        and isinstance(entry.get("RepoTags") or [], list)
+    )
+
+
+def chosen(entries: list[Json], tag: str, what: str) -> Json:
+    """The entry that is called ``tag``; without one, the only entry.  Raises ImageError."""
+    there = [str(name) for entry in entries for name in entry.get("RepoTags") or []]
+    if not tag:
+        if len(entries) == 1:
+            return entries[0]
+        raise ImageError(f"{what} has several images", f"one of: {', '.join(there)}")
+    wanted = {tag, full_name(tag)}
+    for entry in entries:
+        names = [str(name) for name in entry.get("RepoTags") or []]
+        if wanted & {*names, *map(full_name, names)} - {""}:
+            return entry
+    raise ImageError(f'{what} has no image "{tag}"', f"there are: {', '.join(there) or 'none'}")
+
+
+def full_name(name: str) -> str:
+    """``busybox`` as ``docker.io/library/busybox:latest``; "" for what is no name."""
+    try:
+        return parse(f"docker://{name}").name
+    except ImageError:
+        return ""

@@ -1,0 +1,77 @@
+"""Image layouts (image-spec, image-layout.md): as a directory or as a tar, one image of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ociruntime.base.errors import ImageError
+from ociruntime.images.model.digest import check_content
+from ociruntime.images.model.image import Descriptor
+from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
+from ociruntime.images.model.platforms import Entry, choose, host, read_index
+from ociruntime.images.store.document import Document, way_to_image
+from ociruntime.images.tar.archives import Files, Reading, read_small
+
+# Who wrote an index calls its images by one of these.
+_NAMES = ("org.opencontainers.image.ref.name", "io.containerd.image.name")
+
+
+class Layout:
+    """Raises ImageError for anything but a layout of version 1."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        head = load_document(read_small(files, "oci-layout", 1 << 16), f"{files}: oci-layout")
+        version = head.get("imageLayoutVersion")
+        if not isinstance(version, str) or not version.startswith("1."):
+            raise ImageError(f"{files}: layout of version {version!r}", "1.0.0 is understood")
+
+    def image(self, tag: str) -> list[Document]:
+        """The documents that lead to the image called ``tag``; "" is the only one there is.
+
+        Raises HostError, ImageError.
+        """
+        what = f"{self.files}: index.json"
+        data = read_small(self.files, "index.json", LARGEST_DOCUMENT)
+        entries = read_index(data, "", what)
+        if entries is None:
+            raise ImageError(f"{what} is no index")
+        chosen = _chosen(entries, tag, what)
+        return way_to_image(self._document(chosen.digest), self._document)
+
+    def open_blob(self, digest: str) -> Reading:
+        """A stream that has to be closed.  Raises HostError, ImageError."""
+        return self.files.open(_path(digest))[0]
+
+    def _document(self, digest: str) -> Document:
+        data = read_small(self.files, _path(digest), LARGEST_DOCUMENT)
+        check_content(data, digest, f"{self.files}: {_path(digest)}")
+        return Document(data, digest, "")
+
+
+def is_layout(has: Callable[[str], bool]) -> bool:
+    """Whether files are a layout, by their names."""
+    return has("oci-layout") and has("index.json")
+
+
+def _path(digest: str) -> str:
+    return f"blobs/{digest.replace(':', '/')}"
+
+
+def _chosen(entries: list[Entry], tag: str, what: str) -> Descriptor:
+    named = [one for one in entries if not tag or tag in (*names_of(one), one.descriptor.digest)]
+    there = sorted({names_of(one)[0] for one in entries if names_of(one)})
+    if not named:
+        raise ImageError(f'{what} has no image "{tag}"', f"there are: {', '.join(there) or 'none'}")
+    if len(named) == 1:
+        return named[0].descriptor
+    called = {names_of(one)[0] if names_of(one) else "" for one in named}
+    if len(called) > 1:
+        raise ImageError(f"{what} has several images", f"one of: {', '.join(there)}")
+    return choose(named, host(), what)
+
+
+def names_of(entry: Entry) -> list[str]:
+    """What an entry of an index is called."""
+    found = [entry.annotations.get(key) for key in _NAMES]
+    return [name for name in found if isinstance(name, str) and name]

@@ -1,0 +1,171 @@
+"""Images out of files: which kind a path is, and taking it into the store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Set
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ociruntime.base.errors import HostError, ImageError
+from ociruntime.images.formats.layout import Layout, is_layout
+from ociruntime.images.model.reference import Reference
+from ociruntime.images.model.value_class import changed
+from ociruntime.images.store.document import Document, Judge
+from ociruntime.images.store.document import take_in as take_in_documents
+from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.tar.archives import (
+    ArchiveFiles,
+    DirectoryFiles,
+    compression_of_file,
+    member_name,
+    members,
+    open_file,
+    plain,
+)
+from ociruntime.images.trust.policy import ACCEPT, REJECT
+
+if TYPE_CHECKING:
+    from ociruntime.images.model.image import Descriptor, Image
+    from ociruntime.images.model.limits import Budget
+    from ociruntime.images.model.progress import Progress
+    from ociruntime.images.store.store import Store
+    from ociruntime.images.trust.permission import Permission
+
+_TELLING = ("oci-layout", "index.json", "manifest.json", "manifest")
+_LOOKED_AT = 1000  # members of a compressed archive, which has no table of them
+
+
+def recognized(reference: Reference, budget: Budget) -> Reference:
+    """``reference`` of kind path with the kind that is there.  Raises HostError, ImageError."""
+    path = reference.path
+    if os.path.isdir(path):
+        kind = "oci" if is_layout(DirectoryFiles(path).has) else "dir"
+        return changed(reference, kind=kind)
+    with open_file(path) as file:
+        limit = _LOOKED_AT if compression_of_file(file, path) else budget.limits.files
+        names: set[str] = set()
+        for count, (member, _) in enumerate(members(plain(file, path, budget), budget)):
+            name = member_name(member.name)
+            top = name.partition("/")[0]
+            # However many there are, these few are all that is looked for.
+            names.add(name if name in _TELLING else "rootfs" if top == "rootfs" else "")
+            if count >= limit:
+                break
+    return changed(reference, kind=kind_of_archive(names))
+
+
+def kind_of_archive(names: Set[str]) -> str:
+    """What an archive with such members is; others than are looked for may be called ""."""
+    if is_layout(names.__contains__):
+        return "oci-archive"
+    if "manifest.json" in names:
+        return "docker-archive"
+    if "manifest" in names and {name.partition("/")[0] for name in names} == {"manifest", "rootfs"}:
+        return "aci"
+    return "tar"
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What becomes of a name that a file claims for itself.
+
+    It is given if the policy asks nothing of images of that name, and no other image has it; with
+    ``replace`` also if another one has it.  ``warn`` gets a line for each that is not given.
+    """
+
+    permission: Permission
+    replace: bool
+    warn: Callable[[str], None]
+
+    def settle(self, store: Store, image: Image, name: str, path: str) -> None:
+        """Give ``name`` to the image, which came from the file at ``path``, or say why not."""
+        rule = self.permission.policy.rule(name)
+        hint = rule.where
+        if rule.kind == REJECT:
+            why = "images of that name are rejected"
+        elif rule.kind != ACCEPT and not self.permission.unsigned:
+            why = "images of that name have to be signed"
+        else:
+            other = store.claim_name(image.id, name, replace=self.replace)
+            if not other:
+                return
+            why = f"it is the name of another image, {other[:19]}"
+            hint = "ocipod fetch --replace gives it to this one"
+        self.warn(f'"{path}" calls itself "{name}": the name is not taken over: {why} ({hint})')
+
+
+def take_in(
+    store: Store,
+    reference: Reference,
+    progress: Progress,
+    claims: Claims,
+    judge: Judge,
+    budget: Budget,
+) -> Image:
+    """The image in the store, under the name of ``reference``.  Raises HostError, ImageError."""
+    if not os.path.lexists(reference.path):
+        raise HostError(f"open {reference.path}", FileNotFoundError(2, os.strerror(2)))
+    if not os.path.isdir(reference.path):
+        budget.source = os.path.getsize(reference.path)
+    if reference.kind in ("oci", "oci-archive"):
+        return _from_layout(store, reference, judge, progress, budget)
+    claimed = ""
+    with Incoming(store, budget) as incoming:
+        if reference.kind == "aci":
+            from ociruntime.images.formats.aci import add_aci
+
+            manifest, aci = add_aci(incoming, store, reference.path, progress, claims.permission)
+            claimed = aci.reference.name
+        else:
+            manifest = _made(incoming, reference, store.tmp, progress)
+        signer = _signer(store, reference, [manifest], judge)
+        image = incoming.commit(manifest.digest, reference.name, signer=signer)
+    if claimed:
+        claims.settle(store, image, claimed, reference.path)
+    return image
+
+
+def _made(incoming: Incoming, reference: Reference, tmp: str, progress: Progress) -> Document:
+    """The manifest of an image that has none of its own, and all that belongs to it, added."""
+    path = reference.path
+    if reference.kind == "docker-archive":
+        from ociruntime.images.formats.docker_archive import add_image
+
+        with closing(ArchiveFiles(path, tmp, incoming.budget)) as files:
+            return add_image(incoming, files, reference.tag, progress)
+    from ociruntime.images.formats.plain_tree import add_directory, add_tarball
+
+    add = add_directory if reference.kind == "dir" else add_tarball
+    return add(incoming, path, progress)
+
+
+def _from_layout(
+    store: Store, reference: Reference, judge: Judge, progress: Progress, budget: Budget
+) -> Image:
+    path = reference.path
+    files: DirectoryFiles | ArchiveFiles = DirectoryFiles(path)
+    if reference.kind != "oci":
+        files = ArchiveFiles(path, store.tmp, budget)
+    with closing(files):
+        layout = Layout(files)
+        way = layout.image(reference.tag)
+        signer = _signer(store, reference, way, judge)
+
+        def add(incoming: Incoming, blob: Descriptor, kind: str) -> None:
+            with closing(layout.open_blob(blob.digest)) as stream:
+                incoming.add_blob(stream, blob.digest, blob.size, progress, kind)
+
+        return take_in_documents(store, way, add, "copying", reference.name, signer, budget)
+
+
+def _signer(store: Store, reference: Reference, way: list[Document], judge: Judge) -> str:
+    """The judge's word about the image, unless the store has it by that name and knows already."""
+    id = way[-1].digest
+    try:
+        if store.record(reference.name).id == id and judge.knows(id):
+            return ""
+    except ImageError:
+        pass  # it is not there
+    return judge(way)

@@ -1,0 +1,75 @@
+"""Root trees that are no images yet: a directory or a tarball becomes an image of one layer.
+
+Its configuration says nothing: what runs in it is said on the command line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tarfile
+from contextlib import closing
+from typing import TYPE_CHECKING, BinaryIO
+
+from ociruntime.base.errors import ImageError
+from ociruntime.images.store.made_image import StoredLayer, add_documents, minimal_config
+from ociruntime.images.tar.archives import Reading, compression_of_file, open_file, plain
+from ociruntime.images.tar.layer_writer import LayerTar, of_directory
+from ociruntime.images.tar.streams import CHUNK, OF_LAYERS
+
+if TYPE_CHECKING:
+    from ociruntime.images.model.limits import Budget
+    from ociruntime.images.model.progress import Progress
+    from ociruntime.images.store.document import Document
+    from ociruntime.images.store.incoming import Incoming
+
+
+def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document:
+    """Returns the manifest, which is added with the rest.  Raises HostError, ImageError."""
+    stream = LayerTar(of_directory(path, incoming.budget.fresh()))
+    digest = incoming.add_blob(stream, progress=progress, kind=f"packing {path}")
+    layer = StoredLayer(digest, stream.count, digest)
+    return add_documents(incoming, minimal_config([layer]), [layer])
+
+
+def add_tarball(incoming: Incoming, path: str, progress: Progress) -> Document:
+    """The same for a tar, plain or compressed by gzip, zstd, xz or bzip2.
+
+    Layers know the first two: such a file is stored as it is, another without its compression.
+    """
+    with open_file(path) as file:
+        budget = incoming.budget
+        diff_id, size = _measured(file, path, budget)
+        kind = f"copying {path}"
+        compression = compression_of_file(file, path)
+        if compression in OF_LAYERS:
+            size = os.fstat(file.fileno()).st_size
+            digest = incoming.add_blob(Reading(file, path), "", size, progress, kind)
+        else:
+            compression = ""
+            with closing(plain(file, path, budget)) as stream:
+                digest = incoming.add_blob(stream, diff_id, size, progress, kind)
+        layer = StoredLayer(digest, size, diff_id, compression)
+    return add_documents(incoming, minimal_config([layer]), [layer])
+
+
+def _measured(file: BinaryIO, path: str, budget: Budget) -> tuple[str, int]:
+    """Digest and size of the plain tar; the file is at its beginning again.
+
+    Raises ImageError if it is no tar.
+    """
+    with closing(plain(file, path, budget)) as stream:
+        first = b""
+        while len(first) < tarfile.BLOCKSIZE and (more := stream.read(tarfile.BLOCKSIZE)):
+            first += more
+        if first.strip(b"\0"):  # else an archive of nothing
+            try:
+                tarfile.TarInfo.frombuf(first[: tarfile.BLOCKSIZE], "utf-8", "surrogateescape")
+            except tarfile.HeaderError:
+                raise ImageError(f"{path} is no tar") from None
+        hashed, size = hashlib.sha256(first), len(first)
+        while data := stream.read(CHUNK):
+            hashed.update(data)
+            size += len(data)
+    file.seek(0)
+    return f"sha256:{hashed.hexdigest()}", size

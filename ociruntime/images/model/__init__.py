@@ -1,0 +1,1 @@
+"""What an image is: references, digests, manifests, limits, settings."""

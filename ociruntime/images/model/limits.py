@@ -1,0 +1,167 @@
+"""How much an image may take: an archive of a few kilobytes can hold any number of zeros.
+
+``limits.json`` in the directories of settings changes the limits: {"bytes": 1099511627776}.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.base.errors import HostError, ImageError
+from ociruntime.images.model.value_class import frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+MIB = 1 << 20
+GIB = 1 << 30
+FILE = "limits.json"
+_NAME_COST = 100  # bytes of memory that a name of no length takes in a set or a dictionary
+_MOST = 1 << 62
+# Code that walks a tree recurses once a directory.
+_DEEPEST = 256
+_ROOM_STEP = 64 * MIB
+_RESERVED_PART = 100
+
+
+@frozen
+class Limits:
+    """The limits of one image; in ``limits.json`` they have the same names.
+
+    ``bytes``: written for it, as blobs, unpacked archives and files of its tree (a hole counts).
+    ``files``: members of one archive; entries of the whole tree, with directories that are made
+    because a name has them.
+    ``depth``: directories in one another.
+    ``names``: bytes of memory for the names of one layer or archive.
+    ``ratio``: bytes that one stored byte may become, in a stream of more than ``floor`` bytes; or
+    in the holes of an archive's sparse files, once they are more than that.
+    ``dictionary``: bytes of memory that xz or zstd may ask for as their dictionary or window.
+    ``reserve``: bytes left free on the file system, or its hundredth part if that is less.
+    """
+
+    bytes: int = 256 * GIB
+    files: int = 2_000_000
+    depth: int = _DEEPEST
+    names: int = GIB // 2
+    ratio: int = 200
+    floor: int = GIB // 2
+    dictionary: int = 128 * MIB
+    reserve: int = GIB
+
+
+def read_limits(document: dict[str, Any], path: str) -> dict[str, int]:
+    """Return the limits in a ``limits.json``, which is at ``path``.  Raises ImageError."""
+    known = vars(Limits())
+    for name, value in document.items():
+        if name not in known:
+            raise ImageError(f'{path}: unknown member "{name}"', ", ".join(known))
+        least, most = int(name != "reserve"), _DEEPEST if name == "depth" else _MOST
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise ImageError(f"{path}: {name}: must be a number from {least} to {most}")
+    return document
+
+
+class Budget:
+    """What is left of the limits while an image is fetched, or while it is unpacked.
+
+    Everything that reads, unpacks or stores what an image holds draws from one.  ``room`` returns
+    the bytes and the files for which the file system has room now; it is asked again as they are
+    written, since others write as well.  Every method raises ImageError if a limit is exceeded.
+    """
+
+    def __init__(self, limits: Limits, room: Callable[[], tuple[int, int]]) -> None:
+        self.limits = limits
+        self.room = room
+        self.bytes = 0
+        self.files = 0
+        self.names = 0
+        self.holes = 0
+        self.source = 0  # size of the archive that is read, in bytes
+        self._end = self._next_look = 0  # of the bytes: where the room ends, when to look again
+        self._last_file = -1
+
+    @classmethod
+    def at(cls, place: str | int, limits: Limits) -> Budget:
+        """Return the budget of an image for the file system at a path or a descriptor."""
+        return cls(limits, lambda: _room(place, limits.reserve))
+
+    def fresh(self) -> Budget:
+        """Return a budget as it was before anything was drawn, to read the same archive again."""
+        return Budget(self.limits, self.room)
+
+    def check_bytes(self, count: int) -> None:
+        """Raise unless so many bytes could be drawn: before what was announced is waited for."""
+        if self.bytes + count > self.limits.bytes:
+            raise _exceeded(f"more than {self.limits.bytes} bytes of files", "bytes")
+        if self.bytes >= self._next_look:
+            self._look()
+        if self.bytes + count > self._end:
+            free = max(self._end - self.bytes, 0)
+            raise _exceeded(f"more bytes than the {free} that are free", "reserve")
+
+    def take_bytes(self, count: int) -> None:
+        """Draw bytes that are going to be written."""
+        self.check_bytes(count)
+        self.bytes += count
+
+    def take_file(self) -> None:
+        """Draw a member of an archive, or a file or directory that is going to be made."""
+        if self._last_file < 0:
+            self._look()
+        self.files += 1
+        if self.files > self.limits.files:
+            raise _exceeded(f"more than {self.limits.files} files", "files")
+        if self.files > self._last_file:
+            raise _exceeded("more files than the file system has room for", "reserve")
+
+    def check_depth(self, depth: int) -> None:
+        """Check that a tree may have so many directories in one another."""
+        if depth > self.limits.depth:
+            raise _exceeded(f"more than {self.limits.depth} directories in one another", "depth")
+
+    def take_name(self, length: int) -> None:
+        """Draw a name of so many bytes, which is kept in memory until ``forget_names``."""
+        self.names += length + _NAME_COST
+        if self.names > self.limits.names:
+            raise _exceeded(f"file names that take more than {self.limits.names} bytes", "names")
+
+    def forget_names(self) -> None:
+        """Give back the names: a layer is done."""
+        self.names = 0
+
+    def check_ratio(self, plain: int, stored: int, what: str = "a layer") -> None:
+        """Check that ``plain`` bytes may have come out of ``stored`` ones of a stream."""
+        limits = self.limits
+        if plain > limits.floor and plain > stored * limits.ratio:
+            hint = f'a decompression bomb? The limits "ratio" and "floor" are set in {FILE}'
+            raise ImageError(f"{what} makes {plain} bytes of {stored}", hint)
+
+    def take_hole(self, count: int) -> None:
+        """Draw zeros that stand for a hole of a sparse file in the archive that is read."""
+        self.holes += count
+        self.check_ratio(self.holes, self.source, "a sparse file of the archive")
+
+    def _look(self) -> None:
+        """Renew what is left of the room; everything that was drawn has been written by now."""
+        free, inodes = self.room()
+        self._end = self.bytes + free
+        self._next_look = self.bytes + _ROOM_STEP
+        if self._last_file < 0:
+            self._last_file = self.files + inodes
+
+
+def _exceeded(what: str, limit: str) -> ImageError:
+    return ImageError(f"the image has {what}", f'the limit "{limit}" is set in {FILE}')
+
+
+def _room(place: str | int, reserve: int) -> tuple[int, int]:
+    try:
+        found = os.statvfs(place)
+    except OSError as error:
+        raise HostError("find out how much room is left on the file system", error) from None
+    kept = min(reserve, found.f_blocks * found.f_frsize // _RESERVED_PART)
+    # Some file systems do not count their inodes.
+    inodes = found.f_ffree - found.f_files // _RESERVED_PART if found.f_files else _MOST
+    return max(found.f_bfree * found.f_frsize - kept, 0), max(inodes, 0)

@@ -1,0 +1,122 @@
+"""Reading and checking the documents of an image: nothing here touches a file.
+
+Everything raises ImageError for a document that is damaged, or of a kind that cannot be run.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ImageError
+from ociruntime.base.json_text import load
+from ociruntime.images.model import media_types
+from ociruntime.images.model.digest import check_digest
+from ociruntime.images.model.image import Descriptor, Layer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.images.model.image import Json
+
+LARGEST_DOCUMENT = 4 << 20  # bytes, what registries take
+MOST_LAYERS = 1000
+
+
+def load_document(data: bytes, what: str) -> Json:
+    """The JSON object in ``data``; ``what`` it is begins the message of an error."""
+    if len(data) > LARGEST_DOCUMENT:
+        raise ImageError(f"{what} is too large: {len(data)} bytes", f"up to {LARGEST_DOCUMENT}")
+    try:
+        document = load(data)
+    except (ValueError, RecursionError) as error:
+        raise ImageError(f"{what} is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise ImageError(f"{what} is not a JSON object")
+    return document
+
+
+def descriptor(value: object, what: str) -> Descriptor:
+    """A descriptor that is complete; ``what`` it refers to is for the message."""
+    if not isinstance(value, dict):
+        raise ImageError(f"{what} has no descriptor")
+    size = value.get("size")
+    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+        raise ImageError(f"{what} has no size")
+    media_type = value.get("mediaType")
+    if not isinstance(media_type, str):
+        raise ImageError(f"{what} has no media type")
+    return Descriptor(media_type, check_digest(value.get("digest")), size)
+
+
+def is_index(document: Json, media_type: str = "") -> bool:
+    """Whether it lists images of several platforms; ``media_type`` as the sender says."""
+    given = document.get("mediaType", media_type)
+    return given in media_types.INDEXES or ("manifests" in document and "layers" not in document)
+
+
+def parse_manifest(data: bytes) -> tuple[Json, Descriptor, list[Descriptor]]:
+    """The document, its configuration and its layers, the lowest first."""
+    document = load_document(data, "the manifest")
+    if document.get("schemaVersion") != 2:
+        version = document.get("schemaVersion")
+        raise ImageError(f"the manifest has schema version {version}", "only 2 is understood")
+    if is_index(document):
+        raise ImageError("an index stands where an image's manifest should be")
+    media_type = document.get("mediaType", media_types.OCI_MANIFEST)
+    if media_type not in media_types.MANIFESTS:
+        raise ImageError(f'unknown media type of a manifest: "{media_type}"')
+    config = descriptor(document.get("config"), "the configuration")
+    if config.media_type not in media_types.CONFIGS:
+        hint = "not every artifact is an image of a container"
+        raise ImageError(f'unknown media type of a configuration: "{config.media_type}"', hint)
+    if config.size > LARGEST_DOCUMENT:
+        raise ImageError(f"the configuration is too large: {config.size} bytes")
+    layers = document.get("layers")
+    if not isinstance(layers, list) or len(layers) > MOST_LAYERS:
+        raise ImageError("the manifest has no list of layers", f"up to {MOST_LAYERS}")
+    found = [descriptor(layer, f"layer {number}") for number, layer in enumerate(layers, 1)]
+    for layer in found:
+        media_types.compression(layer.media_type)
+    return document, config, found
+
+
+def parse_config(data: bytes, layers: list[Descriptor]) -> tuple[Json, tuple[Layer, ...]]:
+    """The configuration and the layers, each with the digest of its tar."""
+    document = load_document(data, "the configuration")
+    rootfs = document.get("rootfs")
+    diff_ids = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
+    if not isinstance(diff_ids, list) or len(diff_ids) != len(layers):
+        count = len(diff_ids) if isinstance(diff_ids, list) else 0
+        raise ImageError(f"the image has {len(layers)} layers and names {count} in rootfs.diff_ids")
+    if document.get("os", "linux") != "linux":
+        raise ImageError(f'the image is made for "{document["os"]}"', "only linux can be run")
+    _check_app(document.get("config"))
+    joined = zip(layers, diff_ids, strict=True)
+    return document, tuple([_layer(layer, check_digest(diff_id)) for layer, diff_id in joined])
+
+
+def _layer(of: Descriptor, diff_id: str) -> Layer:
+    kind = media_types.compression(of.media_type)
+    return Layer(of.digest, of.size, of.media_type, diff_id, kind)
+
+
+def _check_app(app: object) -> None:
+    """Types of the members that others rely on."""
+    if app is None:
+        return
+    if not isinstance(app, dict):
+        raise ImageError("the configuration's member config is not a JSON object")
+    for key in ("Entrypoint", "Cmd", "Env"):
+        if not _is_list_of_text(app.get(key)):
+            raise ImageError(f"config.{key} of the image is not a list of strings")
+    for key in ("User", "WorkingDir", "StopSignal"):
+        if not isinstance(app.get(key), str | None):
+            raise ImageError(f"config.{key} of the image is not a string")
+    for key in ("Volumes", "ExposedPorts", "Labels"):
+        if not isinstance(app.get(key), dict | None):
+            raise ImageError(f"config.{key} of the image is not a JSON object")
+
+
+def _is_list_of_text(value: Any) -> bool:  # noqa: ANN401
+    return value is None or (
+        isinstance(value, list) and all(isinstance(member, str) for member in value)
+    )

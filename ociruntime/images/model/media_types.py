@@ -1,0 +1,46 @@
+"""Media types of images: what is understood, and how a layer is compressed."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ImageError
+
+_OCI = "application/vnd.oci.image"
+_DOCKER = "application/vnd.docker"
+
+OCI_INDEX = f"{_OCI}.index.v1+json"
+OCI_MANIFEST = f"{_OCI}.manifest.v1+json"
+OCI_CONFIG = f"{_OCI}.config.v1+json"
+OCI_LAYER = f"{_OCI}.layer.v1.tar"
+DOCKER_INDEX = f"{_DOCKER}.distribution.manifest.list.v2+json"
+DOCKER_MANIFEST = f"{_DOCKER}.distribution.manifest.v2+json"
+DOCKER_CONFIG = f"{_DOCKER}.container.image.v1+json"
+DOCKER_LAYER = f"{_DOCKER}.image.rootfs.diff.tar.gzip"
+
+INDEXES = (OCI_INDEX, DOCKER_INDEX)
+MANIFESTS = (OCI_MANIFEST, DOCKER_MANIFEST)
+CONFIGS = (OCI_CONFIG, DOCKER_CONFIG)
+
+# Of a layer -> its compression: empty, "gzip" or "zstd".
+LAYERS = {
+    OCI_LAYER: "",
+    f"{OCI_LAYER}+gzip": "gzip",
+    f"{OCI_LAYER}+zstd": "zstd",
+    f"{_DOCKER}.image.rootfs.diff.tar": "",
+    DOCKER_LAYER: "gzip",
+    f"{_DOCKER}.image.rootfs.diff.tar.zstd": "zstd",
+}
+# Their licence forbids to hand them on: they are fetched from elsewhere, if at all.
+_NOT_DISTRIBUTABLE = (
+    f"{_OCI}.layer.nondistributable.v1.tar",
+    f"{_DOCKER}.image.rootfs.foreign.diff.tar",
+)
+
+
+def compression(media_type: str) -> str:
+    """How a layer of this type is compressed: empty, gzip or zstd.  Raises ImageError."""
+    found = LAYERS.get(media_type)
+    if found is not None:
+        return found
+    if media_type.startswith(_NOT_DISTRIBUTABLE):
+        raise ImageError("a layer of the image may not be distributed and has to be elsewhere")
+    raise ImageError(f'unknown media type of a layer: "{media_type}"', ", ".join(LAYERS))

@@ -1,0 +1,177 @@
+"""What an image is called on a command line: pure parsing, without a look at disk or network.
+
+    sha256:0123abcd...            in the store, by its id or 7 or more digits of it
+    0123abcdef01                  the same, if the store has it; else a registry's
+    docker://HOST/REPO[:TAG][@DIGEST], busybox, HOST:PORT/REPO, ...       in a registry
+    oci:DIR[:TAG]  oci-archive:FILE[:TAG]  docker-archive:FILE[:NAME]     an image's own formats
+    dir:DIR  tar:FILE  aci:FILE  a root tree, a tarball of one, an App Container Image
+    /DIR  ./FILE  ../FILE  FILE.aci  FILE.tar  FILE.tar.gz ...            whatever is found there
+
+A word that could be a path and a name is a name, in every working directory: paths begin with a
+slash or a dot, or end like an archive.
+"""
+
+from __future__ import annotations
+
+import os.path
+
+from ociruntime.base.errors import ImageError
+from ociruntime.images.model.digest import is_digest
+from ociruntime.images.model.reference_parts import (
+    DOCKER_HUB,
+    TAGS,
+    is_host,
+    is_host_alone,
+    is_id_digits,
+    is_repository,
+    is_tag,
+    registry_name,
+)
+from ociruntime.images.model.value_class import frozen
+
+DEFAULT_TAG = "latest"
+LOCAL_KINDS = ("oci", "oci-archive", "docker-archive", "dir", "tar", "aci", "path")
+
+FORMS = (
+    "a name such as busybox:1.36 or localhost:5000/team/web, docker://NAME, sha256:ID, "
+    "oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME], dir:DIR, tar:FILE, "
+    "aci:FILE or a path"
+)
+
+_ARCHIVES = (".aci", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
+_LONGEST_REPOSITORY = 255
+
+
+@frozen
+class Reference:
+    """One image as the user named it.
+
+    ``kind`` is ``id``, ``registry`` or one of LOCAL_KINDS.  ``registry``: ``host`` (docker.io for
+    Docker Hub), ``repository``, ``tag`` ("" beside a digest alone), ``digest`` ("" or
+    "sha256:HEX").  Local: ``path`` (absolute) and ``tag``, the name inside of it ("" if none was
+    given).  ``id``: ``digest`` is "sha256:" and 7 to 64 digits.  A registry's name that could as
+    well be an id has it in ``maybe_id``.
+    """
+
+    kind: str
+    text: str
+    host: str = ""
+    repository: str = ""
+    tag: str = ""
+    digest: str = ""
+    path: str = ""
+    maybe_id: str = ""
+
+    @property
+    def name(self) -> str:
+        """The one way to write it, under which the store keeps the image."""
+        if self.kind == "id":
+            return self.digest
+        if self.kind == "registry":
+            tag = f":{self.tag}" if self.tag else ""
+            return f"{self.host}/{self.repository}{tag}" + (f"@{self.digest}" * bool(self.digest))
+        return f"{self.kind}:{self.path}" + (f":{self.tag}" if self.tag else "")
+
+    @property
+    def base_name(self) -> str:
+        """The last part of the name, without tag and suffix: what an app is called after."""
+        if self.kind == "id":
+            return self.digest.removeprefix("sha256:")[:12]
+        if self.kind == "registry":
+            return self.repository.rpartition("/")[2]
+        name = os.path.basename(self.path)
+        return name.removesuffix(_archive_suffix(name))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it names files of this machine."""
+        return self.kind in LOCAL_KINDS
+
+
+def parse(text: str) -> Reference:
+    """What ``text`` means.  Only the working directory is looked up, for relative paths.
+
+    Raises ImageError.
+    """
+    if not text or not text.isprintable() or text != text.strip():
+        raise ImageError(f"{text!r} names no image", FORMS)
+    scheme, colon, rest = text.partition(":")
+    if colon and scheme in LOCAL_KINDS and scheme != "path":
+        return _local(scheme, text, rest)
+    if text.startswith(("/", "./", "../", "file:")) or text in (".", ".."):
+        path = text.removeprefix("file://").removeprefix("file:")
+        return Reference("path", text, path=_absolute(text, path))
+    if text.startswith("sha256:"):
+        if not is_id_digits(text.removeprefix("sha256:")):
+            raise ImageError(f'"{text}" is no image id', "sha256: and 7 to 64 hexadecimal digits")
+        return Reference("id", text, digest=text)
+    if "://" in text and not text.startswith("docker://"):
+        raise ImageError(f'"{text}": images are not fetched from such addresses', FORMS)
+    if ":" not in text and _archive_suffix(text):
+        return Reference("path", text, path=_absolute(text, text))
+    return _registry(text)
+
+
+def _local(kind: str, text: str, rest: str) -> Reference:
+    if kind in ("dir", "tar", "aci"):
+        return Reference(kind, text, path=_absolute(text, rest))
+    # The first colon ends the path: what follows may hold colons of its own.
+    path, _, tag = rest.partition(":")
+    return Reference(kind, text, path=_absolute(text, path), tag=tag)
+
+
+def _absolute(text: str, path: str) -> str:
+    if not path:
+        raise ImageError(f'"{text}" names no file', FORMS)
+    # POSIX gives two slashes at the beginning a meaning of their own, and abspath keeps them.
+    return "/" + os.path.abspath(path).lstrip("/")
+
+
+def _registry(text: str) -> Reference:
+    explicit = text.startswith("docker://")
+    rest, at, digest = text.removeprefix("docker://").partition("@")
+    if at and not (digest.startswith("sha256:") and is_digest(digest)):
+        raise ImageError(f'"{text}": "{digest}" is no digest', "sha256: and 64 hexadecimal digits")
+    # A colon behind the last slash is the tag's; one before it belongs to the port.
+    name, tag = rest, ""
+    if ":" in rest.rpartition("/")[2]:
+        name, _, tag = rest.rpartition(":")
+        if not is_tag(tag):
+            raise ImageError(f'"{text}": "{tag}" is no tag', TAGS)
+    host, repository = split_name(text, name)
+    return Reference(
+        "registry",
+        text,
+        host=host,
+        repository=repository,
+        tag=tag or ("" if digest else DEFAULT_TAG),
+        digest=digest,
+        maybe_id=f"sha256:{text}" if not explicit and is_id_digits(text) else "",
+    )
+
+
+def split_name(text: str, name: str) -> tuple[str, str]:
+    """(host, repository) of a name without tag and digest; ``text`` is quoted in errors.
+
+    Raises ImageError.
+    """
+    first, slash, rest = name.partition("/")
+    if slash and is_host_alone(first):
+        host, repository = first, rest
+        if not is_host(host):
+            raise ImageError(f'"{text}": "{host}" is no registry', "HOST or HOST:PORT")
+        host = registry_name(host)
+    else:
+        host, repository = DOCKER_HUB, name
+    if host == DOCKER_HUB and "/" not in repository:
+        repository = f"library/{repository}"
+    if not is_repository(repository) or len(repository) > _LONGEST_REPOSITORY:
+        hint = "repositories are written in lower case" if repository != repository.lower() else ""
+        raise ImageError(f'"{text}" is no name of an image', hint or FORMS)
+    return host, repository
+
+
+def _archive_suffix(name: str) -> str:
+    """That of an archive's name, with something before it; else empty."""
+    found = [suffix for suffix in _ARCHIVES if name.endswith(suffix) and name != suffix]
+    return max(found, key=len, default="")

@@ -1,0 +1,96 @@
+"""The configuration files about images: where they lie and how those of several places combine.
+
+``registries.json``  {"mirrors": {"docker.io": ["localhost:5000", "mirror.example.org/hub"]}}
+``auth.json``        credentials (registry_auth.py)
+``policy.json``      whose images are accepted (policy.py)
+``limits.json``      how much an image may take (limits.py)
+``trustedkeys/``     OpenPGP keys (trusted_keys.py)
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import HostError, ImageError
+from ociruntime.base.json_text import load
+from ociruntime.images.model.reference_parts import registry_name
+from ociruntime.images.model.value_class import frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.images.model.limits import Limits
+
+    Json = dict[str, Any]
+
+
+@frozen
+class Settings:
+    """The three directories of configuration, as absolute paths; "" for one that is not there."""
+
+    system: str = ""
+    local: str = ""
+    user: str = ""
+
+    @property
+    def directories(self) -> list[str]:
+        """The strongest first."""
+        return [directory for directory in (self.user, self.local, self.system) if directory]
+
+    def documents(self, name: str) -> list[tuple[str, Json]]:
+        """(path, document) of each file called ``name``, the strongest first.
+
+        Raises HostError, ImageError.
+        """
+        paths = [f"{directory}/{name}" for directory in self.directories]
+        found = [(path, read_object(path)) for path in paths]
+        return [(path, document) for path, document in found if document is not None]
+
+    def mirrors(self) -> dict[str, list[str]]:
+        """Registry -> what is asked before it, in this order; a registry's strongest list counts.
+
+        Raises HostError, ImageError.
+        """
+        merged: dict[str, list[str]] = {}
+        for path, document in reversed(self.documents("registries.json")):
+            unknown = document.keys() - {"mirrors"}
+            if unknown:
+                raise ImageError(f'{path}: unknown member "{min(unknown)}"', "mirrors")
+            mirrors = document.get("mirrors", {})
+            if not isinstance(mirrors, dict):
+                raise ImageError(f"{path}: mirrors: not an object")
+            for host, places in mirrors.items():
+                if not isinstance(places, list) or not all(
+                    isinstance(place, str) and place and "://" not in place for place in places
+                ):
+                    hint = "a list of HOST[:PORT][/PATH]"
+                    raise ImageError(f'{path}: mirrors["{host}"] is wrong', hint)
+                merged[registry_name(host)] = [place.rstrip("/") for place in places]
+        return merged
+
+    def limits(self) -> Limits:
+        """How much an image may take; of each limit the strongest file's value counts.
+
+        Raises HostError, ImageError.
+        """
+        from ociruntime.images.model.limits import FILE, Limits, read_limits
+
+        merged: dict[str, int] = {}
+        for path, document in reversed(self.documents(FILE)):
+            merged |= read_limits(document, path)
+        return Limits(**merged)
+
+
+def read_object(path: str) -> Json | None:
+    """The JSON object in a file; None if there is no such file.  Raises HostError, ImageError."""
+    try:
+        with open(path, "rb") as file:
+            document = load(file.read())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None
+    except (ValueError, RecursionError) as error:
+        raise ImageError(f"{path}: not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise ImageError(f"{path}: not a JSON object")
+    return document

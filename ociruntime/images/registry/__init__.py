@@ -1,0 +1,1 @@
+"""Images from registries: HTTP, credentials, mirrors, interrupted downloads."""

@@ -1,0 +1,173 @@
+"""Who we are to a registry: credentials from files, and what answers its challenge.
+
+Files are the ``auth.json`` of podman, skopeo and Docker::
+
+    {"auths": {"registry.example.org": {"auth": "<base64 of USER:PASSWORD>"},
+               "registry.example.org/team": {"username": "...", "password": "..."},
+               "docker.io": {"identitytoken": "..."}}}
+
+The entry with the longest matching path counts, of the first file that has one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import re
+from dataclasses import dataclass
+
+from ociruntime.base.errors import ImageError
+from ociruntime.images.model.reference_parts import prefix_name
+from ociruntime.images.model.settings import Settings, read_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.images.model.settings import Json
+
+_PARAMETER = re.compile(r'([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,\s*)?')
+_SCHEME = re.compile(r"\s*([A-Za-z0-9-]+)(?:\s+|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """``token`` is an identity token, which replaces the password.  Shows nothing of itself."""
+
+    user: str
+    password: str
+    token: str = ""
+
+    def __repr__(self) -> str:
+        return f"Credential({self.user!r}, ...)"
+
+    @property
+    def basic(self) -> str:
+        """The value of an Authorization header."""
+        both = f"{self.user}:{self.password}".encode()
+        return f"Basic {base64.b64encode(both).decode()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """One of the ways in that a WWW-Authenticate header offers; ``scheme`` in lower case."""
+
+    scheme: str
+    parameters: dict[str, str]
+
+
+def credential(settings: Settings, host: str, repository: str) -> Credential | None:
+    """What is sent to ``host`` for ``repository``; None: nothing.  Raises HostError, ImageError."""
+    for path, document in _documents(settings):
+        entries = _entries(path, document)
+        for key in keys(host, repository):
+            if key in entries:
+                return _credential(path, *entries[key])
+    return None
+
+
+def hosts(settings: Settings) -> dict[str, str]:
+    """Registry (or part of one) -> the file with its credentials, which are not told.
+
+    Raises HostError, ImageError.
+    """
+    found: dict[str, str] = {}
+    for path, document in _documents(settings):
+        for key in _entries(path, document):
+            found.setdefault(key, path)
+    return found
+
+
+def keys(host: str, repository: str) -> list[str]:
+    """Names under which credentials may stand, the most specific first."""
+    parts = repository.split("/")
+    paths = ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
+    return [*(f"{host}/{path}" for path in paths), host]
+
+
+def challenges(header: str) -> list[Challenge]:
+    """The ways in, in the order of the header; what cannot be understood ends the list."""
+    found: list[Challenge] = []
+    at = 0
+    while match := _SCHEME.match(header, at):
+        at = match.end()
+        parameters: dict[str, str] = {}
+        while pair := _PARAMETER.match(header, at):
+            quoted = pair[2] if pair[2] is not None else pair[3]
+            parameters[pair[1].lower()] = re.sub(r"\\(.)", r"\1", quoted)
+            at = pair.end()
+        found.append(Challenge(match[1].lower(), parameters))
+    return found
+
+
+def _documents(settings: Settings) -> list[tuple[str, Json]]:
+    found = settings.documents("auth.json")
+    for path in _places_of_others():
+        document = read_object(path)
+        if document is not None:
+            found.append((path, document))
+    return found
+
+
+def _places_of_others() -> list[str]:
+    """Where podman, skopeo and Docker keep theirs."""
+    environment = os.environ
+    home = environment.get("HOME", "")
+    places = [environment.get("REGISTRY_AUTH_FILE", "")]
+    if run := environment.get("XDG_RUNTIME_DIR", ""):
+        places.append(f"{run}/containers/auth.json")
+    configuration = environment.get("XDG_CONFIG_HOME", "") or (home and f"{home}/.config")
+    if configuration:
+        places.append(f"{configuration}/containers/auth.json")
+    docker = environment.get("DOCKER_CONFIG", "") or (home and f"{home}/.docker")
+    if docker:
+        places.append(f"{docker}/config.json")
+    return [place for place in places if place]
+
+
+def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
+    """The file's entries that hold something, with their keys, by what the keys mean.
+
+    Of two for one registry the one that calls it by its name counts, else the first.
+    """
+    auths = document.get("auths", {})
+    if not isinstance(auths, dict) or not all(isinstance(one, dict) for one in auths.values()):
+        raise ImageError(f"{path}: auths: not an object of objects")
+    found: dict[str, tuple[str, Json]] = {}
+    for key, entry in auths.items():
+        name = prefix_name(_plain_key(key))
+        if entry and (name not in found or key == name):
+            found[name] = (key, entry)
+    return found
+
+
+def _plain_key(key: str) -> str:
+    """``https://index.docker.io/v1/`` is written for ``index.docker.io``; that without the rest."""
+    if "://" not in key:
+        return key.rstrip("/")
+    rest = key.partition("://")[2].rstrip("/")
+    return rest.removesuffix("/v1").removesuffix("/v2")
+
+
+def _is_text(value: object) -> bool:
+    """Not what JSON may have as half a character."""
+    return isinstance(value, str) and value == value.encode(errors="replace").decode()
+
+
+def _credential(path: str, key: str, entry: Json) -> Credential:
+    where = f'{path}: auths["{key}"]'
+    texts = {name: entry.get(name, "") for name in ("username", "password", "identitytoken")}
+    if not all(_is_text(value) for value in texts.values()):
+        raise ImageError(f"{where}: username, password and identitytoken are texts")
+    user, password, token = texts.values()
+    encoded = entry.get("auth", "")
+    if encoded and not user:
+        try:
+            decoded = base64.b64decode(encoded, validate=True).decode()
+        except (binascii.Error, ValueError, TypeError):
+            raise ImageError(f"{where}.auth: not base64") from None
+        user, colon, password = decoded.rstrip("\0").partition(":")
+        if not colon:
+            raise ImageError(f"{where}.auth: no USER:PASSWORD in it")
+    if not user and not token:
+        raise ImageError(f"{where}: neither auth nor username nor identitytoken")
+    return Credential(user, password, token)

@@ -1,0 +1,44 @@
+"""What ``image gc`` removes: decided here, from what is used and when."""
+
+from __future__ import annotations
+
+from ociruntime.images.model.value_class import frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Set
+
+    from ociruntime.images.store.index_copy import Record
+    from ociruntime.images.unpack.tree_store import Tree
+
+
+@frozen
+class Rubbish:
+    """Images and trees that can go."""
+
+    images: tuple[Record, ...]
+    trees: tuple[Tree, ...]
+
+
+def rubbish(
+    records: Iterable[Record],
+    trees: Iterable[Tree],
+    tree_of: Mapping[str, str],
+    used_images: Set[str],
+    used_trees: Set[str],
+    before: float,
+) -> Rubbish:
+    """Images that no pod has and nobody used since ``before`` (seconds since the epoch).
+
+    A tree goes if no pod has it, unless one of its images was used since: it would have to be made
+    again.  ``tree_of`` maps the id of an image to that of its tree.
+    """
+    records = list(records)
+    images = [one for one in records if one.id not in used_images and one.used <= before]
+    recent = {tree_of.get(one.id) for one in records if one.used > before}
+    gone = [
+        tree
+        for tree in trees
+        if tree.id not in used_trees and (tree.id not in recent or not tree.rendered)
+    ]
+    return Rubbish(tuple(images), tuple(gone))

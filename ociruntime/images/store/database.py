@@ -1,0 +1,183 @@
+"""The index of the image store: an SQLite file beside the blobs.
+
+Its write lock is what orders imports and removals: whoever makes or removes files below
+``blobs`` does it inside ``writing``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ociruntime.base.errors import HostError, ImageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from types import TracebackType
+else:
+    import _sqlite3 as sqlite3  # all that is wanted of it, without adapters for dates
+
+PATIENCE = 60.0  # seconds that one waits for another's transaction
+
+# One script a version: what brings an index from the version before to it.
+MIGRATIONS = (
+    """
+    CREATE TABLE images(
+        id TEXT PRIMARY KEY,
+        imported REAL NOT NULL,
+        used REAL NOT NULL,
+        index_digest TEXT NOT NULL
+    );
+    CREATE TABLE names(
+        name TEXT PRIMARY KEY,
+        image TEXT NOT NULL REFERENCES images(id) ON DELETE CASCADE
+    );
+    CREATE INDEX names_of_image ON names(image);
+    CREATE TABLE blobs(digest TEXT PRIMARY KEY, size INTEGER NOT NULL);
+    CREATE TABLE image_blobs(
+        image TEXT NOT NULL REFERENCES images(id) ON DELETE CASCADE,
+        blob TEXT NOT NULL REFERENCES blobs(digest),
+        PRIMARY KEY (image, blob)
+    );
+    CREATE INDEX images_of_blob ON image_blobs(blob);
+    CREATE VIEW records AS
+        SELECT id, imported, used, index_digest,
+            (SELECT group_concat(name, char(10)) FROM names WHERE image = id) AS names,
+            (SELECT sum(size) FROM image_blobs JOIN blobs ON blob = digest WHERE image = id) AS size
+        FROM images;
+    CREATE VIEW unused_blobs AS
+        SELECT digest FROM blobs WHERE digest NOT IN (SELECT blob FROM image_blobs);
+    """,
+    # Under which names an image came, and whose signature was good then: empty if none was asked.
+    """
+    CREATE TABLE origins(
+        image TEXT NOT NULL REFERENCES images(id) ON DELETE CASCADE,
+        name TEXT NOT NULL,
+        signer TEXT NOT NULL,
+        PRIMARY KEY (image, name)
+    );
+    INSERT INTO origins SELECT image, name, '' FROM names;
+    """,
+)
+
+
+def open_database(path: str) -> sqlite3.Connection:
+    """The index at ``path``, made or brought up to date as needed.  Raises ImageError."""
+    try:
+        connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+    except sqlite3.Error as error:
+        raise ImageError(f'cannot open the image index "{path}": {error}') from None
+    with explained(path):
+        _use_log(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        if _version(connection) != len(MIGRATIONS):
+            _migrate(connection, path)
+    return connection
+
+
+class explained:  # noqa: N801 - as contextlib has them
+    """A context that raises ImageError for an error of SQLite."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str = "the image index") -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise ImageError(f"{self.path}: {error}") from None
+
+
+class writing(explained):  # noqa: N801 - as contextlib has them
+    """One transaction that alone may write, from here on; taken back on an exception.
+
+    Raises ImageError when another holds it for longer than PATIENCE.
+    """
+
+    __slots__ = ("connection",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__()
+        self.connection = connection
+
+    def __enter__(self) -> None:
+        with explained():
+            self.connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        with explained():
+            try:
+                if error is None:
+                    self.connection.execute("COMMIT")
+            finally:
+                if self.connection.in_transaction:  # SQLite itself takes back what hit a full disk
+                    self.connection.execute("ROLLBACK")
+        super().__exit__(kind, error, at)
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Readers and a writer beside one another, from now on, for everybody.
+
+    Of several who open a new index at once SQLite refuses all but one here, without any patience.
+    """
+    limit = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def _migrate(connection: sqlite3.Connection, path: str) -> None:
+    with writing(connection):
+        version = _version(connection)  # another may have done it by now
+        if version > len(MIGRATIONS):
+            message = f'"{path}" has version {version}, and {len(MIGRATIONS)} is the newest known'
+            raise ImageError(message, "a newer ocipod has made it")
+        if 0 < version < len(MIGRATIONS):
+            _back_up(path, version)
+        for script in MIGRATIONS[version:]:
+            for statement in script.split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+
+def _back_up(path: str, version: int) -> None:
+    """Copies the index as it was before; readers are welcome during a transaction in a WAL."""
+    copy = f"{path}.version-{version}"
+    try:
+        if os.path.exists(copy):
+            os.unlink(copy)
+    except OSError as error:
+        raise HostError(f'remove "{copy}"', error) from None
+    source = sqlite3.connect(path)
+    target = sqlite3.connect(copy)
+    try:
+        source.backup(target)
+    finally:
+        target.close()
+        source.close()

@@ -1,0 +1,126 @@
+"""A copy of the index of images, for who only looks one up: SQLite takes longer to be loaded.
+
+    $D/cas/index.json       {"index": [inode, size, mtime], "images": [[id, names, ...], ...]}
+
+It counts for as long as the index is the file that it was made of, unchanged, and nothing waits
+beside that in SQLite's log.  Whoever finds that it does not makes it anew.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ociruntime.base.errors import ImageError
+from ociruntime.base.json_text import dump, read
+from ociruntime.images.model.reference_parts import is_id_digits
+from ociruntime.images.model.value_class import changed, frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# A file's times have steps: of what has just changed a further change may not show.
+_SETTLED = 1_000_000_000  # nanoseconds
+
+
+@frozen
+class Record:
+    """What the index says of an image, also of one whose blobs are damaged; see Image.
+
+    ``origins``: names that it came under, and who has signed it, "" if nobody was asked for.
+    """
+
+    id: str
+    name: str
+    names: tuple[str, ...]
+    size: int
+    imported: float
+    used: float
+    index: str
+    origins: tuple[tuple[str, str], ...] = ()
+
+
+def identity(database: str) -> list[int]:
+    """Of an index which has just this content; empty if that cannot be told by its file."""
+    try:
+        file = os.stat(database)
+        if _size(f"{database}-wal") or time.time_ns() - file.st_mtime_ns < _SETTLED:
+            return []
+    except OSError:
+        return []
+    return [file.st_ino, file.st_size, file.st_mtime_ns]
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def read_copy(path: str, database: str) -> list[Record] | None:
+    """All that is in the index; None if there is no copy of it as it is now."""
+    try:
+        with open(path, "rb") as file:
+            document = read(file.read())
+        if not document["index"] or document["index"] != identity(database):
+            return None
+        return [_record(*image) for image in document["images"]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _record(
+    id: str,
+    names: list[str],
+    size: int,
+    imported: float,
+    used: float,
+    index: str,
+    origins: dict[str, str],
+) -> Record:
+    name = names[0] if names else ""
+    came = tuple(origins.items())
+    return Record(id, name, tuple(names), size, imported, used, index, came)
+
+
+def write_copy(path: str, found: list[int], records: Iterable[Record]) -> None:
+    """``found``: what ``identity`` said before ``records`` were read; if that is nothing, nothing.
+
+    A copy that cannot be written is missed by nobody.
+    """
+    if not found:
+        return
+    images = [
+        [one.id, [*one.names], one.size, one.imported, one.used, one.index, dict(one.origins)]
+        for one in records
+    ]
+    temporary = f"{path}.{os.getpid()}"
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(dump({"index": found, "images": images}))
+        os.rename(temporary, path)
+    except OSError:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass
+
+
+def chosen(records: Iterable[Record], reference: str) -> Record:
+    """The one that a name, an id or the beginning of one means.  Raises ImageError."""
+    digits = reference.removeprefix("sha256:")
+    beginning = f"sha256:{digits}" if is_id_digits(digits) else ""
+    found = []
+    for record in records:
+        if reference in record.names:
+            return changed(record, name=reference)
+        if beginning and record.id.startswith(beginning):
+            found.append(record)
+    if len(found) > 1:
+        ids = ", ".join(record.id[:19] for record in found)
+        raise ImageError(f'"{reference}" means several images', ids)
+    if not found:
+        raise ImageError(f'image "{reference}" is not in the store')
+    return found[0]

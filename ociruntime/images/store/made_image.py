@@ -1,0 +1,85 @@
+"""Images that are put together here, of layers and a configuration that come from elsewhere."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ociruntime.images.model import media_types
+from ociruntime.images.model.digest import digest_of
+from ociruntime.images.model.platforms import host
+from ociruntime.images.store.document import Document
+
+if TYPE_CHECKING:
+    from ociruntime.images.model.image import Json
+    from ociruntime.images.store.incoming import Incoming
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLayer:
+    """``digest`` and ``size`` (bytes) as it is stored, ``diff_id`` of the plain tar."""
+
+    digest: str
+    size: int
+    diff_id: str
+    compression: str = ""
+
+
+def minimal_config(layers: list[StoredLayer], app: Json | None = None) -> Json:
+    """The configuration of an image for this machine.
+
+    Without times, so that the same files make the same image.
+    """
+    return {
+        "architecture": host()[0][0],
+        "os": "linux",
+        "config": app or {},
+        "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
+    }
+
+
+def add_documents(
+    incoming: Incoming,
+    config: Json,
+    layers: list[StoredLayer],
+    annotations: dict[str, str] | None = None,
+) -> Document:
+    """Adds configuration and manifest and returns the latter.  Raises HostError."""
+    data = to_bytes(config)
+    incoming.add_bytes(data)
+    manifest = manifest_of(data, layers, annotations)
+    incoming.add_bytes(manifest.data, manifest.digest)
+    return manifest
+
+
+def manifest_of(
+    config: bytes, layers: list[StoredLayer], annotations: dict[str, str] | None = None
+) -> Document:
+    """The manifest that joins them."""
+    document: Json = {
+        "schemaVersion": 2,
+        "mediaType": media_types.OCI_MANIFEST,
+        "config": _descriptor(media_types.OCI_CONFIG, digest_of(config), len(config)),
+        "layers": [
+            _descriptor(
+                media_types.OCI_LAYER + (f"+{layer.compression}" if layer.compression else ""),
+                layer.digest,
+                layer.size,
+            )
+            for layer in layers
+        ],
+    }
+    if annotations:
+        document["annotations"] = annotations
+    data = to_bytes(document)
+    return Document(data, digest_of(data), media_types.OCI_MANIFEST)
+
+
+def to_bytes(document: Json) -> bytes:
+    """The same for the same content."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _descriptor(media_type: str, digest: str, size: int) -> Json:
+    return {"mediaType": media_type, "digest": digest, "size": size}

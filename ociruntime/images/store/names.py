@@ -1,0 +1,59 @@
+"""Names of images in the store: any number an image, each means one image."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ImageError
+from ociruntime.images.model.digest import is_digest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+
+_LONGEST = 4200  # characters: one may be the path of a file
+
+
+def check_name(name: str) -> str:
+    """``name`` itself if an image can have it.  Raises ImageError."""
+    printable = name.isprintable() and name == name.strip()
+    if not 0 < len(name) <= _LONGEST or not printable or name[0] == "-" or is_digest(name):
+        shown = name[:80].encode("unicode_escape").decode()
+        raise ImageError(f'no name for an image: "{shown}"', "not empty, not a digest, one line")
+    return name
+
+
+def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "") -> None:
+    """Gives the name to the image, away from any other; inside a transaction.
+
+    ``signer`` has signed it (permission.py); without one what is known of that stays.
+    Raises ImageError.
+    """
+    point_name(database, id, name)
+    database.execute(
+        "INSERT INTO origins VALUES (?, ?, ?) ON CONFLICT (image, name) DO UPDATE SET signer ="
+        " CASE excluded.signer WHEN '' THEN signer ELSE excluded.signer END",
+        (id, name, signer),
+    )
+
+
+def point_name(database: sqlite3.Connection, id: str, name: str) -> None:
+    """Make ``name`` mean the image, inside a transaction; it has not come under that name.
+
+    What the policy asks of images that did come under it is not met by this.  Raises ImageError.
+    """
+    database.execute(
+        "INSERT INTO names VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET image = excluded.image",
+        (check_name(name), id),
+    )
+
+
+def claim_name(database: sqlite3.Connection, id: str, name: str, *, replace: bool) -> str:
+    """Point ``name`` at the image if it is free, or with ``replace``; inside a transaction.
+
+    Return the id of the other image that keeps the name, "" if there is none.  Raises ImageError.
+    """
+    query = "SELECT image FROM names WHERE name = ?"
+    row = database.execute(query, (check_name(name),)).fetchone()
+    if row and row[0] != id and not replace:
+        return str(row[0])
+    point_name(database, id, name)
+    return ""

@@ -1,0 +1,275 @@
+"""The image store: blobs by digest, and an index of images and their names.
+
+    $D/cas/index.db         names, times and which image has which blob (database.py)
+    $D/cas/index.json       what of it is needed for looking images up (index_copy.py)
+    $D/cas/blobs/sha256/..  manifests, configurations and layers (blobs.py)
+    $D/cas/tmp/..           imports that are under way (incoming.py)
+    $D/cas/tree/..          root file systems made of them (tree_store.py)
+
+Only root may enter it: the trees have programs that are setuid.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.base.errors import HostError, ImageError
+from ociruntime.base.trusted import make_directory
+from ociruntime.images.model.blobs import Blobs
+from ociruntime.images.model.digest import chain_id
+from ociruntime.images.model.image import Image
+from ociruntime.images.model.manifest import parse_config, parse_manifest
+from ociruntime.images.store.index_copy import Record, chosen, identity, read_copy, write_copy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable
+    from typing import BinaryIO
+
+    from ociruntime.images.model.image import Descriptor
+
+
+class Store:
+    """The store below ``directory``, made if it is not there.
+
+    One process may have several open, and several processes the same one.  Raises HostError.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.path = f"{directory}/cas"
+        self.blobs = Blobs(f"{self.path}/blobs")
+        self.tmp = f"{self.path}/tmp"
+        make_directory(os.path.abspath(directory), 0o755, "data directory")
+        kinds = [f"{self.blobs.path}/{algorithm}" for algorithm in ("sha256", "sha512")]
+        for path in (self.path, self.blobs.path, self.tmp, *kinds):
+            make_directory(os.path.abspath(path), 0o700, "image store")
+        self._index = f"{self.path}/index.db"
+        self._copy = f"{self.path}/index.json"
+        self._database: sqlite3.Connection | None = None
+
+    @property
+    def database(self) -> sqlite3.Connection:
+        """The index, opened by who needs it first.  Raises ImageError."""
+        if self._database is None:
+            from ociruntime.images.store.database import open_database
+
+            self._database = open_database(self._index)
+        return self._database
+
+    def close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # Looking up
+
+    def find(self, reference: str, *, use: bool = True, digest: str = "") -> Image:
+        """The image that a name, an id or the beginning of one means.
+
+        With ``use`` it counts as used now: that protects it from ``image gc`` for a while.
+        With ``digest`` an image that is not the one of that digest is none.  Raises ImageError.
+        """
+        image = self.load(self.record(reference))
+        if digest and not self._is_of(image, digest):
+            hint = "what has the name is another image"
+            raise ImageError(f'image "{reference}" is not in the store', hint)
+        if use:
+            self.mark_used(image.id)
+        return image
+
+    def _is_of(self, image: Image, digest: str) -> bool:
+        """Whether the digest is that of its manifest, or of an index that it was chosen from."""
+        if digest in (image.id, image.index):
+            return True
+        parts = {image.config_digest, *(layer.digest for layer in image.layers)}
+        return digest not in parts and digest in self.digests(image.id)
+
+    def record(self, reference: str) -> Record:
+        """As ``find``, from the index alone.  Raises ImageError."""
+        return chosen(self._known(), reference)
+
+    def _known(self) -> list[Record]:
+        """As ``records``, but the last uses are not the latest."""
+        found = read_copy(self._copy, self._index) if self._database is None else None
+        if found is None:
+            before = identity(self._index)
+            found = self.records()
+            write_copy(self._copy, before, found)
+        return found
+
+    def records(self) -> list[Record]:
+        """Every image, damaged ones too, the oldest import first.  Raises ImageError."""
+        from ociruntime.images.store.database import explained
+
+        with explained():
+            rows = self.database.execute("SELECT * FROM records ORDER BY imported, id").fetchall()
+            came = self.database.execute("SELECT * FROM origins ORDER BY name").fetchall()
+        origins: dict[str, list[tuple[str, str]]] = {}
+        for id, name, signer in came:
+            origins.setdefault(id, []).append((name, signer))
+        found = []
+        for id, imported, used, index, joined, size in rows:
+            names = tuple(sorted(joined.split("\n"))) if joined else ()
+            name = names[0] if names else ""
+            used = max(used, self._marked(id))  # noqa: PLW2901 - whichever was last
+            from_where = tuple(origins.get(id, ()))
+            found.append(Record(id, name, names, size or 0, imported, used, index, from_where))
+        return found
+
+    def images(self) -> list[Image]:
+        """Every image that can be read; ``records`` knows of all."""
+        found = []
+        for record in self.records():
+            try:
+                found.append(self.load(record))
+            except ImageError:
+                continue
+        return found
+
+    def load(self, record: Record) -> Image:
+        """Reads and checks manifest and configuration.  Raises ImageError."""
+        manifest, config, layers = parse_manifest(self.blobs.read(record.id))
+        document, joined = parse_config(self.blobs.read(config.digest), layers)
+        return Image(
+            id=record.id,
+            name=record.name,
+            names=record.names,
+            manifest=manifest,
+            config=document,
+            config_digest=config.digest,
+            layers=joined,
+            chain_id=chain_id([layer.diff_id for layer in joined]),
+            size=record.size,
+            imported=record.imported,
+            used=record.used,
+            index=record.index,
+        )
+
+    def digests(self, id: str) -> list[str]:
+        """Of all blobs that the index counts to the image."""
+        from ociruntime.images.store.database import explained
+
+        query = "SELECT blob FROM image_blobs WHERE image = ? ORDER BY blob"
+        with explained():
+            return [digest for (digest,) in self.database.execute(query, (id,))]
+
+    def origins(self, id: str) -> dict[str, str]:
+        """Name that the image came under -> who has signed it, "" if nobody was asked for."""
+        return next((dict(one.origins) for one in self._known() if one.id == id), {})
+
+    # Changing
+
+    def import_image(
+        self, manifest: bytes, open_blob: Callable[[Descriptor], BinaryIO], name: str = ""
+    ) -> Image:
+        """Takes an image in: ``open_blob`` gives a stream for what the store does not have.
+
+        Raises ImageError; then nothing has changed.
+        """
+        from ociruntime.images.store.incoming import Incoming
+
+        document, config, layers = parse_manifest(manifest)
+        del document
+        with Incoming(self) as incoming:
+            id = incoming.add_bytes(manifest)
+            for blob in (config, *layers):
+                if not incoming.has(blob.digest):
+                    with open_blob(blob) as stream:
+                        incoming.add_blob(stream, blob.digest, blob.size)
+            return incoming.commit(id, name)
+
+    def set_name(self, id: str, name: str) -> None:
+        """Make the name mean this image and no other.  Raises ImageError."""
+        self.claim_name(id, name, replace=True)
+
+    def claim_name(self, id: str, name: str, *, replace: bool) -> str:
+        """Make the name mean this image if it is free, or with ``replace``.
+
+        Return the id of the other image that keeps the name, "" if there is none.  The policy goes
+        on to judge the image by the names that it came under.  Raises ImageError.
+        """
+        from ociruntime.images.store.database import writing
+        from ociruntime.images.store.names import claim_name
+
+        with writing(self.database):
+            return claim_name(self.database, id, name, replace=replace)
+
+    def mark_used(self, id: str) -> None:
+        """The image counts as used now: its manifest's file has the time.  Raises HostError."""
+        try:
+            os.utime(self.blobs.path_of(id))
+        except OSError as error:
+            raise HostError(f"mark the image {id} as used", error) from None
+
+    def last_use(self, id: str) -> float:
+        """When the image was used, or came, last; 0 if it is gone.  Raises ImageError."""
+        from ociruntime.images.store.database import explained
+
+        with explained():
+            query = "SELECT used FROM images WHERE id = ?"
+            row = self.database.execute(query, (id,)).fetchone()
+        return max(row[0], self._marked(id)) if row else 0
+
+    def _marked(self, id: str) -> float:
+        """When that was done last; 0 if its manifest is gone."""
+        try:
+            return os.stat(self.blobs.path_of(id)).st_mtime
+        except (OSError, ImageError):
+            return 0
+
+    def remove(self, ids: Iterable[str]) -> int:
+        """Removes images and what no other image needs; returns the bytes that are free now.
+
+        The index forgets them first: a crash leaves files that ``sweep`` removes, never an image
+        without its blobs.  Raises ImageError, HostError.
+        """
+        from ociruntime.images.store.database import writing
+
+        execute = self.database.execute
+        with writing(self.database):
+            for id in ids:
+                execute("DELETE FROM images WHERE id = ?", (id,))
+            gone = execute("SELECT digest FROM unused_blobs").fetchall()
+            execute("DELETE FROM blobs WHERE digest IN unused_blobs")
+        return self._unlink(digest for (digest,) in gone)[1]
+
+    def sweep(self) -> tuple[int, int]:
+        """Removes blobs that no image has and imports that died: how many files, and bytes.
+
+        Raises ImageError, HostError.
+        """
+        from ociruntime.images.store.incoming import remove_stale
+
+        stale = remove_stale(self.tmp)
+        unknown = self._unlink(self.blobs.digests())
+        return stale[0] + unknown[0], stale[1] + unknown[1]
+
+    def _unlink(self, digests: Iterable[str]) -> tuple[int, int]:
+        """Removes the files of those that the index does not know.
+
+        Inside a transaction: no import can bring one of them back meanwhile.
+        """
+        from ociruntime.images.store.database import writing
+
+        count = total = 0
+        known = "SELECT 1 FROM blobs WHERE digest = ?"
+        with writing(self.database):
+            for digest in list(digests):
+                path = self.blobs.path_of(digest)
+                if self.database.execute(known, (digest,)).fetchone():
+                    continue
+                try:
+                    size = os.lstat(path).st_size
+                    os.unlink(path)
+                except FileNotFoundError:
+                    continue
+                except OSError as error:
+                    raise HostError(f'remove "{path}"', error) from None
+                count, total = count + 1, total + size
+        return count, total

@@ -1,0 +1,1 @@
+"""Tar archives and compressed streams: reading them safely, writing layers."""

@@ -1,0 +1,337 @@
+"""Archives as files: what compressed them is undone, members are read safely.
+
+Nothing is extracted here: the members that are wanted are read as streams.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, BinaryIO
+
+from ociruntime.base.errors import HostError, ImageError, reason
+from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.value_class import frozen
+from ociruntime.images.tar.header import HARD_LINK, REGULAR, SYMLINK, Header
+from ociruntime.images.tar.reader import TarReader
+from ociruntime.images.tar.streams import CHUNK, MAGIC, Readable, compression_of, decompressed
+
+if TYPE_CHECKING:
+    from ociruntime.images.tar.sparse import Piece
+
+_MOST_LINKS = 8
+_MEMBER_COST = 300  # bytes of memory besides the names
+_COMPRESSIONS = ("xz", "bzip2", "gzip", "zstd")
+
+
+class Reading:
+    """A stream whose failures are those of the archive ``what``: read() raises ImageError."""
+
+    def __init__(self, stream: Readable, what: str) -> None:
+        self.stream = stream
+        self.what = what
+        self._start = b""
+
+    def read(self, size: int, /) -> bytes:
+        if self._start:
+            data, self._start = self._start[:size], self._start[size:]
+            return data
+        with faults_of(self.what):
+            return self.stream.read(size)
+
+    def peek(self) -> bytes:
+        """The first bytes, as many as ``compression_of`` wants; before anything is read."""
+        while len(self._start) < MAGIC:
+            with faults_of(self.what):
+                more = self.stream.read(MAGIC - len(self._start))
+            if not more:
+                break
+            self._start += more
+        return self._start
+
+    def close(self) -> None:
+        """Also the file, if the stream is one."""
+        close = getattr(self.stream, "close", None)
+        if close:
+            close()
+
+
+@contextmanager
+def faults_of(what: str) -> Iterator[None]:
+    """An OSError of reading ``what`` becomes ImageError."""
+    try:
+        yield
+    except OSError as error:
+        raise ImageError(f"{what} cannot be read: {reason(error)}") from None
+
+
+def open_file(path: str) -> BinaryIO:
+    """A regular file; nothing else is waited for.  Raises HostError, ImageError."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        raise HostError(f"open {path}", error) from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise ImageError(f"{path} is no regular file")
+    return os.fdopen(fd, "rb")
+
+
+def compression_of_file(file: BinaryIO, what: str) -> str:
+    """``compression_of`` a file that is open; the place in it is kept.  Raises ImageError."""
+    with faults_of(what):
+        start = file.read(MAGIC)
+        file.seek(-len(start), os.SEEK_CUR)
+    return compression_of(start)
+
+
+def plain(file: BinaryIO, what: str, budget: Budget) -> Reading:
+    """The bytes of an archive without its compression.  Raises ImageError."""
+    with faults_of(what):
+        return Reading(decompressed(file, budget, what, _COMPRESSIONS), what)
+
+
+def members(stream: Reading, budget: Budget) -> Iterator[tuple[Header, Content]]:
+    """Each member of a tar in its order, and its content until the next one is asked for.
+
+    The stream is read to its end.  Raises ImageError.
+    """
+    reader = TarReader(stream)
+    for header in _headers(reader, stream.what, budget.fresh()):
+        yield header, Content(reader, budget, header.stored, header.size, header.pieces)
+    while stream.read(CHUNK):
+        pass
+
+
+def _headers(reader: TarReader, what: str, budget: Budget) -> Iterator[Header]:
+    """The headers of the archive ``what``, as many as an image may have files."""
+    headers = iter(reader)
+    while True:
+        try:
+            header = next(headers, None)
+        except ImageError as error:
+            if error.message.startswith(what):  # by the stream, which knows its name
+                raise
+            raise ImageError(f"{what} is damaged: {error.message}", error.hint) from None
+        if header is None:
+            return
+        budget.take_file()
+        yield header
+
+
+class Content:
+    """The content of a file in an archive, of which ``stream`` has what is stored.
+
+    Holes are read as zeros, for which ``budget`` pays.
+    """
+
+    def __init__(
+        self,
+        stream: Readable,
+        budget: Budget,
+        stored: int,
+        size: int,
+        pieces: list[Piece] | None,
+    ) -> None:
+        self.stream = stream
+        self.budget = budget
+        self._parts = _parts(stored, size, pieces)
+        self._left = 0
+        self._is_hole = False
+
+    def read(self, size: int, /) -> bytes:
+        while not self._left:
+            part = next(self._parts, None)
+            if part is None:
+                return b""
+            self._left, self._is_hole = part
+        wanted = min(size, self._left, CHUNK)
+        if self._is_hole:
+            self.budget.take_hole(wanted)
+        data = bytes(wanted) if self._is_hole else self.stream.read(wanted)
+        self._left -= len(data)
+        if not data:
+            raise ImageError("the archive ends in the middle of a file")
+        return data
+
+
+def _parts(stored: int, size: int, pieces: list[Piece] | None) -> Iterator[tuple[int, bool]]:
+    """(length, whether it is a hole) of what a file consists of."""
+    if pieces is None:
+        yield stored, False
+        return
+    at = 0
+    for offset, length in pieces:
+        yield offset - at, True
+        yield length, False
+        at = offset + length
+    yield size - at, True
+
+
+def member_name(name: str | bytes) -> str:
+    """``./a/b/`` as ``a/b``; "" is the archive's top."""
+    text = name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
+    return "/".join(part for part in text.split("/") if part not in ("", "."))
+
+
+class DirectoryFiles:
+    """The files below a directory, by relative name."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __str__(self) -> str:
+        return self.path
+
+    def has(self, name: str) -> bool:
+        return os.path.isfile(f"{self.path}/{name}")
+
+    def open(self, name: str) -> tuple[Reading, int]:
+        """(stream, size in bytes).  Raises HostError, ImageError."""
+        if not self.has(name):
+            raise ImageError(f"{self.path}: {name} is missing")
+        file = open_file(f"{self.path}/{name}")
+        return Reading(file, f"{self.path}/{name}"), os.fstat(file.fileno()).st_size
+
+    def close(self) -> None:
+        """Nothing is open for longer than its stream."""
+
+
+class _File:
+    """A file as ``TarReader`` reads it: content that nobody wants is not read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.at = 0
+        self.size = os.fstat(file.fileno()).st_size
+
+    def read(self, size: int, /) -> bytes:
+        data = self.file.read(size)
+        self.at += len(data)
+        return data
+
+    def skip(self, count: int) -> None:
+        if self.at + count > self.size:
+            raise ImageError("the archive ends in the middle of a file")
+        self.file.seek(count, os.SEEK_CUR)
+        self.at += count
+
+
+class _Range:
+    """Bytes of a file from ``at`` on."""
+
+    def __init__(self, file: BinaryIO, at: int) -> None:
+        self.file = file
+        self.at = at
+
+    def read(self, size: int, /) -> bytes:
+        data = os.pread(self.file.fileno(), size, self.at)
+        self.at += len(data)
+        return data
+
+
+@frozen
+class _Member:
+    """The place where a file of an archive begins, or the target of a link in it."""
+
+    type: bytes
+    at: int
+    stored: int
+    size: int
+    link: str
+    pieces: tuple[Piece, ...] | None
+
+
+class ArchiveFiles:
+    """The files in a tar, by name; a compressed one is unpacked into a file in ``tmp`` first.
+
+    Raises HostError, ImageError.
+    """
+
+    def __init__(self, path: str, tmp: str, budget: Budget) -> None:
+        self.path = path
+        self.budget = budget
+        file = open_file(path)
+        try:
+            if compression_of_file(file, path):
+                file = _spooled(file, path, tmp, budget)
+            self._file = file
+            self._members: dict[str, _Member] = {}
+            with faults_of(path):
+                self._read_members(_File(file), budget.fresh())
+        except BaseException:
+            file.close()
+            raise
+
+    def _read_members(self, stream: _File, budget: Budget) -> None:
+        for header in _headers(TarReader(stream), self.path, budget):
+            name, link = member_name(header.name), header.link.decode("utf-8", "surrogateescape")
+            budget.take_name(_MEMBER_COST + len(name) + len(link))
+            pieces = None if header.pieces is None else tuple(header.pieces)
+            for _ in pieces or ():
+                budget.take_name(0)
+            member = _Member(header.type, stream.at, header.stored, header.size, link, pieces)
+            self._members[name] = member
+
+    def __str__(self) -> str:
+        return self.path
+
+    def has(self, name: str) -> bool:
+        return member_name(name) in self._members
+
+    def open(self, name: str) -> tuple[Reading, int]:
+        """(stream, size in bytes); links are followed inside the archive."""
+        found = member_name(name)
+        for _ in range(_MOST_LINKS):
+            member = self._members.get(found)
+            if member is None or member.type not in (SYMLINK, HARD_LINK):
+                break
+            beside = os.path.dirname(found) if member.type == SYMLINK else ""
+            found = member_name(os.path.normpath(os.path.join(beside, member.link)))
+        if member is None or member.type != REGULAR:
+            raise ImageError(f"{self.path}: {name} is missing")
+        pieces = None if member.pieces is None else list(member.pieces)
+        stored = _Range(self._file, member.at)
+        content = Content(stored, self.budget, member.stored, member.size, pieces)
+        return Reading(content, f"{self.path}: {name}"), member.size
+
+    def close(self) -> None:
+        self._file.close()
+
+
+Files = DirectoryFiles | ArchiveFiles
+
+
+def read_small(files: Files, name: str, longest: int) -> bytes:
+    """A whole file of them.  Raises HostError, ImageError."""
+    stream, size = files.open(name)
+    with closing(stream):
+        if size > longest:
+            raise ImageError(f"{files}: {name} is longer than {longest} bytes")
+        data = b""
+        while more := stream.read(longest + 1 - len(data)):
+            data += more
+        return data
+
+
+def _spooled(file: BinaryIO, path: str, tmp: str, budget: Budget) -> BinaryIO:
+    """The plain bytes in a file without a name, which ``budget`` pays for."""
+    with file:
+        stream = plain(file, path, budget)
+        target = None
+        try:
+            target = tempfile.TemporaryFile(dir=tmp)
+            while chunk := stream.read(CHUNK):
+                budget.take_bytes(len(chunk))
+                target.write(chunk)
+            target.seek(0)
+        except BaseException as error:
+            if target:
+                target.close()
+            if isinstance(error, OSError):
+                raise HostError(f"unpack {path} in {tmp}", error) from None
+            raise
+    return target

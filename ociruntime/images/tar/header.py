@@ -1,0 +1,206 @@
+"""One header of a tar archive, and the records of pax: bytes in, values out.
+
+Names are bytes, as the archive has them.  Everything raises ImageError for what is damaged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ociruntime.base.errors import ImageError
+
+BLOCK = 512
+
+REGULAR = b"0"
+HARD_LINK = b"1"
+SYMLINK = b"2"
+CHARACTER_DEVICE = b"3"
+BLOCK_DEVICE = b"4"
+DIRECTORY = b"5"
+FIFO = b"6"
+PAX = b"x"
+PAX_GLOBAL = b"g"
+GNU_LONG_NAME = b"L"
+GNU_LONG_LINK = b"K"
+GNU_SPARSE = b"S"
+
+_REGULAR_TOO = (b"\0", b"7")  # of the oldest archives; "contiguous"
+_SOLARIS_PAX = b"X"
+_XATTR = b"SCHILY.xattr."
+_LAST_ID = (1 << 32) - 2  # the one after it means "leave as it is"
+_LATEST = 1 << 40  # seconds; any later time is a mistake, and too much for the kernel
+
+Record = tuple[bytes, bytes]
+
+
+@dataclass
+class Header:
+    """``size`` is that of the file, ``stored`` how many bytes of it are in the archive.
+
+    ``user`` and ``group`` are names, which count for nothing when a layer is unpacked.
+    ``mtime`` in nanoseconds; ``pieces`` of a sparse file: (offset, length) of what is stored.
+    """
+
+    name: bytes
+    type: bytes
+    mode: int
+    uid: int
+    gid: int
+    size: int
+    stored: int
+    mtime: int
+    link: bytes = b""
+    user: bytes = b""
+    group: bytes = b""
+    major: int = 0
+    minor: int = 0
+    xattrs: dict[str, bytes] = field(default_factory=dict)
+    pieces: list[tuple[int, int]] | None = None
+
+    def shown(self) -> str:
+        """The name for a message."""
+        return self.name.decode("utf-8", "backslashreplace")
+
+
+def parse_header(block: bytes) -> Header:
+    """The header in ``block``, of BLOCK bytes."""
+    _check_sum(block)
+    type = block[156:157]
+    if type == _SOLARIS_PAX:
+        type = PAX
+    name = _text(block[0:100])
+    magic = block[257:263]
+    if magic == b"ustar\0":
+        # star keeps times behind a shorter prefix
+        prefix = _text(block[345:476] if block[508:512] == b"tar\0" else block[345:500])
+        if prefix:
+            name = prefix + b"/" + name
+    if type in _REGULAR_TOO:
+        type = DIRECTORY if name.endswith(b"/") and type == b"\0" else REGULAR
+    size = number(block[124:136])
+    if size < 0:
+        raise ImageError("a file in the archive has a negative size")
+    header = Header(
+        name=name,
+        type=type,
+        mode=number(block[100:108]) & 0o7777,
+        uid=number(block[108:116]),
+        gid=number(block[116:124]),
+        size=size,
+        stored=size,
+        mtime=number(block[136:148]) * 1_000_000_000,
+        link=_text(block[157:257]),
+        user=_text(block[265:297]),
+        group=_text(block[297:329]),
+    )
+    if type in (CHARACTER_DEVICE, BLOCK_DEVICE):
+        header.major, header.minor = number(block[329:337]), number(block[337:345])
+    return header
+
+
+def number(digits: bytes) -> int:
+    """Octal digits, or with the first bit set a big-endian number."""
+    if digits[0] & 0x80:
+        bits = 8 * len(digits) - 1
+        value = int.from_bytes(digits, "big") - (1 << bits)
+        return value - (1 << bits) if digits[0] & 0x40 else value
+    text = digits.strip(b" \0").partition(b"\0")[0].strip()
+    if not text:
+        return 0
+    if text.strip(b"01234567"):
+        raise ImageError("a number in the archive's tar header is damaged")
+    return int(text, 8)
+
+
+def parse_records(data: bytes) -> list[Record]:
+    """Records of pax in order: ``LENGTH KEY=VALUE`` and a newline each."""
+    records = []
+    at = 0
+    while at < len(data):
+        blank = data.find(b" ", at, at + 12)
+        digits = data[at:blank] if blank > 0 else b""
+        end = at + int(digits) if digits.isdigit() else 0
+        record = data[blank + 1 : end - 1]
+        if not blank < end <= len(data) or data[end - 1 : end] != b"\n" or b"=" not in record:
+            raise ImageError("an extended header of the archive is damaged")
+        key, _, value = record.partition(b"=")
+        records.append((key, value))
+        at = end
+    return records
+
+
+def apply_records(header: Header, records: list[Record]) -> None:
+    """What pax says overrides the header; the last of two records wins."""
+    for key, value in records:
+        if key.startswith(_XATTR):
+            name = key[len(_XATTR) :].decode("utf-8", "surrogateescape")
+            if "\0" in name or not name:
+                raise ImageError("an extended attribute in the archive has no name")
+            header.xattrs[name] = value
+        elif not value:
+            continue  # takes back a global record, of which only these remain anyway
+        elif key == b"path":
+            header.name = whole(value)
+        elif key == b"linkpath":
+            header.link = whole(value)
+        elif key == b"size":
+            header.size = header.stored = _decimal(value)
+        elif key == b"uid":
+            header.uid = _decimal(value)
+        elif key == b"gid":
+            header.gid = _decimal(value)
+        elif key == b"uname":
+            header.user = value
+        elif key == b"gname":
+            header.group = value
+        elif key == b"mtime":
+            header.mtime = _nanoseconds(value)
+
+
+def check_values(header: Header) -> None:
+    """What the kernel would not take, or would take for something else."""
+    if not (0 <= header.uid <= _LAST_ID and 0 <= header.gid <= _LAST_ID):
+        raise ImageError(f'the owner {header.uid}:{header.gid} of "{header.shown()}" is no id')
+    if not (0 <= header.major < 1 << 12 and 0 <= header.minor < 1 << 20):
+        raise ImageError(f'"{header.shown()}" is no device: {header.major}:{header.minor}')
+    header.mtime = min(max(header.mtime, -_LATEST * 1_000_000_000), _LATEST * 1_000_000_000)
+
+
+def _check_sum(block: bytes) -> None:
+    """The sum of all bytes, with blanks for the sum itself; some old programs had signed bytes."""
+    rest = block[:148] + block[156:]
+    found = sum(rest) + 8 * 0x20
+    try:
+        expected = number(block[148:156])
+    except ImageError:
+        expected = -1
+    if expected != found and expected != found - 256 * sum(byte > 127 for byte in rest):
+        message = "no tar archive, or damaged: the checksum of a header is wrong"
+        raise ImageError(message)
+
+
+def _text(field: bytes) -> bytes:
+    return field.partition(b"\0")[0]
+
+
+def whole(value: bytes) -> bytes:
+    """A name of an extended header, which has its length before it."""
+    if b"\0" in value:
+        raise ImageError("a name in the archive has a NUL byte")
+    return value
+
+
+def _decimal(value: bytes) -> int:
+    if not value.isdigit() or len(value) > 18:
+        raise ImageError("a number in an extended header of the archive is damaged")
+    return int(value)
+
+
+def _nanoseconds(value: bytes) -> int:
+    """Of seconds with a fraction, exactly."""
+    seconds, _, fraction = value.partition(b".")
+    digits = seconds.removeprefix(b"-")
+    if not digits.isdigit() or len(digits) > 18 or (fraction and not fraction.isdigit()):
+        raise ImageError("a time in an extended header of the archive is damaged")
+    total = int(digits) * 1_000_000_000 + int(fraction[:9].ljust(9, b"0"))
+    return -total if seconds.startswith(b"-") else total

@@ -1,0 +1,181 @@
+"""A layer as a stream of tar: its headers and contents one after the other, never the whole.
+
+``LayerTar(of_directory(PATH))`` is what ``Incoming.add_blob`` reads.  The same files make the same
+bytes: names in order, owners as numbers, no times but those of the files.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tarfile
+from collections.abc import Iterator
+
+from ociruntime.base.errors import HostError, ImageError
+from ociruntime.images.model.limits import Budget
+from ociruntime.images.tar.attributes import is_text
+from ociruntime.images.tar.streams import CHUNK, Readable
+
+_END = b"\0" * (2 * tarfile.BLOCKSIZE)
+WHITEOUT = ".wh."
+
+# A header and, of a regular file with content, what reads it; closed by who made it.
+Member = tuple[tarfile.TarInfo, Readable | None]
+
+
+class LayerTar:
+    """The bytes of a tar of ``members``; ``count`` were read.  Raises what they raise."""
+
+    def __init__(self, members: Iterator[Member]) -> None:
+        self._pieces = _pieces(members)
+        self._rest = memoryview(b"")
+        self.count = 0
+
+    def read(self, size: int, /) -> bytes:
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return b""
+            self._rest = memoryview(piece)
+        data = bytes(self._rest[:size])
+        self._rest = self._rest[size:]
+        self.count += len(data)
+        return data
+
+
+def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
+    for header, content in members:
+        if os.path.basename(header.name).startswith(WHITEOUT):
+            hint = "in a layer such a name removes another file"
+            raise ImageError(f'a file called "{header.name}" cannot be in an image', hint)
+        yield header.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+        if content is None:
+            continue
+        left = header.size
+        while left:
+            data = content.read(min(left, CHUNK))
+            if not data:
+                raise ImageError(f'"{header.name}" became shorter while it was read')
+            left -= len(data)
+            yield data
+        yield b"\0" * (-header.size % tarfile.BLOCKSIZE)
+    yield _END
+
+
+def of_directory(top: str, budget: Budget) -> Iterator[Member]:
+    """Everything below ``top`` and that itself, depth first, but sockets.
+
+    Links are never followed.  Raises HostError, and ImageError for more files, or directories
+    deeper in one another, than ``budget`` allows.
+    """
+    seen: dict[tuple[int, int], str] = {}
+    try:
+        top_fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise HostError(f"open {top}", error) from None
+    try:
+        yield _header(os.fstat(top_fd), ".", _attributes(top_fd)), None
+        yield from _below(top_fd, "", seen, 0, budget)
+    finally:
+        os.close(top_fd)
+
+
+def _below(
+    directory: int, prefix: str, seen: dict[tuple[int, int], str], depth: int, budget: Budget
+) -> Iterator[Member]:
+    for name in _names(directory, budget):
+        path = f"{prefix}{name}"
+        try:
+            found = os.lstat(name, dir_fd=directory)
+            kind = stat.S_IFMT(found.st_mode)
+            if kind == stat.S_IFSOCK:
+                continue
+            key = (found.st_dev, found.st_ino)
+            if kind != stat.S_IFDIR and found.st_nlink > 1:
+                if key in seen:
+                    yield _link(found, path, seen[key]), None
+                    continue
+                budget.take_name(len(path))
+                seen[key] = path
+            if kind == stat.S_IFLNK:
+                target = os.readlink(name, dir_fd=directory)
+                yield _header(found, path, {}, target), None
+            elif kind in (stat.S_IFDIR, stat.S_IFREG):
+                yield from _opened(directory, name, path, seen, depth, budget)
+            else:
+                yield _header(found, path, {}), None
+        except OSError as error:
+            raise HostError(f"read {path}", error) from None
+
+
+def _names(directory: int, budget: Budget) -> list[str]:
+    with os.scandir(directory) as entries:
+        names = []
+        for entry in entries:
+            budget.take_file()
+            names.append(entry.name)
+    return sorted(names, key=os.fsencode)
+
+
+def _opened(
+    directory: int,
+    name: str,
+    path: str,
+    seen: dict[tuple[int, int], str],
+    depth: int,
+    budget: Budget,
+) -> Iterator[Member]:
+    """A directory with all below, or a file with its content."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+    fd = os.open(name, flags, dir_fd=directory)
+    try:
+        found = os.fstat(fd)  # what was opened counts, not what was there before
+        header = _header(found, path, _attributes(fd))
+        if stat.S_ISDIR(found.st_mode):
+            budget.check_depth(depth + 1)
+            yield header, None
+            yield from _below(fd, f"{path}/", seen, depth + 1, budget)
+        elif stat.S_ISREG(found.st_mode):
+            with os.fdopen(os.dup(fd), "rb", buffering=0) as file:
+                yield header, file
+    finally:
+        os.close(fd)
+
+
+def _header(
+    found: os.stat_result, path: str, attributes: dict[str, str], target: str = ""
+) -> tarfile.TarInfo:
+    header = tarfile.TarInfo(path)
+    header.mode = stat.S_IMODE(found.st_mode)
+    header.uid, header.gid, header.mtime = found.st_uid, found.st_gid, int(found.st_mtime)
+    header.pax_headers = attributes
+    header.linkname = target
+    kind = stat.S_IFMT(found.st_mode)
+    header.type = {
+        stat.S_IFDIR: tarfile.DIRTYPE,
+        stat.S_IFLNK: tarfile.SYMTYPE,
+        stat.S_IFCHR: tarfile.CHRTYPE,
+        stat.S_IFBLK: tarfile.BLKTYPE,
+        stat.S_IFIFO: tarfile.FIFOTYPE,
+    }.get(kind, tarfile.REGTYPE)
+    if kind == stat.S_IFREG:
+        header.size = found.st_size
+    elif kind in (stat.S_IFCHR, stat.S_IFBLK):
+        header.devmajor, header.devminor = os.major(found.st_rdev), os.minor(found.st_rdev)
+    return header
+
+
+def _link(found: os.stat_result, path: str, target: str) -> tarfile.TarInfo:
+    header = _header(found, path, {}, target)
+    header.type, header.size = tarfile.LNKTYPE, 0
+    return header
+
+
+def _attributes(fd: int) -> dict[str, str]:
+    """Extended attributes as a tar has them; those of this host's own policy stay here."""
+    found = {}
+    for name in os.listxattr(fd):
+        if name.startswith(("user.", "security.capability", "trusted.")) and is_text(name):
+            value = os.getxattr(fd, name)
+            found[f"SCHILY.xattr.{name}"] = value.decode("utf-8", "surrogateescape")
+    return found

@@ -1,0 +1,321 @@
+"""Streams of layers and archives: their compression is undone as they are read, piece by piece."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ociruntime.base.errors import ImageError
+from ociruntime.images.model.limits import FILE, Budget
+
+CHUNK = 1 << 18
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_XZ = b"\xfd7zXZ\0"
+_BZIP2 = b"BZh"
+MAGIC = 6  # first bytes that tell one from another
+_SKIPPABLE = range(0x184D2A50, 0x184D2A60)  # magic numbers of zstd's frames without content
+# How much a decompressor is given at once.  What it does not use it copies, so that a member of a
+# few bytes must not be given a whole chunk.
+_FIRST_PIECE, _LARGEST_PIECE = 1 << 10, 1 << 16
+_LZMA_STATE = 1 << 20  # bytes of memory that liblzma needs besides the dictionary
+
+
+class Readable(Protocol):
+    """A stream of bytes; ``read`` returns none at its end, and may return fewer than wanted."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+class Counted:
+    """A stream that knows how many bytes were read of it."""
+
+    def __init__(self, stream: Readable) -> None:
+        self.stream = stream
+        self.count = 0
+
+    def read(self, size: int, /) -> bytes:
+        data = self.stream.read(size)
+        self.count += len(data)
+        return data
+
+
+class _Peeked:
+    """A stream with ``start`` put back before it."""
+
+    def __init__(self, start: bytes, stream: Readable) -> None:
+        self.start = start
+        self.stream = stream
+
+    def read(self, size: int, /) -> bytes:
+        if not self.start:
+            return self.stream.read(size)
+        data, self.start = self.start[:size], self.start[size:]
+        return data
+
+
+class _Pieces:
+    """The stored bytes in pieces: small ones for a part that begins, then larger ones."""
+
+    def __init__(self, stream: Readable) -> None:
+        self.stream = stream
+        self.data = b""
+        self.at = 0
+        self.size = _FIRST_PIECE
+
+    def next(self) -> bytes:
+        if self.at == len(self.data):
+            self.data, self.at = self.stream.read(CHUNK), 0
+        piece = self.data[self.at : self.at + self.size]
+        self.at += len(piece)
+        self.size = min(2 * self.size, _LARGEST_PIECE)
+        return piece
+
+    def put_back(self, count: int) -> None:
+        """Have the last bytes of the last piece come again, as the beginning of another part."""
+        self.at -= count
+        self.size = _FIRST_PIECE
+
+    def skip_zeros(self) -> bool:
+        """Go on behind zeros, which pad a stream; return whether anything is there."""
+        while True:
+            if self.at == len(self.data):
+                self.data, self.at = self.stream.read(CHUNK), 0
+                if not self.data:
+                    return False
+            elif self.data[self.at]:
+                return True
+            else:
+                rest = self.data[self.at : self.at + self.size]
+                self.at += len(rest) - len(rest.lstrip(b"\0"))
+                self.size = min(2 * self.size, _LARGEST_PIECE)
+
+    def starts_with(self, magic: bytes) -> bool:
+        """Return whether the bytes that come next are these."""
+        while len(self.data) - self.at < len(magic) and (more := self.stream.read(CHUNK)):
+            self.data, self.at = self.data[self.at :] + more, 0
+        return self.data.startswith(magic, self.at)
+
+
+class Parts:
+    """Plain bytes of gzip, xz or bzip2 data, which may consist of several parts.
+
+    ``read`` raises ImageError for data that is damaged or ends too early, and for more parts than
+    an archive may have files: those that write many begin one for each file.
+    """
+
+    kind = ""
+    magic = b""  # of a part: what follows one without it is ignored, as by the programs
+
+    def __init__(self, stream: Readable, budget: Budget, what: str) -> None:
+        self.pieces = _Pieces(stream)
+        self.budget = budget
+        self.what = what
+        self.count = 1
+        self.part = self.new()
+
+    def new(self) -> Any:  # noqa: ANN401 - a decompressor of the standard library
+        raise NotImplementedError
+
+    def step(self, size: int) -> bytes:
+        """Return up to ``size`` plain bytes of the part; raises whatever the decompressor does."""
+        data: bytes = self.part.decompress(self._input(), size)
+        return data
+
+    def _input(self) -> bytes:
+        """Return a piece if the decompressor needs one."""
+        return self._piece() if self.part.needs_input else b""
+
+    def _piece(self) -> bytes:
+        piece = self.pieces.next()
+        if not piece:
+            raise ImageError(f"{self.what}: the {self.kind} data ends too early")
+        return piece
+
+    def read(self, size: int, /) -> bytes:
+        while True:
+            if self.part.eof and not self._next_part():
+                return b""
+            try:
+                data = self.step(size)
+            except (ImageError, MemoryError):
+                raise
+            except (OSError, EOFError, ValueError) as error:
+                raise self.damage(error) from None
+            except Exception as error:
+                if type(error).__module__ not in ("zlib", "_lzma"):
+                    raise
+                raise self.damage(error) from None
+            if data:
+                return data
+
+    def damage(self, error: Exception) -> ImageError:
+        return ImageError(f"{self.what}: the {self.kind} data is damaged: {error}")
+
+    def _next_part(self) -> bool:
+        """Begin the next part; False at the end."""
+        self.pieces.put_back(len(self.part.unused_data))
+        if not self.pieces.skip_zeros():
+            return False
+        if self.magic and not self.pieces.starts_with(self.magic):
+            return False
+        self.pieces.size = _FIRST_PIECE
+        self.count += 1
+        most = self.budget.limits.files
+        if self.count > most:
+            hint = f'the limit "files" is set in {FILE}'
+            raise ImageError(f"{self.what}: the {self.kind} data has more than {most} parts", hint)
+        self.part = self.new()
+        return True
+
+
+class Gunzip(Parts):
+    """Plain bytes of a gzip stream; anything but padding behind its last member is damage."""
+
+    kind = "gzip"
+    full = False
+
+    def new(self) -> Any:  # noqa: ANN401
+        return zlib.decompressobj(wbits=31)
+
+    def step(self, size: int) -> bytes:
+        piece = self.part.unconsumed_tail
+        if not piece and not self.full:
+            piece = self._piece()
+        data: bytes = self.part.decompress(piece, size)
+        self.full = len(data) == size  # then more may come without any input
+        return data
+
+
+class Unxz(Parts):
+    """Plain bytes of xz data, whose dictionary may be as large as the budget says."""
+
+    kind, magic = "xz", _XZ
+
+    def new(self) -> Any:  # noqa: ANN401
+        import lzma
+
+        most = self.budget.limits.dictionary + _LZMA_STATE
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=most)
+
+    def damage(self, error: Exception) -> ImageError:
+        if "limit exceeded" in str(error):
+            return _dictionary(self.what, self.kind, self.budget)
+        return super().damage(error)
+
+
+class Unbzip2(Parts):
+    """Plain bytes of bzip2 data, which needs 4 MB of memory at most."""
+
+    kind, magic = "bzip2", _BZIP2
+
+    def new(self) -> Any:  # noqa: ANN401
+        import bz2
+
+        return bz2.BZ2Decompressor()
+
+
+class Unzstd:
+    """Plain bytes of a zstd stream of one or more frames.
+
+    ``read`` raises ImageError where it is damaged; that it ends too early, the digest of the
+    plain bytes shows.
+    """
+
+    def __init__(self, stream: Readable, budget: Budget, what: str) -> None:
+        try:
+            import zstandard
+        except ImportError:
+            hint = "pip install zstandard, or the package python3-zstandard"
+            raise ImageError(f"{what} is compressed with zstd: zstandard is needed", hint) from None
+        self.error = zstandard.ZstdError
+        self.budget = budget
+        self.what = what
+        window = min(budget.limits.dictionary, (1 << 31) - 1)
+        decompressor = zstandard.ZstdDecompressor(max_window_size=window)
+        self.reader = decompressor.stream_reader(
+            stream,  # type: ignore[arg-type]  # read() is all that it uses
+            read_size=CHUNK,
+            read_across_frames=True,
+        )
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            return self.reader.read(size)
+        except self.error as error:
+            if "too much memory" in str(error):
+                raise _dictionary(self.what, "zstd", self.budget) from None
+            raise ImageError(f"{self.what}: the zstd data is damaged: {error}") from None
+
+
+def _dictionary(what: str, kind: str, budget: Budget) -> ImageError:
+    most = budget.limits.dictionary
+    hint = f'the limit "dictionary" is set in {FILE}'
+    return ImageError(f"{what}: the {kind} data needs a dictionary of more than {most} bytes", hint)
+
+
+class _Metered:
+    """What comes out of a decompressor, in a proportion to what went in that the budget allows."""
+
+    def __init__(self, plain: Readable, stored: Counted, budget: Budget, what: str) -> None:
+        self.plain = plain
+        self.stored = stored
+        self.budget = budget
+        self.what = what
+        self.count = 0
+        self.buffer = b""
+        self.at = 0
+
+    def read(self, size: int, /) -> bytes:
+        """Headers are small and many: the decompressor is not asked for each of them."""
+        if self.at == len(self.buffer):
+            self.buffer, self.at = self.plain.read(CHUNK), 0
+            self.count += len(self.buffer)
+            self.budget.check_ratio(self.count, self.stored.count, self.what)
+        data = self.buffer[self.at : self.at + size]
+        self.at += len(data)
+        return data
+
+
+_KINDS: tuple[tuple[str, bytes, Callable[[Readable, Budget, str], Readable]], ...] = (
+    ("xz", _XZ, Unxz),
+    ("bzip2", _BZIP2, Unbzip2),
+    ("gzip", _GZIP, Gunzip),
+    ("zstd", _ZSTD, Unzstd),
+)
+OF_LAYERS = ("gzip", "zstd")
+
+
+def compression_of(start: bytes) -> str:
+    """Return ``gzip``, ``zstd``, ``xz``, ``bzip2`` or "" by the first MAGIC bytes of a stream."""
+    for kind, magic, _ in _KINDS:
+        if start.startswith(magic):
+            return kind
+    if len(start) > 3 and int.from_bytes(start[:4], "little") in _SKIPPABLE:
+        return "zstd"
+    return ""
+
+
+def decompressed(
+    stream: Readable,
+    budget: Budget,
+    what: str = "the layer",
+    kinds: tuple[str, ...] = OF_LAYERS,
+) -> Readable:
+    """Return the plain bytes of ``stream``, whose first bytes tell its compression, if any.
+
+    Media types are not asked: some builders call a plain layer a compressed one.  What comes out
+    is compared with its own digest anyway.  A compression that is not in ``kinds`` is left as it
+    is.  Reading raises ImageError, also where a limit of ``budget`` is exceeded.
+    """
+    start = b""
+    while len(start) < MAGIC and (more := stream.read(MAGIC - len(start))):
+        start += more
+    whole = _Peeked(start, stream)
+    found = compression_of(start)
+    for kind, _, make in _KINDS:
+        if kind == found and kind in kinds:
+            stored = Counted(whole)
+            return _Metered(make(stored, budget, what), stored, budget, what)
+    return whole

@@ -1,0 +1,1 @@
+"""Which images are accepted: the policy, keys and signatures."""

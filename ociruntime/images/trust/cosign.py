@@ -1,0 +1,90 @@
+"""Signatures of cosign with a fixed key: ECDSA on P-256 over a payload that names a digest.
+
+They lie in the image's own repository, as an image with the tag ``sha256-<digest>.sig``: each
+layer is a payload, its annotation the signature.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from ociruntime.base.errors import HostError, ImageError
+from ociruntime.images.model.manifest import descriptor, load_document
+from ociruntime.images.trust.permission import cosign_signer
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+
+    from ociruntime.images.model.image import Descriptor
+
+PAYLOAD = "application/vnd.dev.cosign.simplesigning.v1+json"
+ANNOTATION = "dev.cosignproject.cosign/signature"
+LONGEST_PAYLOAD = 1 << 20
+_MOST_SIGNATURES = 100
+
+
+def tag_of(digest: str) -> str:
+    """Where the signatures about ``digest`` are."""
+    return f"{digest.replace(':', '-')}.sig"
+
+
+def signatures(manifest: bytes) -> Iterator[tuple[Descriptor, bytes]]:
+    """(descriptor of the payload, signature) of each in a signature image.  Raises ImageError."""
+    layers = load_document(manifest, "the cosign signatures").get("layers")
+    if not isinstance(layers, list):
+        raise ImageError("the cosign signatures are no image")
+    for layer in layers[:_MOST_SIGNATURES]:
+        payload = descriptor(layer, "a cosign signature")
+        annotations = layer.get("annotations") or {}
+        text = annotations.get(ANNOTATION) if isinstance(annotations, dict) else None
+        if payload.media_type == PAYLOAD and payload.size <= LONGEST_PAYLOAD and text:
+            try:
+                yield payload, base64.b64decode(text, validate=True)
+            except (binascii.Error, TypeError, ValueError):
+                continue
+
+
+def load_keys(paths: tuple[str, ...]) -> dict[str, Callable[[bytes, bytes], bool]]:
+    """Key, by its name in the store -> a function (signature, payload) -> it has signed that.
+
+    Raises HostError, ImageError.
+    """
+    try:
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    except ImportError:
+        hint = "pip install 'ociruntime[image]'"
+        raise ImageError("signatures of cosign need the package cryptography", hint) from None
+    found = {}
+    for path in paths:
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+            key = load_pem_public_key(data)
+        except OSError as error:
+            raise HostError(f"read {path}", error) from None
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise ImageError(f"{path}: no public key in PEM form: {error}") from None
+        if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name != "secp256r1":
+            raise ImageError(f"{path}: not an ECDSA key on P-256")
+        found[cosign_signer(data)] = _verifier(key)
+    return found
+
+
+def _verifier(key: EllipticCurvePublicKey) -> Callable[[bytes, bytes], bool]:
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    def has_signed(signature: bytes, payload: bytes) -> bool:
+        try:
+            key.verify(signature, payload, ECDSA(SHA256()))
+        except InvalidSignature:
+            return False
+        return True
+
+    return has_signed

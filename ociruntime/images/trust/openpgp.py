@@ -1,0 +1,208 @@
+"""OpenPGP (RFC 4880) as far as keys have to be told apart; signatures are judged by ``gpgv``."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ociruntime.base.errors import HostError, ImageError
+from ociruntime.base.programs import find_program
+from ociruntime.images.model.manifest import LARGEST_DOCUMENT
+
+TIMEOUT = 60.0  # seconds for gpgv
+_PUBLIC_KEY, _USER_ID, _SIGNATURE = 6, 13, 2
+_SECRET_KEYS = (5, 7)
+_ARMOR = re.compile(rb"-----BEGIN PGP ([A-Z ]+)-----\r?\n(.*?)-----END PGP \1-----", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A public key with what belongs to it: ``data`` is binary, ``fingerprint`` 40 digits."""
+
+    fingerprint: str
+    user_ids: tuple[str, ...]
+    data: bytes
+
+
+def read_keys(data: bytes, what: str) -> list[Key]:
+    """The public keys in ``data``, binary or in ASCII armor.  Raises ImageError."""
+    binary = dearmored(data, what) if data.lstrip().startswith(b"-----") else data
+    found: list[tuple[bytes, list[tuple[int, bytes]], int, int]] = []
+    for tag, body, begin, end in _packets(binary, what):
+        if tag in _SECRET_KEYS:
+            raise ImageError(f"{what}: a secret key", "gpg --export writes public ones")
+        if tag == _PUBLIC_KEY:
+            found.append((body, [], begin, end))
+        elif not found:
+            raise ImageError(f"{what}: no public key")
+        else:
+            first = found[-1]
+            found[-1] = (first[0], [*first[1], (tag, body)], first[2], end)
+    if not found:
+        raise ImageError(f"{what}: no public key")
+    return [
+        Key(
+            _fingerprint(body, what),
+            tuple(text.decode(errors="replace") for tag, text in others if tag == _USER_ID),
+            binary[begin:end],
+        )
+        for body, others, begin, end in found
+    ]
+
+
+def dearmored(data: bytes, what: str) -> bytes:
+    """The bytes of all armored blocks.  Raises ImageError."""
+    blocks = [block[2] for block in _ARMOR.finditer(data)]
+    if not blocks:
+        raise ImageError(f"{what}: ASCII armor without its end")
+    return b"".join(_block(block, what) for block in blocks)
+
+
+def _block(block: bytes, what: str) -> bytes:
+    lines = [line.strip() for line in block.splitlines()]
+    # Headers, an empty line, base64, and a checksum behind "=".
+    body = lines[lines.index(b"") + 1 :] if b"" in lines else lines
+    text = b"".join(line for line in body if not line.startswith(b"="))
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise ImageError(f"{what}: ASCII armor that is no base64") from None
+
+
+def _packets(data: bytes, what: str) -> Iterator[tuple[int, bytes, int, int]]:
+    """(tag, body, begin, end) of each packet."""
+    at = 0
+    while at < len(data):
+        begin, first = at, data[at]
+        try:
+            tag, length, at = _header(data, at + 1, first)
+        except IndexError:
+            raise ImageError(f"{what}: an OpenPGP packet without its end") from None
+        if not first & 0x80 or length < 0:
+            raise ImageError(f"{what}: no OpenPGP key")
+        if at + length > len(data):
+            raise ImageError(f"{what}: an OpenPGP packet without its end")
+        yield tag, data[at : at + length], begin, at + length
+        at += length
+
+
+def _header(data: bytes, at: int, first: int) -> tuple[int, int, int]:
+    """(tag, length of the body or -1 if it is not told, where the body begins)."""
+    if first & 0x40:
+        tag, length = first & 0x3F, data[at]
+        if length < 192:
+            return tag, length, at + 1
+        if length < 224:
+            return tag, ((length - 192) << 8) + data[at + 1] + 192, at + 2
+        return tag, int.from_bytes(data[at + 1 : at + 5]) if length == 255 else -1, at + 5
+    tag, kind = (first >> 2) & 0x0F, first & 3
+    size = (1, 2, 4, 0)[kind]
+    return tag, int.from_bytes(data[at : at + size]) if size else -1, at + size
+
+
+def _fingerprint(body: bytes, what: str) -> str:
+    if body[:1] != b"\x04":
+        raise ImageError(f"{what}: a key of another version than 4")
+    framed = b"\x99" + len(body).to_bytes(2) + body
+    return hashlib.sha1(framed, usedforsecurity=False).hexdigest().upper()
+
+
+def is_detached(signature: bytes) -> bool:
+    """Whether what is signed has to be given beside the signature."""
+    if signature.lstrip().startswith(b"-----"):
+        return signature.lstrip().startswith(b"-----BEGIN PGP SIGNATURE-----")
+    first = signature[0] if signature else 0
+    return bool(first & 0x80) and _header(signature + bytes(6), 1, first)[0] == _SIGNATURE
+
+
+def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tuple[str, bytes]:
+    """The fingerprint of the key that signed, and what it signed.
+
+    ``content`` is what a detached signature is about, None if ``signature`` has it inside.
+    Raises HostError, ImageError.
+    """
+    program = find_program("gpgv")
+    if not program:
+        raise ImageError("OpenPGP signatures need the program gpgv", "install it")
+    with tempfile.TemporaryDirectory(prefix="ocipod-gpgv-") as home:
+        files = {"keys": b"".join(key.data for key in keys), "signature": signature}
+        if content is not None:
+            files["content"] = content
+        for name, data in files.items():
+            with open(f"{home}/{name}", "wb") as file:
+                file.write(data)
+        command = [program, "--homedir", home, "--keyring", f"{home}/keys", "--status-fd", "2"]
+        if content is None:
+            command += ["--output", "-", f"{home}/signature"]
+        else:
+            command += [f"{home}/signature", f"{home}/content"]
+        status, code, signed = _run(command, f"{home}/status")
+        signer = _signer(status, code)
+        if content is not None:
+            return signer, content
+        if not signed:
+            raise ImageError("the OpenPGP signature is about nothing")
+        return signer, signed
+
+
+def _run(command: list[str], status: str) -> tuple[str, int, bytes]:
+    """Run gpgv: (its status lines, which go to the file ``status``; its exit status; its output).
+
+    It unpacks what is signed before it looks at who signed: a few kilobytes can be gigabytes.
+    Raises HostError, ImageError.
+    """
+    try:
+        with (
+            open(status, "wb") as errors,
+            subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+            ) as child,
+        ):
+            assert child.stdout is not None
+            timer = threading.Timer(TIMEOUT, child.kill)
+            timer.start()
+            try:
+                signed = child.stdout.read(LARGEST_DOCUMENT + 1)
+                if len(signed) <= LARGEST_DOCUMENT:
+                    child.wait()
+            finally:
+                late = not timer.is_alive()
+                timer.cancel()
+                child.kill()
+        if late:
+            raise TimeoutError(f"no end in {TIMEOUT:.0f} s")
+        if len(signed) > LARGEST_DOCUMENT:
+            message = f"what the OpenPGP signature holds is larger than {LARGEST_DOCUMENT} bytes"
+            raise ImageError(message)
+        with open(status, "rb") as file:
+            words = file.read(LARGEST_DOCUMENT).decode(errors="replace")
+        return words, child.returncode, signed
+    except OSError as error:
+        raise HostError("run gpgv", error) from None
+
+
+def _signer(status: str, code: int) -> str:
+    """The fingerprint of the primary key; all of gpgv's checks have to be passed."""
+    lines = [line.split() for line in status.split("\n") if line.startswith("[GNUPG:] ")]
+    words = {line[1]: line[2:] for line in lines if len(line) > 1}
+    if code == 0 and "GOODSIG" in words and words.get("VALIDSIG"):
+        return words["VALIDSIG"][-1]
+    explained = {
+        "BADSIG": "it is not about this, or was changed",
+        "EXPSIG": "it has expired",
+        "EXPKEYSIG": "its key has expired",
+        "REVKEYSIG": "its key was revoked",
+        "NO_PUBKEY": "its key is not trusted for this image",
+        "ERRSIG": "it cannot be checked",
+        "NODATA": "it is no OpenPGP signature",
+    }
+    reason = next((text for word, text in explained.items() if word in words), "gpgv refuses it")
+    by = words.get("NO_PUBKEY") or words.get("BADSIG") or []
+    raise ImageError(f"OpenPGP signature: {reason}" + (f": key {by[0]}" if by else ""))

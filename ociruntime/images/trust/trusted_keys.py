@@ -1,0 +1,118 @@
+"""The OpenPGP keys that may sign images, as files.
+
+    trustedkeys/root.d/FINGERPRINT                  for every image
+    trustedkeys/prefix.d/PREFIX/FINGERPRINT         for images whose names begin with PREFIX
+
+below each directory of configuration; in PREFIX a comma stands for the slash.  An empty file masks
+the one of the same name in a weaker directory.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+from ociruntime.base.errors import HostError, ImageError
+from ociruntime.images.model.reference import LOCAL_KINDS
+from ociruntime.images.model.reference_parts import prefix_name
+from ociruntime.images.model.settings import Settings
+from ociruntime.images.trust.openpgp import Key, read_keys
+from ociruntime.images.trust.policy import covers
+
+ROOT = "root.d"
+
+
+def place_of(prefix: str) -> str:
+    """The directory below ``trustedkeys``; "" is every image's."""
+    return f"prefix.d/{prefix.replace('/', ',')}" if prefix else ROOT
+
+
+def keys_for(name: str, settings: Settings) -> list[Key]:
+    """The keys that may sign an image of that name.  Raises HostError, ImageError."""
+    found: dict[str, Key] = {}
+    for place, path in _files(settings).items():
+        prefix = prefix_of(os.path.dirname(place))
+        data = _read(path) if not prefix or covers(prefix, name) else b""
+        if data:
+            found |= {key.fingerprint: key for key in read_keys(data, path)}
+    return list(found.values())
+
+
+def overview(settings: Settings) -> dict[str, list[str]]:
+    """Prefix ("" stands for all images) -> the names of its files that are not masked.
+
+    Raises HostError.
+    """
+    found: dict[str, list[str]] = {}
+    for place, path in sorted(_files(settings).items()):
+        if _read(path):
+            found.setdefault(prefix_of(os.path.dirname(place)), []).append(os.path.basename(path))
+    return found
+
+
+def prefix_of(place: str) -> str:
+    """The other way round than ``place_of``; the registry by its one name."""
+    if place == ROOT:
+        return ""
+    prefix = place.removeprefix("prefix.d/").replace(",", "/")
+    local = prefix.partition(":")[0] in LOCAL_KINDS
+    return prefix if local else prefix_name(prefix)
+
+
+def _files(settings: Settings) -> dict[str, str]:
+    """Name below ``trustedkeys`` -> the strongest file of that name."""
+    files: dict[str, str] = {}
+    for directory in settings.directories:
+        top = f"{directory}/trustedkeys"
+        for place in (ROOT, *(f"prefix.d/{escaped}" for escaped in _names(f"{top}/prefix.d"))):
+            for fingerprint in _names(f"{top}/{place}"):
+                files.setdefault(f"{place}/{fingerprint}", f"{top}/{place}/{fingerprint}")
+    return files
+
+
+def add_key(directory: str, prefix: str, key: Key) -> str:
+    """Trusts the key below a directory of configuration; the file's path.  Raises HostError."""
+    place = f"{directory}/trustedkeys/{place_of(prefix)}"
+    path = f"{place}/{key.fingerprint}"
+    partial = f"{place}/.{secrets.token_hex(8)}"
+    try:
+        os.makedirs(place, 0o755, exist_ok=True)
+        try:
+            with open(partial, "xb") as file:
+                os.fchmod(file.fileno(), 0o644)
+                file.write(key.data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(partial, path)
+        except BaseException:
+            if os.path.lexists(partial):
+                os.unlink(partial)
+            raise
+    except OSError as error:
+        raise HostError(f"write {path}", error) from None
+    return path
+
+
+def read_key_file(path: str) -> list[Key]:
+    """The keys that a file of the user's has.  Raises HostError, ImageError."""
+    data = _read(path)
+    if not data:
+        raise ImageError(f"{path}: empty")
+    return read_keys(data, path)
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(directory) if not name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise HostError(f"read {directory}", error) from None
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None

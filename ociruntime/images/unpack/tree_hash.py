@@ -1,0 +1,121 @@
+"""One digest over everything in a tree that matters to who runs it.
+
+Paths, types, modes, owners, device numbers, links, sizes, contents and those extended attributes
+that images can have; not times, which a mount may change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+
+from ociruntime.base.errors import HostError
+from ociruntime.images.model.progress import silent
+from ociruntime.images.model.value_class import frozen
+from ociruntime.images.tar.attributes import refusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+    from ociruntime.images.model.progress import Progress
+
+_CHUNK = 1 << 20
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@frozen
+class TreeHash:
+    """``entries`` counts the files, ``size`` their bytes."""
+
+    digest: str
+    entries: int
+    size: int
+
+
+def hash_tree(path: str, progress: Progress = silent, expected: int = 0) -> TreeHash:
+    """Of the directory ``path``; ``progress`` is told bytes of ``expected``.  Raises HostError."""
+    walk = _Walk(progress, expected)
+    try:
+        root = os.open(path, _DIRECTORY)
+        try:
+            walk.entry(b"", os.fstat(root), [], _attributes(root))
+            walk.directory(root, b"")
+        finally:
+            os.close(root)
+    except OSError as error:
+        raise HostError(f'read the tree "{path}"', error) from None
+    return TreeHash(f"sha256:{walk.hash.hexdigest()}", walk.entries, walk.size)
+
+
+class _Walk:
+    def __init__(self, progress: Progress, expected: int) -> None:
+        self.progress = progress
+        self.expected = expected
+        self.hash: _Hash = hashlib.sha256()
+        self.contents: dict[tuple[int, int], bytes] = {}  # of files with several names
+        self.entries = 0
+        self.size = 0
+
+    def directory(self, fd: int, place: bytes) -> None:
+        # By way of proc, for names as bytes: there may be millions.
+        for name in sorted(os.listdir(b"/proc/self/fd/%d" % fd)):
+            path = place + b"/" + name
+            facts = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if stat.S_ISDIR(facts.st_mode):
+                below = os.open(name, _DIRECTORY, dir_fd=fd)
+                try:
+                    self.entry(path, facts, [], _attributes(below))
+                    self.directory(below, path)
+                finally:
+                    os.close(below)
+            elif stat.S_ISREG(facts.st_mode):
+                file = os.open(name, _FILE, dir_fd=fd)
+                try:
+                    self.entry(path, facts, [self._content(file, facts)], _attributes(file))
+                finally:
+                    os.close(file)
+            else:
+                link = stat.S_ISLNK(facts.st_mode)
+                more = os.readlink(name, dir_fd=fd) if link else b"%d" % facts.st_rdev
+                self.entry(path, facts, [more], _attributes(b"/proc/self/fd/%d/%s" % (fd, name)))
+
+    def entry(
+        self, path: bytes, facts: os.stat_result, more: list[bytes], attributes: list[bytes]
+    ) -> None:
+        """Each field with its length before it: none can be taken for two."""
+        self.entries += 1
+        fields = [path, b"%o %d %d" % (facts.st_mode, facts.st_uid, facts.st_gid)]
+        if stat.S_ISREG(facts.st_mode):
+            fields.append(b"%d" % facts.st_size)
+        for field in (*fields, *more, b"%d" % len(attributes), *attributes):
+            self.hash.update(b"%d:%s," % (len(field), field))
+
+    def _content(self, file: int, facts: os.stat_result) -> bytes:
+        key = (facts.st_dev, facts.st_ino)
+        if known := self.contents.get(key):
+            return known
+        found = hashlib.sha256()
+        while chunk := os.read(file, _CHUNK):
+            found.update(chunk)
+            self.size += len(chunk)
+            self.progress("reading the tree", self.size, self.expected)
+        if facts.st_nlink > 1:
+            self.contents[key] = found.digest()
+        return found.digest()
+
+
+def _attributes(file: int | bytes) -> list[bytes]:
+    """Names and values in turn, in the order of the names."""
+    follow = isinstance(file, int)
+    try:
+        names = sorted(os.listxattr(file, follow_symlinks=follow))
+    except OSError:
+        return []  # this file system, or this kind of file, has none
+    found = []
+    for name in names:
+        if not refusal(name):
+            found += [os.fsencode(name), os.getxattr(file, name, follow_symlinks=follow)]
+    return found

@@ -1,0 +1,246 @@
+"""Root file systems made of images: pods mount them, or copy them; nobody writes to them.
+
+    $D/cas/tree/ID/rootfs     the tree; ID comes from the layers alone, so that images share one
+    $D/cas/tree/ID/hash       JSON: digest, entries and size of it (tree_hash.py)
+    $D/cas/tree/ID/rendered   there when all of the above is complete, and on disk
+    $D/cas/locks/tree-ID      held while a tree is made or removed
+
+A tree without ``rendered`` is not there: whoever needs it clears it away and makes it again.  A
+crash at any time, of the machine too, leaves nothing worse.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.base.errors import HostError, ImageError
+from ociruntime.base.fault import fault
+from ociruntime.base.json_text import dump, load
+from ociruntime.base.trusted import make_directory
+from ociruntime.images.model.blobs import Blobs, sync_directory
+from ociruntime.images.model.digest import is_digest
+from ociruntime.images.model.progress import silent
+from ociruntime.images.model.value_class import frozen
+from ociruntime.images.unpack.key_lock import forget_lock, key_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ociruntime.images.model.image import Image
+    from ociruntime.images.model.limits import Limits
+    from ociruntime.images.model.progress import Progress
+    from ociruntime.images.unpack.tree_hash import TreeHash
+
+WHOLE = "whole"
+CHANGED = "changed"
+NOT_RENDERED = "not rendered"
+
+
+@frozen
+class Tree:
+    """``size``: bytes of its files, 0 for one that is not ``rendered``."""
+
+    id: str
+    rendered: bool
+    size: int
+
+
+def tree_id(image: Image) -> str:
+    """The image's tree; without a colon, which has a meaning in options of mounts."""
+    return image.chain_id.replace(":", "-")
+
+
+class TreeStore:
+    """The trees below ``directory``; the image store there has their layers.
+
+    ``limits`` is asked when a tree is made, as ``Settings.limits`` is; else the defaults hold.
+    ``notes`` says what the last render had to leave out.  Everything raises HostError.
+    """
+
+    def __init__(self, directory: str, limits: Callable[[], Limits] | None = None) -> None:
+        self.path = f"{directory}/cas/tree"
+        self.locks = f"{directory}/cas/locks"
+        self.blobs = Blobs(f"{directory}/cas/blobs")
+        self.limits = limits
+        self.notes: list[str] = []
+        for path in (f"{directory}/cas", self.path, self.locks):
+            make_directory(os.path.abspath(path), 0o700, "image store")
+
+    def rootfs(self, tree: str) -> str:
+        """Where the tree is, or would be."""
+        return f"{self._place(tree)}/rootfs"
+
+    def is_rendered(self, tree: str) -> bool:
+        """Whether it is there."""
+        return os.path.exists(f"{self._place(tree)}/rendered")
+
+    def render(self, image: Image, progress: Progress = silent) -> str:
+        """Makes the image's tree unless it is there, once however many want it; returns its id.
+
+        Raises ImageError for a layer that cannot be unpacked.
+        """
+        tree = tree_id(image)
+        with key_lock(self._lock(tree), exclusive=False):
+            if self.is_rendered(tree):
+                return tree
+        with key_lock(self._lock(tree), exclusive=True):
+            if not self.is_rendered(tree):
+                try:
+                    self._render(image, tree, progress)
+                except BaseException:
+                    forget_lock(self._lock(tree))
+                    raise
+        return tree
+
+    def render_again(self, image: Image, progress: Progress = silent) -> str:
+        """As ``render``, in any case.  No running pod may use the tree."""
+        tree = tree_id(image)
+        with key_lock(self._lock(tree), exclusive=True):
+            self._render(image, tree, progress)
+        return tree
+
+    def verify(self, tree: str, progress: Progress = silent) -> str:
+        """WHOLE, CHANGED or NOT_RENDERED."""
+        from ociruntime.images.unpack.tree_hash import hash_tree
+
+        with key_lock(self._lock(tree), exclusive=False):
+            if not self.is_rendered(tree):
+                return NOT_RENDERED
+            known = self._known(tree)
+            found = hash_tree(self.rootfs(tree), progress, known.size if known else 0)
+            return WHOLE if found == known else CHANGED
+
+    def trees(self) -> list[Tree]:
+        """All, also what a crash has left of one."""
+        try:
+            names = sorted(os.listdir(self.path))
+        except OSError as error:
+            raise HostError(f'read "{self.path}"', error) from None
+        found = []
+        for name in names:
+            if _is_id(name):
+                found.append(Tree(name, self.is_rendered(name), self.size(name)))
+        return found
+
+    def size(self, tree: str) -> int:
+        """Bytes of its files; 0 if it is not rendered."""
+        try:
+            return int(self._noted(tree)["size"]) if self.is_rendered(tree) else 0
+        except (OSError, ValueError, KeyError, TypeError):
+            return 0
+
+    def remove(self, tree: str, *, wait: bool = True) -> bool:
+        """Removes it.  Whether it did: without ``wait`` one that is being made stays."""
+        lock = self._lock(tree)
+        with key_lock(lock, exclusive=True, wait=wait) as held:
+            if not held:
+                return False
+            try:
+                self._clear(tree)
+                forget_lock(lock)
+            except OSError as error:
+                raise HostError(f'remove "{self._place(tree)}"', error) from None
+        return True
+
+    def sweep(self) -> None:
+        """Removes the locks of trees that are gone, unless somebody holds them."""
+        try:
+            names = os.listdir(self.locks)
+        except OSError as error:
+            raise HostError(f'read "{self.locks}"', error) from None
+        for name in names:
+            lock = f"{self.locks}/{name}"
+            if not os.path.lexists(f"{self.path}/{name.removeprefix('tree-')}"):
+                with key_lock(lock, exclusive=True, wait=False) as held:
+                    if held:
+                        forget_lock(lock)
+
+    def _place(self, tree: str) -> str:
+        if not _is_id(tree):
+            raise ImageError(f'no id of a tree: "{tree}"')
+        return f"{self.path}/{tree}"
+
+    def _lock(self, tree: str) -> str:
+        self._place(tree)
+        return f"{self.locks}/tree-{tree}"
+
+    def _known(self, tree: str) -> TreeHash | None:
+        """What ``hash`` says; nothing if it is damaged."""
+        from ociruntime.images.unpack.tree_hash import TreeHash
+
+        try:
+            known = self._noted(tree)
+            return TreeHash(str(known["digest"]), int(known["entries"]), int(known["size"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _noted(self, tree: str) -> Any:  # noqa: ANN401 - a JSON document
+        """What is in the file ``hash``.  Raises OSError, ValueError."""
+        with open(f"{self._place(tree)}/hash", "rb") as file:
+            return load(file.read())
+
+    def _render(self, image: Image, tree: str, progress: Progress) -> None:
+        """Under the exclusive lock.  What is half made goes again, whatever happens."""
+        from ociruntime.images.unpack.tree_hash import hash_tree
+        from ociruntime.images.unpack.unpack import unpack
+
+        place = self._place(tree)
+        try:
+            self._clear(tree)
+            try:
+                os.mkdir(place, 0o700)
+                os.mkdir(f"{place}/rootfs")
+                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                root = os.open(f"{place}/rootfs", flags)
+                try:
+                    os.fchmod(root, 0o755)
+                    limits = self.limits() if self.limits else None
+                    self.notes = unpack(self.blobs, image.layers, root, limits, progress)
+                finally:
+                    os.close(root)
+                self._finish(place, hash_tree(f"{place}/rootfs", progress))
+            except BaseException:
+                self._clear(tree)
+                raise
+        except OSError as error:
+            raise HostError(f'make the tree "{place}"', error) from None
+
+    def _finish(self, place: str, known: TreeHash) -> None:
+        """``rendered`` comes last, when everything else has reached the disk."""
+        with open(f"{place}/hash", "x", encoding="utf-8") as file:
+            file.write(dump(vars(known)))
+        _sync_file_system(place)
+        fault("treestore.before-rendered-flag")
+        os.close(os.open(f"{place}/rendered", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        sync_directory(place)
+        sync_directory(self.path)
+
+    def _clear(self, tree: str) -> None:
+        """``rendered`` goes first: half a tree must not look like a whole one.  Raises OSError."""
+        place = self._place(tree)
+        try:
+            os.unlink(f"{place}/rendered")
+            sync_directory(place)
+        except FileNotFoundError:
+            pass
+        if os.path.lexists(place):
+            import shutil
+
+            shutil.rmtree(place)
+
+
+def _is_id(text: str) -> bool:
+    return "-" in text and ":" not in text and is_digest(text.replace("-", ":", 1))
+
+
+def _sync_file_system(path: str) -> None:
+    from ociruntime._shim import lib
+
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if error := -lib.oci_syncfs(fd):
+            raise OSError(error, os.strerror(error))
+    finally:
+        os.close(fd)

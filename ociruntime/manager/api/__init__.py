@@ -1,0 +1,1 @@
+"""The manager's HTTP API: routes, request bodies, errors and streams."""

@@ -1,0 +1,92 @@
+"""Pods, those of ``ocipod`` as well, as routes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from ociruntime.base.errors import Conflict
+from ociruntime.manager.api import bodies as api_bodies
+from ociruntime.manager.api.bodies import read_body
+from ociruntime.manager.containers.ocipod_program import call
+from ociruntime.pods.store.description import try_describe
+from ociruntime.pods.store.phases import each_pod, open_pod
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.manager.containers.manager import Manager
+
+_PATIENCE = 10  # seconds
+
+
+async def list_pods(manager: Manager, request: web.Request) -> web.Response:
+    """All that there are; ``container`` is the name of the one that a pod belongs to."""
+    del request
+    owners = _owners(manager)
+    pods = await asyncio.to_thread(_described, manager.settings.directory)
+    return web.json_response([{**pod, "container": owners.get(pod["id"])} for pod in pods])
+
+
+def _described(directory: str) -> list[dict[str, Any]]:
+    found = []
+    problems: list[str] = []
+    for pod in each_pod(directory, problems=problems):
+        with pod:
+            one = try_describe(pod, problems)
+        if one is not None:
+            found.append(
+                {
+                    "id": one["name"],
+                    "state": one["state"],
+                    "created_at": one.get("created_at"),
+                    "started_at": one.get("started_at"),
+                    "apps": one["app_names"],
+                    "networks": one["networks"],
+                }
+            )
+    return found
+
+
+async def stop(manager: Manager, request: web.Request) -> web.Response:
+    """``timeout``: seconds between the stop signal and KILL."""
+    uuid = await _own_pod(manager, request)
+    body = await read_body(request, {"timeout": api_bodies.duration})
+    seconds = int(body.get("timeout", _PATIENCE))
+    await call(manager.programs, "stop", "--wait", f"--time={seconds}", uuid)
+    return web.json_response({"id": uuid})
+
+
+async def remove(manager: Manager, request: web.Request) -> web.Response:
+    """One that does not run."""
+    uuid = await _own_pod(manager, request)
+    await call(manager.programs, "rm", uuid)
+    return web.Response(status=204)
+
+
+async def _own_pod(manager: Manager, request: web.Request) -> str:
+    """The UUID that is meant.  Raises NoSuchPod; Conflict: the pod is a container's."""
+    uuid = await asyncio.to_thread(_find, manager.settings.directory, request.match_info["uuid"])
+    if owner := _owners(manager).get(uuid):
+        raise Conflict(
+            f'pod {uuid} is that of container "{owner}"', f"ocictl stop {owner}, ocictl rm {owner}"
+        )
+    return uuid
+
+
+def _find(directory: str, text: str) -> str:
+    with open_pod(directory, text) as pod:
+        return pod.uuid
+
+
+def _owners(manager: Manager) -> dict[str, str]:
+    return {one["pod"]: one["name"] for one in manager.list() if one["pod"]}
+
+
+ROUTES = (
+    ("GET", "/v1/pods", list_pods),
+    ("POST", "/v1/pods/{uuid}/stop", stop),
+    ("DELETE", "/v1/pods/{uuid}", remove),
+)

@@ -1,0 +1,94 @@
+"""The manager over HTTP: routes to handlers, and what surrounds each of them.
+
+``make_application`` makes what ocid serves on its socket.  A handler is called with the manager and
+the request; the errors that it raises become answers by the table in ``api_errors.py``.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+import time
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from ociruntime.base.errors import RuntimeFailure
+from ociruntime.manager.api import containers as api_containers
+from ociruntime.manager.api import daemon_state as api_state
+from ociruntime.manager.api import images as api_images
+from ociruntime.manager.api import pods as api_pods
+from ociruntime.manager.api import streams
+from ociruntime.manager.api.errors import error_answer, failure_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ociruntime.manager.containers.manager import Manager
+
+    Handler = Callable[[Manager, web.Request], Awaitable[web.StreamResponse]]
+    Served = Callable[[web.Request], Awaitable[web.StreamResponse]]
+    Route = tuple[str, str, Handler]
+
+LARGEST_BODY = 1 << 20  # bytes
+ROUTES: tuple[Route, ...] = (
+    *api_state.ROUTES,
+    *api_containers.ROUTES,
+    *api_images.ROUTES,
+    *api_pods.ROUTES,
+    *streams.ROUTES,
+)
+_PEER = struct.Struct("3i")  # struct ucred
+
+log = logging.getLogger("ocid")
+
+
+def make_application(manager: Manager) -> web.Application:
+    """Answers to ``/v1/...`` by what ``manager`` does."""
+    application = web.Application(client_max_size=LARGEST_BODY, middlewares=[_surrounded])
+    for method, path, handler in ROUTES:
+        application.router.add_route(method, path, _served(manager, handler))
+    return application
+
+
+def _served(manager: Manager, handler: Handler) -> Served:
+    async def serve(request: web.Request) -> web.StreamResponse:
+        return await handler(manager, request)
+
+    return serve
+
+
+@web.middleware
+async def _surrounded(request: web.Request, handler: Served) -> web.StreamResponse:
+    """Errors become answers; who has asked for what, and what came of it, goes to the log."""
+    began = time.monotonic()
+    peer = peer_of(request)
+    try:
+        answer = await handler(request)
+    except web.HTTPException as error:
+        # By aiohttp itself: there is no such route, or the body is too large.
+        answer = error_answer(failure_of(error, request), error)
+    except RuntimeFailure as failure:
+        answer = error_answer(failure)
+    except ConnectionError:
+        # Whoever has asked does not wait for an answer any more.
+        log.info("%s: %s %s: the client has gone", peer, request.method, request.path)
+        raise
+    except Exception as error:
+        log.exception("%s: %s %s", peer, request.method, request.path)
+        answer = error_answer(error)
+    spent = (time.monotonic() - began) * 1000
+    log.info("%s: %s %s %d %.0f ms", peer, request.method, request.path, answer.status, spent)
+    return answer
+
+
+def peer_of(request: web.Request) -> str:
+    """``pid 4711 uid 0``: who is at the other end, as the kernel knows."""
+    transport = request.transport
+    sock = transport.get_extra_info("socket") if transport is not None else None
+    if sock is None or sock.family != socket.AF_UNIX:
+        return "somebody"
+    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    pid, uid, _ = _PEER.unpack(credentials)
+    return f"pid {pid} uid {uid}"

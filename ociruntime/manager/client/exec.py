@@ -1,0 +1,72 @@
+"""``ocictl exec``: another program in a container."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.detach_keys import DETACH_KEYS, parse_keys
+from ociruntime.base.errors import UsageError
+from ociruntime.manager.client.connection import container
+from ociruntime.manager.client.session import DETACHED, Session
+from ociruntime.manager.client.websocket import TEXT, open_websocket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.commandline.parser import Arguments
+    from ociruntime.manager.client.connection import Connection
+
+
+def run(connection: Connection, arguments: Arguments) -> int:
+    """The program's exit code, 0 after the detach keys.  Raises RuntimeFailure."""
+    import json
+
+    wanted = wanted_of(arguments)
+    keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
+    socket = open_websocket(connection, container(arguments.positional[0], "exec"))
+    try:
+        socket.send(TEXT, json.dumps(wanted).encode())
+        session = Session(
+            socket, tty=wanted["tty"], with_input=wanted["stdin"], keys=keys, metered=True
+        )
+        code = session.run()
+    finally:
+        socket.close()
+    return 0 if code == DETACHED else code
+
+
+def wanted_of(arguments: Arguments) -> dict[str, Any]:
+    """What the daemon is asked to run.  Raises UsageError."""
+    tty = arguments.flag("tty")
+    stdin = arguments.flag("interactive")
+    if tty and stdin and not posix.isatty(0):
+        raise UsageError("--tty: standard input is no terminal", "leave out --tty")
+    size = _window_size() if tty else None
+    return {
+        "command": arguments.positional[1:],
+        "tty": tty,
+        "stdin": stdin,
+        "user": arguments.text("user"),
+        "env": [variable(word) for word in arguments.list("env")],
+        "working_dir": arguments.text("workdir"),
+        "detach": arguments.flag("detach"),
+        **({"size": size} if size else {}),
+    }
+
+
+def _window_size() -> tuple[int, int] | None:
+    from ociruntime.base.terminal import window_size
+
+    return window_size(0) or window_size(1)
+
+
+def variable(word: str) -> str:
+    """``NAME=VALUE``; of ``NAME`` alone the value here, as docker takes it.  Raises UsageError."""
+    name, equals, _ = word.partition("=")
+    if not name:
+        raise UsageError(f'--env: "{word}" has no name', "NAME=VALUE, or NAME for its value here")
+    if equals:
+        return word
+    value = posix.environ.get(name.encode("utf-8", "surrogateescape"), b"")
+    return f"{name}={value.decode('utf-8', 'surrogateescape')}"

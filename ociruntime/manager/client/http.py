@@ -1,0 +1,133 @@
+"""As much of HTTP/1.1 as a client of one daemon on a Unix socket needs.
+
+``http.client`` brings the parsers of mail with it: 30 ms, as long as everything else that a
+command does.  One request a connection; an answer has a length, comes in chunks, or ends with the
+connection; or the connection becomes something else (101).
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import RuntimeFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+    from collections.abc import Iterator
+
+_LONGEST_HEAD = 65536  # bytes
+_PIECE = 65536
+_SWITCHED = 101
+_CUT = "ocid has closed the connection in the middle of an answer"
+
+
+class Answer:
+    """``status``, ``headers`` (names in lower case); the body is read once, one way or another.
+
+    After a 101 the connection is ``socket``, and ``early`` holds what has come behind the head.
+    """
+
+    __slots__ = ("early", "headers", "socket", "status")
+
+    def __init__(self, socket: socket) -> None:
+        """Reads the head.  Raises OSError and RuntimeFailure."""
+        self.socket = socket
+        head = b""
+        while b"\r\n\r\n" not in head:
+            piece = socket.recv(_PIECE)
+            if not piece or len(head) > _LONGEST_HEAD:
+                raise RuntimeFailure(
+                    "ocid has closed the connection without an answer" if not piece else _CUT,
+                    "has it been stopped? its log says more",
+                )
+            head += piece
+        text, _, self.early = head.partition(b"\r\n\r\n")
+        first, *lines = text.decode("latin-1").split("\r\n")
+        self.status = status_of(first)
+        pairs = (line.partition(":") for line in lines)
+        self.headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+    @property
+    def switched(self) -> bool:
+        """Whether the connection is no longer HTTP."""
+        return self.status == _SWITCHED
+
+    def whole(self) -> bytes:
+        """All of the body."""
+        return b"".join(self.pieces())
+
+    def pieces(self) -> Iterator[bytes]:
+        """The body as it comes.  Raises OSError, and RuntimeFailure if it is cut off."""
+        if self.headers.get("transfer-encoding", "").lower() == "chunked":
+            yield from self._chunks()
+        elif "content-length" in self.headers:
+            yield from self._exactly(int(self.headers["content-length"]))
+        else:
+            while piece := self._some(_PIECE):
+                yield piece
+
+    def lines(self) -> Iterator[bytes]:
+        """The body's lines as they come, without their ends."""
+        rest = b""
+        for piece in self.pieces():
+            *full, rest = (rest + piece).split(b"\n")
+            yield from full
+        if rest:
+            yield rest
+
+    def close(self) -> None:
+        """Of the connection."""
+        self.socket.close()
+
+    def _chunks(self) -> Iterator[bytes]:
+        while True:
+            size = int(self._line().partition(b";")[0], 16)
+            if size == 0:
+                self._line()
+                return
+            yield from self._exactly(size)
+            self._line()
+
+    def _line(self) -> bytes:
+        while b"\r\n" not in self.early:
+            piece = self.socket.recv(_PIECE)
+            if not piece or len(self.early) > _LONGEST_HEAD:
+                raise RuntimeFailure(_CUT)
+            self.early += piece
+        line, _, self.early = self.early.partition(b"\r\n")
+        return line
+
+    def _exactly(self, size: int) -> Iterator[bytes]:
+        while size:
+            piece = self._some(min(size, _PIECE))
+            if not piece:
+                raise RuntimeFailure(_CUT)
+            size -= len(piece)
+            yield piece
+
+    def _some(self, most: int) -> bytes:
+        if self.early:
+            piece, self.early = self.early[:most], self.early[most:]
+            return piece
+        return self.socket.recv(most)
+
+
+def status_of(line: str) -> int:
+    """Of ``HTTP/1.1 200 OK``.  Raises RuntimeFailure."""
+    version, _, rest = line.partition(" ")
+    if not version.startswith("HTTP/1.") or not rest[:3].isdigit():
+        raise RuntimeFailure(f"what answers does not speak HTTP: {line[:80]!r}", "is it ocid?")
+    return int(rest[:3])
+
+
+def request(method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
+    """What is sent."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: ocid"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1") + body
+
+
+def quoted(text: str) -> str:
+    """``text`` as one segment of a path, or a value of a query."""
+    safe = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+    octets = text.encode("utf-8", "surrogateescape")
+    return "".join([chr(octet) if octet in safe else f"%{octet:02X}" for octet in octets])

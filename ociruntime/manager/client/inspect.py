@@ -1,0 +1,32 @@
+"""``ocictl inspect``."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import HostError, RuntimeFailure
+from ociruntime.commandline.output import write
+from ociruntime.manager.client.connection import Connection, container
+from ociruntime.manager.client.forms import formatted
+from ociruntime.manager.client.several import FAILED, told
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+
+
+def run(connection: Connection, arguments: Arguments) -> int:
+    """Those that are there; an exit status of 1 if one is not.  Raises UsageError."""
+    status = 0
+    records = []
+    for ref in arguments.positional:
+        try:
+            records.append(connection.get(container(ref)))
+        except HostError:
+            raise
+        except RuntimeFailure as failure:
+            told(failure)
+            status = FAILED
+    if form := arguments.text("format"):
+        return write(formatted(records, form)) or status
+    import json
+
+    return write(json.dumps(records, indent=2) + "\n") or status

@@ -1,0 +1,21 @@
+"""``ocictl kill``."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import UsageError
+from ociruntime.commandline.signal_names import signal_number
+from ociruntime.manager.client.connection import Connection, container
+from ociruntime.manager.client.several import each
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+
+
+def run(connection: Connection, arguments: Arguments) -> int:
+    """Raises UsageError."""
+    signal = signal_number(arguments.text("signal", "KILL"))
+    if signal == 0:
+        raise UsageError("--signal 0 is none", "inspect tells whether a container runs")
+    body = {"signal": signal}
+    return each(arguments.positional, lambda ref: connection.post(container(ref, "kill"), body))

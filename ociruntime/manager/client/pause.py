@@ -1,0 +1,15 @@
+"""``ocictl pause``."""
+
+from __future__ import annotations
+
+from ociruntime.manager.client.connection import Connection, container
+from ociruntime.manager.client.several import each
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+
+
+def run(connection: Connection, arguments: Arguments) -> int:
+    """Prints what was done."""
+    return each(arguments.positional, lambda ref: connection.post(container(ref, "pause")))

@@ -1,0 +1,15 @@
+"""``ocictl pod rm``."""
+
+from __future__ import annotations
+
+from ociruntime.manager.client.connection import Connection, resource
+from ociruntime.manager.client.several import each
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+
+
+def run(connection: Connection, arguments: Arguments) -> int:
+    """Prints what was removed."""
+    return each(arguments.positional, lambda uuid: connection.delete(resource("pods", uuid)))

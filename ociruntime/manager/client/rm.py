@@ -1,0 +1,16 @@
+"""``ocictl rm``."""
+
+from __future__ import annotations
+
+from ociruntime.manager.client.connection import Connection, container
+from ociruntime.manager.client.several import each
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+
+
+def run(connection: Connection, arguments: Arguments) -> int:
+    """Prints what was removed."""
+    force = arguments.flag("force")
+    return each(arguments.positional, lambda ref: connection.delete(container(ref, force=force)))

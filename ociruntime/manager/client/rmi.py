@@ -1,0 +1,23 @@
+"""``ocictl rmi``."""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.manager.client.connection import Connection, resource
+from ociruntime.manager.client.several import each
+from ociruntime.manager.client.spec_words import absolute_image
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+
+
+def run(connection: Connection, arguments: Arguments) -> int:
+    """Prints what was removed."""
+    force = arguments.flag("force")
+
+    def remove(ref: str) -> None:
+        connection.delete(resource("images", absolute_image(ref, os.getcwd()), force=force))
+
+    return each(arguments.positional, remove)

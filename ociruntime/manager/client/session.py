@@ -1,0 +1,188 @@
+"""Our streams or terminal, and those of a container or of a program in it, in between the daemon.
+
+The messages are those of ``manager/api/attachments.py`` and, with ``metered`` input,
+``executions.py``.
+Nothing here waits for the daemon to take what we send: it may be waiting for us to read.
+"""
+
+from __future__ import annotations
+
+import posix
+import select
+
+from ociruntime.base.detach_keys import KeyWatch
+from ociruntime.base.errors import HostError, RuntimeFailure
+from ociruntime.manager.client.connection import refusal
+from ociruntime.manager.client.websocket import BINARY, TEXT, WebSocket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Iterable
+    from typing import Any
+
+    from ociruntime.base.terminal import Terminal
+else:
+    import _signal
+
+CHUNK = 32768
+WAITING = 65536  # bytes that are not sent yet, with which we read no more input
+DETACHED = -1
+PASSED_ON = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT)
+
+
+class Session:
+    """``run`` is its whole life.
+
+    ``keys`` (bytes) typed at a terminal leave it; ``on_signal`` gets the numbers of signals that
+    would end us.
+    """
+
+    def __init__(
+        self,
+        socket: WebSocket,
+        *,
+        tty: bool,
+        with_input: bool,
+        keys: bytes,
+        metered: bool = False,
+        early: Iterable[tuple[int, bytes]] = (),
+    ) -> None:
+        """``early``: messages that have come already.
+
+        ``metered``: the daemon tells how much input it takes.
+        """
+        self._socket = socket
+        self._early = list(early)
+        self._tty = tty
+        self._with_input = with_input
+        self._metered = metered
+        self._room = 0
+        self._watch = KeyWatch(keys if tty else b"")
+        self._terminal: Terminal | None = None
+        self.on_signal = self._send_signal
+
+    @property
+    def _shares_terminal(self) -> bool:
+        return self._tty and self._with_input and posix.isatty(0)
+
+    def run(self) -> int:
+        """The exit code, or DETACHED.  Raises RuntimeFailure."""
+        if self._shares_terminal:
+            from ociruntime.base.terminal import Terminal
+
+            self._terminal = Terminal(0, owned=False)
+            self._terminal.make_raw()
+            _signal.signal(_signal.SIGWINCH, lambda *_: self._send_size())
+            self._send_size()
+        awake, waker = posix.pipe2(posix.O_NONBLOCK | posix.O_CLOEXEC)
+        before = _signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        for number in PASSED_ON:
+            _signal.signal(number, lambda number, _: self.on_signal(number))
+        try:
+            return self._relay(awake)
+        except OSError as error:
+            raise HostError("pass on a container's streams", error) from None
+        finally:
+            if self._terminal is not None:
+                self._terminal.restore()
+            for number in PASSED_ON:
+                _signal.signal(number, _signal.SIG_DFL)
+            _signal.set_wakeup_fd(before)
+            posix.close(awake)
+            posix.close(waker)
+
+    def _relay(self, awake: int) -> int:
+        """``awake`` can be read when a signal has come, which may have left something to send."""
+        ours = self._socket.fileno()
+        code = self._take(self._early)
+        while code is None:
+            poll = select.poll()
+            poll.register(ours, select.POLLIN | (select.POLLOUT if self._socket.pending else 0))
+            poll.register(awake, select.POLLIN)
+            if self._takes_input:
+                poll.register(0, select.POLLIN)
+            events = dict(poll.poll())
+            if awake in events:
+                posix.read(awake, CHUNK)
+            if events.get(ours, 0) & select.POLLOUT:
+                self._socket.flush()
+            if events.get(ours, 0) & ~select.POLLOUT:
+                code = self._take(self._socket.receive())
+            elif 0 in events:
+                self._send_input()
+            if self._watch.found:
+                return DETACHED
+        return code
+
+    @property
+    def _takes_input(self) -> bool:
+        if not self._with_input or self._socket.pending >= WAITING:
+            return False
+        return not self._metered or self._room > 0
+
+    def _send_input(self) -> None:
+        data = posix.read(0, min(CHUNK, self._room) if self._metered else CHUNK)
+        if not data:
+            self._send({"close": "stdin"})
+            self._with_input = False
+            return
+        data = self._watch.pass_on(data)
+        if data:
+            self._room -= len(data)
+            self._socket.send(BINARY, b"\0" + data)
+
+    def _send(self, words: dict[str, Any]) -> None:
+        import json
+
+        self._socket.send(TEXT, json.dumps(words).encode())
+
+    def _send_signal(self, number: int) -> None:
+        self._send({"signal": number})
+
+    def _send_size(self) -> None:
+        from ociruntime.base.terminal import window_size
+
+        size = window_size(0)
+        if size is not None:
+            self._send({"resize": size})
+
+    def _take(self, messages: Iterable[tuple[int, bytes]]) -> int | None:
+        """The exit code, when it comes."""
+        for kind, data in messages:
+            if kind != TEXT:
+                write(2 if data[:1] == b"\2" else 1, data[1:])
+                continue
+            words = parse(data)
+            if "error" in words:
+                raise refusal(0, data)
+            self._room += int(words.get("room", 0))
+            if "exit_code" in words:
+                return int(words["exit_code"])
+        if self._socket.is_closed:
+            raise RuntimeFailure("ocid has ended the connection before the end was told")
+        return None
+
+
+def parse(data: bytes) -> dict[str, Any]:
+    """A text message.  Raises RuntimeFailure."""
+    import json
+
+    try:
+        words = json.loads(data)
+    except ValueError:
+        words = None
+    if not isinstance(words, dict):
+        raise RuntimeFailure("what ocid says cannot be understood")
+    return words
+
+
+def write(fd: int, data: bytes) -> bool:
+    """All of it; False if nobody reads any more."""
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[posix.write(fd, rest) :]
+    except BrokenPipeError:
+        return False
+    return True

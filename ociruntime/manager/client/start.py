@@ -1,0 +1,24 @@
+"""``ocictl start``."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import UsageError
+from ociruntime.manager.client.connection import Connection, container
+from ociruntime.manager.client.several import each
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+
+
+def run(connection: Connection, arguments: Arguments) -> int:
+    """With ``--attach`` the container's streams are ours.  Raises UsageError."""
+    refs = arguments.positional
+    if not (arguments.flag("attach") or arguments.flag("interactive")):
+        return each(refs, lambda ref: connection.post(container(ref, "start")))
+    if len(refs) > 1:
+        raise UsageError("--attach is about one container", "start the others apart")
+    from ociruntime.manager.client.foreground import in_foreground
+
+    stdin = arguments.flag("interactive")
+    return in_foreground(connection, refs[0], arguments, stdin=stdin) or 0

@@ -1,0 +1,28 @@
+"""``ocictl version``."""
+
+from __future__ import annotations
+
+from ociruntime import __version__
+from ociruntime.base.errors import RuntimeFailure
+from ociruntime.commandline.output import write
+from ociruntime.manager.client.connection import Connection, resource
+from ociruntime.manager.client.forms import formatted
+from ociruntime.manager.client.several import FAILED, told
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+
+
+def run(connection: Connection, arguments: Arguments) -> int:
+    """Our own also where there is no daemon; then the exit status is 1.  Raises UsageError."""
+    facts = {"ocictl": __version__}
+    status = 0
+    try:
+        facts.update(connection.get(resource("version")))
+    except RuntimeFailure as failure:
+        told(failure)
+        status = FAILED
+    if form := arguments.text("format"):
+        return write(formatted([facts], form)) or status
+    return write("".join(f"{name}: {value}\n" for name, value in facts.items())) or status

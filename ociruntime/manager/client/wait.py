@@ -1,0 +1,20 @@
+"""``ocictl wait``."""
+
+from __future__ import annotations
+
+from ociruntime.commandline.output import write
+from ociruntime.manager.client.connection import Connection, container
+from ociruntime.manager.client.ended import exit_status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+
+
+def run(connection: Connection, arguments: Arguments) -> int:
+    """The exit status of the last one.  Raises RuntimeFailure: nobody knows how one ended."""
+    status = 0
+    for ref in arguments.positional:
+        status = exit_status(ref, connection.post(container(ref, "wait")))
+        write(f"{status}\n")
+    return status

@@ -1,0 +1,284 @@
+"""New containers, and new pods for those whose pod has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+from ociruntime.base.errors import BadRequest, HostError, ManagerError, RuntimeFailure
+from ociruntime.base.fault import fault
+from ociruntime.base.json_files import now
+from ociruntime.manager.containers import names, record_store
+from ociruntime.manager.containers import pod_arguments as pod_words
+from ociruntime.manager.containers.engine import log
+from ociruntime.manager.containers.pod_calls import halt
+from ociruntime.manager.containers.pod_status import APP
+from ociruntime.manager.containers.record import Record
+from ociruntime.manager.containers.spec import checked
+from ociruntime.pods.manifest.build import app_entry
+from ociruntime.pods.store.manifest_file import read_manifest, read_runtime_config
+
+if TYPE_CHECKING:
+    from ociruntime.manager.containers.container import Container
+    from ociruntime.manager.containers.engine import Engine
+    from ociruntime.pods.store.pod import Pod
+
+
+async def create(engine: Engine, asked: object) -> Container:
+    """Create a container; after an error nothing is left of it.
+
+    Raises BadRequest, Forbidden, Conflict, ManagerError.
+    """
+    spec = checked(asked)
+    engine.settings.check_insecure(spec.get("insecure") or ())
+    rootfs = spec.get("rootfs")
+    if rootfs is not None and not os.path.isdir(rootfs):
+        raise BadRequest("rootfs", f"there is no directory {rootfs}")
+    container_id = names.new_id()
+    name = spec.get("name") or names.new_name(engine.names)
+    engine.reserve(name, container_id)
+    try:
+        return await _create(engine, spec, container_id, name)
+    except BaseException:
+        engine.release(name, container_id)
+        raise
+
+
+async def _create(engine: Engine, spec: dict[str, Any], container_id: str, name: str) -> Container:
+    image_id = await _fetch(engine, spec)
+    await asyncio.to_thread(engine.store.begin, container_id)
+    try:
+        fault("create.after-intent")
+        pod = await _make_pod(engine, spec, container_id, image_id)
+        try:
+            entry = app_entry(read_manifest(pod), APP)
+            record = Record(
+                id=container_id,
+                name=name,
+                image=spec.get("image") or "",
+                image_id=image_id,
+                command=[str(word) for word in entry["app"]["exec"]],
+                created_at=now(),
+                pod=pod.uuid,
+                spec=spec,
+            )
+        finally:
+            pod.close()
+        fault("create.after-bundle")
+        await engine.save(record)
+        container = engine.new(container_id, record)
+        engine.watch(container)
+        attributes = {"at": container_id, "image": record.image or f"dir:{spec.get('rootfs')}"}
+        engine.events.publish("create", container_id, name, attributes)
+        # From here on it is there.
+        engine.store.forget(container_id, record_store.CREATING, record_store.POD)
+    except BaseException:
+        known = engine.containers.pop(container_id, None)
+        if known is not None:
+            engine.unwatch(known)
+            known.place.close()
+        await roll_back(engine, container_id, name)
+        raise
+    return container
+
+
+async def roll_back(engine: Engine, container_id: str, name: str = "") -> None:
+    """Away with what a creation that was not finished has made.
+
+    Raises RuntimeFailure; a further attempt finds what is left.
+    """
+    await _remove_new_pod(engine, container_id, "")
+    if engine.events.has("create", container_id, container_id):
+        engine.events.publish("destroy", container_id, name, {"at": container_id})
+    await asyncio.to_thread(engine.store.remove, container_id)
+
+
+async def _remove_new_pod(engine: Engine, container_id: str, kept: str) -> None:
+    """The one that was being made, unless it has become the container's (``kept``)."""
+    uuid = engine.store.new_pod(container_id)
+    if uuid and uuid != kept:
+        await remove_pod(engine, uuid)
+
+
+async def remove_pod(engine: Engine, uuid: str) -> None:
+    """With all that is in it, whatever state it is in.  Raises RuntimeFailure."""
+    place = engine.place(uuid)
+    try:
+        pod = place.pod()
+        if pod is None:
+            return
+        await halt(engine.programs, pod, paused=place.look().paused)
+        try:
+            await engine.programs.ocipod("rm", uuid)
+        except ManagerError:
+            if pod.refresh() != "gone":  # somebody else was quicker
+                raise
+    finally:
+        place.close()
+
+
+async def replace_pod(engine: Engine, container: Container) -> None:
+    """Another pod for a container whose pod has ended, with the files of the old one.
+
+    Raises ManagerError; the container is as before then.
+    """
+    record = container.record
+    store = engine.store
+    await settle_replacing(engine, container)
+    if container.look().pod_state == "running":
+        return
+    # Those of before may not have gone yet.
+    older = store.noted(record.id, record_store.REPLACING).get("old", ())
+    old = [*(uuid for uuid in older if uuid != record.pod), record.pod]
+    store.note(record.id, record_store.REPLACING, {"old": old, "pod": "", "moving": False})
+    try:
+        try:
+            pod = await _make_pod(engine, record.spec, record.id, record.image_id)
+        except ManagerError:
+            # The image may have been collected; by its name it can be had again.
+            await _remove_new_pod(engine, record.id, record.pod)
+            record.image_id = await _fetch(engine, record.spec)
+            pod = await _make_pod(engine, record.spec, record.id, record.image_id)
+    except RuntimeFailure:
+        await _undo_replacing(engine, record)
+        raise
+    try:
+        note = {"old": old, "pod": pod.uuid, "moving": True}
+        store.note(record.id, record_store.REPLACING, note)
+        fault("replace.before-move")
+        await _finish_replacing(engine, container, pod.uuid)
+    finally:
+        pod.close()
+
+
+async def settle_replacing(engine: Engine, container: Container) -> None:
+    """Finish or undo what was begun, by this daemon or one before.  Raises RuntimeFailure."""
+    record = container.record
+    store = engine.store
+    if not any(store.has(record.id, name) for name in (record_store.REPLACING, record_store.POD)):
+        return
+    noted = store.noted(record.id, record_store.REPLACING)
+    uuid = str(noted.get("pod") or "")
+    if noted.get("moving") and uuid != record.pod and _is_there(engine, uuid):
+        await _finish_replacing(engine, container, uuid)
+    elif uuid != record.pod:
+        await _undo_replacing(engine, record)
+    else:
+        await _end_replacing(engine, record)
+
+
+def _is_there(engine: Engine, uuid: str) -> bool:
+    place = engine.place(uuid)
+    try:
+        return place.pod() is not None
+    finally:
+        place.close()
+
+
+async def _end_replacing(engine: Engine, record: Record) -> None:
+    """The old pods go; one that does not is in nobody's way, and tried again by the next daemon."""
+    store = engine.store
+    for uuid in store.noted(record.id, record_store.REPLACING).get("old", ()):
+        if uuid == record.pod:
+            continue
+        try:
+            await remove_pod(engine, str(uuid))
+        except RuntimeFailure as failure:
+            log.warning("remove the old pod of container %s: %s", record.id[:12], failure)
+            # It names the container's own by now.
+            store.forget(record.id, record_store.POD)
+            return
+    store.forget(record.id, record_store.REPLACING, record_store.POD)
+
+
+async def _undo_replacing(engine: Engine, record: Record) -> None:
+    """Nothing was moved yet.  Raises RuntimeFailure."""
+    store = engine.store
+    await _remove_new_pod(engine, record.id, record.pod)
+    noted = store.noted(record.id, record_store.REPLACING).get("old", ())
+    older = [uuid for uuid in noted if uuid != record.pod]
+    if older:  # still to be removed, as before
+        note = {"old": older, "pod": record.pod, "moving": False}
+        store.note(record.id, record_store.REPLACING, note)
+        store.forget(record.id, record_store.POD)
+    else:
+        store.forget(record.id, record_store.REPLACING, record_store.POD)
+
+
+async def _finish_replacing(engine: Engine, container: Container, uuid: str) -> None:
+    """Move what is to be kept, and note the new pod; can be done again.  Raises RuntimeFailure."""
+    record = container.record
+    old, new = container.place, engine.place(uuid)
+    source = old.pod()
+    try:
+        await asyncio.to_thread(_move_files, source, new.pod())
+    except OSError as error:
+        # If somebody is just removing it by hand, there is nothing to be kept any more.
+        if source is not None and source.refresh() not in ("gone", "exited deleting"):
+            raise HostError(f"move the files of container {record.name}", error) from None
+    finally:
+        new.close()
+    before, record.pod = record.pod, uuid
+    try:
+        await engine.save(record)
+    except BaseException:
+        record.pod = before
+        raise
+    engine.unwatch(container)
+    old.close()
+    container.place = engine.place(uuid)
+    engine.watch(container)
+    await _end_replacing(engine, record)
+
+
+def _move_files(old: Pod | None, new: Pod | None) -> None:
+    """What the program has changed, its volumes and its log.  Raises OSError, RuntimeFailure."""
+    if old is None or new is None:
+        return
+    source, target = (f"/proc/self/fd/{pod.fd}" for pod in (old, new))
+    overlay = bool(read_runtime_config(old).get("overlay"))
+    files = "upper" if overlay else "bundle/rootfs"
+    moved = [f"apps/{APP}/{files}"]
+    for directory in ("volumes", "logs"):
+        moved += [f"{directory}/{name}" for name in os.listdir(f"{source}/{directory}")]
+    for name in moved:
+        if os.path.lexists(f"{source}/{name}"):
+            _replace(f"{source}/{name}", f"{target}/{name}")
+
+
+def _replace(source: str, target: str) -> None:
+    from ociruntime.pods.store.lock import open_directory
+    from ociruntime.pods.store.removal import remove_tree
+
+    parent, _, name = target.rpartition("/")
+    fd = open_directory(parent)
+    try:
+        remove_tree(fd, name)
+    finally:
+        os.close(fd)
+    os.rename(source, target)
+
+
+async def _fetch(engine: Engine, spec: dict[str, Any]) -> str:
+    settings = engine.settings
+    options = pod_words.global_words(spec, settings.insecure, settings.client_insecure)
+    words = [*options, *pod_words.fetch_words(spec)]
+    # A directory is here: making an image of it waits for nobody's network.
+    run = engine.programs.ocipod if "rootfs" in spec else engine.programs.fetch
+    return (await run(*words)).strip()
+
+
+async def _make_pod(engine: Engine, spec: dict[str, Any], container_id: str, image_id: str) -> Pod:
+    """A pod with the app in it, not started.  Raises ManagerError; what was made is noted."""
+    store = engine.store
+    settings = engine.settings
+    options = pod_words.global_words(spec, settings.insecure, settings.client_insecure)
+    sandbox, add = pod_words.spec_words(spec, container_id, image_id, store.volume)
+    saved = f"--uuid-file-save={store.path(container_id, record_store.POD)}"
+    uuid = (await engine.programs.ocipod(*options, *sandbox, saved)).strip()
+    await engine.programs.ocipod(*options, "app", "add", uuid, *add)
+    pod = engine.place(uuid).pod()
+    if pod is None:
+        raise ManagerError(f"pod {uuid} of the container has vanished")
+    return pod

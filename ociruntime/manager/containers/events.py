@@ -1,0 +1,170 @@
+"""What happens to containers, in order: kept in a file, and handed to whoever listens.
+
+An event is ``{"time", "kind", "id", "name", "attributes"}``; time as RFC 3339 in UTC.  Kinds:
+create start die stop kill restart pause unpause rename destroy oom.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections import deque
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ociruntime.base.json_files import now
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable
+
+    Event = dict[str, Any]
+
+log = logging.getLogger("ocid")
+
+KINDS = (
+    *("create", "start", "die", "stop", "kill", "restart", "pause", "unpause", "rename"),
+    *("destroy", "oom"),
+)
+HELD = 4096  # events in memory
+ROTATED_AT = 4 << 20  # bytes of the file
+QUEUED = 4096  # events that wait for one who listens slowly; then he is let go
+
+
+class EventBus:
+    """``path``: the file of JSON lines, with an older one beside it as ``PATH.1``.
+
+    A line that was written half, when we were killed, counts for nothing.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._events: deque[Event] = deque(maxlen=HELD)
+        self._stamps: set[tuple[str, str, str]] = set()
+        self._queues: set[asyncio.Queue[Event | None]] = set()
+        self._fd = -1
+        self._size = 0
+
+    def open(self) -> None:
+        """Read what was kept.  Raises OSError."""
+        for path in (f"{self._path}.1", self._path):
+            for event in _read(path):
+                self._remember(event)
+        self._open()
+
+    def _open(self) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._fd = os.open(self._path, flags, 0o640)
+        self._size = os.fstat(self._fd).st_size
+        if self._size and os.pread(self._fd, 1, self._size - 1) != b"\n":
+            self._size += os.write(self._fd, b"\n")
+
+    def close(self) -> None:
+        """End every subscription."""
+        for queue in list(self._queues):
+            _end(queue)
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def publish(
+        self, kind: str, container_id: str, name: str, attributes: dict[str, Any] | None = None
+    ) -> None:
+        """Note the event and tell all who listen.
+
+        One whose attribute ``at`` was told for that kind and container is not told again; one that
+        cannot be written (the disk is full) is told all the same.
+        """
+        attributes = attributes or {}
+        if self.has(kind, container_id, str(attributes.get("at") or "")):
+            return
+        event: Event = {
+            "time": now(),
+            "kind": kind,
+            "id": container_id,
+            "name": name,
+            "attributes": attributes,
+        }
+        try:
+            self._write(json.dumps(event, separators=(",", ":")).encode() + b"\n")
+        except OSError as error:
+            log.warning("note an event in %s: %s", self._path, error)
+        self._remember(event)
+        for queue in list(self._queues):
+            if queue.full():
+                self._queues.discard(queue)
+                _end(queue)
+            else:
+                queue.put_nowait(event)
+
+    def _write(self, line: bytes) -> None:
+        if self._size + len(line) > ROTATED_AT:
+            os.rename(self._path, f"{self._path}.1")
+            os.close(self._fd)
+            self._open()
+        self._size += os.write(self._fd, line)
+
+    def has(self, kind: str, container_id: str, at: str) -> bool:
+        """Whether the event with this attribute ``at`` is among those that are remembered."""
+        return bool(at) and (kind, container_id, at) in self._stamps
+
+    def _remember(self, event: Event) -> None:
+        if len(self._events) == HELD:
+            self._stamps.discard(_stamp(self._events[0]))
+        self._events.append(event)
+        stamp = _stamp(event)
+        if stamp[2]:
+            self._stamps.add(stamp)
+
+    def since(self, moment: str) -> list[Event]:
+        """Those remembered from this time on.  Raises ValueError: it is no time."""
+        first = datetime.fromisoformat(moment)
+        return [event for event in self._events if datetime.fromisoformat(event["time"]) >= first]
+
+    def subscribe(self, since: str = "") -> AsyncGenerator[Event, None]:
+        """Events from the time ``since`` (RFC 3339 with a zone; empty: from now) until the end.
+
+        It ends with the manager, or if it is read too slowly.  Raises ValueError.
+        """
+        queue: asyncio.Queue[Event | None] = asyncio.Queue(QUEUED)
+        past = self.since(since) if since else []
+        self._queues.add(queue)
+        return self._told(past, queue)
+
+    async def _told(
+        self, past: list[Event], queue: asyncio.Queue[Event | None]
+    ) -> AsyncGenerator[Event, None]:
+        try:
+            for event in past:
+                yield event
+            while (next_event := await queue.get()) is not None:
+                yield next_event
+        finally:
+            self._queues.discard(queue)
+
+
+def _end(queue: asyncio.Queue[Event | None]) -> None:
+    if queue.full():
+        queue.get_nowait()
+    queue.put_nowait(None)
+
+
+def _stamp(event: Event) -> tuple[str, str, str]:
+    return event["kind"], event["id"], str(event["attributes"].get("at") or "")
+
+
+def _read(path: str) -> Iterable[Event]:
+    try:
+        with open(path, "rb") as file:
+            lines = file.readlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            event = json.loads(line)
+            datetime.fromisoformat(event["time"])
+            _stamp(event)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+        yield event

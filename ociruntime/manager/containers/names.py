@@ -1,0 +1,80 @@
+"""Names and ids of containers: which are allowed, which one is meant; pure but for chance."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from ociruntime.base.errors import BadRequest, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_LONGEST = 128
+_HEX = frozenset("0123456789abcdef")
+_ID_LENGTH = 64
+
+_QUALITIES = (
+    "brisk bright calm clear cosy crisp eager early fair fine fresh gentle glad golden happy keen "
+    "kind late light lively lucky mellow merry mild neat nimble plain proud quick quiet ready "
+    "round silent silver sleek small smart snug soft solid spare steady still sunny swift tidy "
+    "warm wild wise young"
+).split()
+_THINGS = (
+    "barge basin beacon berth boat bollard bridge brig buoy canal canoe capstan cargo channel cove "
+    "crane crate current deck delta dinghy dock ferry fjord gale galley harbour haven hull island "
+    "jetty kayak keel lagoon lantern lock mast mole paddle pier pilot plank port quay raft reef "
+    "river rope rudder sail schooner sloop stern tide tug vessel wave wharf yacht"
+).split()
+
+
+def new_id() -> str:
+    """64 hexadecimal digits."""
+    return secrets.token_hex(_ID_LENGTH // 2)
+
+
+def new_name(taken: Collection[str]) -> str:
+    """One that is not among ``taken``."""
+    while True:
+        name = f"{secrets.choice(_QUALITIES)}-{secrets.choice(_THINGS)}"
+        for candidate in (name, f"{name}-{secrets.token_hex(2)}"):
+            if candidate not in taken:
+                return candidate
+
+
+def check_name(name: object, where: str) -> str:
+    """Raises BadRequest."""
+    if (
+        not isinstance(name, str)
+        or not 0 < len(name) <= _LONGEST
+        or name[0] not in _LETTERS
+        or set(name) - _LETTERS - set("_.-")
+    ):
+        hint = "letters and digits, behind the first also _ . -, 128 at most"
+        raise BadRequest(where, f"{name!r} is no name of a container", hint)
+    if is_id(name):
+        raise BadRequest(where, "a name of 64 hexadecimal digits would be taken for an id")
+    return name
+
+
+def is_id(text: str) -> bool:
+    """Whether it has the form of a whole id."""
+    return len(text) == _ID_LENGTH and not set(text) - _HEX
+
+
+def resolve(ref: str, ids: Collection[str], names: Mapping[str, str]) -> str:
+    """The id that is meant: by itself, by a name, by a beginning that no other has.
+
+    ``names``: name -> id.  Raises NotFound.
+    """
+    if ref in names:
+        return names[ref]
+    if ref in ids:
+        return ref
+    matches = [one for one in ids if one.startswith(ref)] if ref else []
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise NotFound(f'{len(matches)} containers have an id that begins with "{ref}"')
+    raise NotFound(f'there is no container "{ref}"')

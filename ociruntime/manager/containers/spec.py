@@ -1,0 +1,245 @@
+"""What is asked for with a new container: checked by a table, and nothing is left to guess.
+
+    {"name", "image" or "rootfs", "command": [...], "entrypoint": [...], "env": {NAME: VALUE},
+     "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only"}],
+     "ports": [{"host_ip", "host_port", "port", "protocol"}], "network", "hostname", "dns": [...],
+     "memory": bytes, "cpus", "pids_limit", "cap_add": [...], "cap_drop": [...], "read_only", "tty",
+     "stdin", "labels": {NAME: VALUE}, "restart_policy": {"name", "maximum"}, "stop_signal",
+     "stop_timeout", "auto_remove", "pull_policy", "insecure": [...]}
+
+All but the image may be left out.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ociruntime.base.errors import BadRequest, UsageError
+from ociruntime.base.linux import CAPABILITIES
+from ociruntime.manager.containers.names import check_name
+from ociruntime.manager.containers.restart_policy import NAMES, ON_FAILURE
+from ociruntime.pods.manifest.signal_names import signal_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Check = Callable[[str, Any], None]
+
+PULL_POLICIES = ("missing", "always", "never")
+INSECURE = ("image", "tls", "http", "pubkey", "capabilities", "paths", "seccomp")
+ALL = "ALL"
+_WITHOUT_PORTS = ("none", "host")
+_MOST_MEMORY = 1 << 62
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+
+
+def checked(spec: object) -> dict[str, Any]:
+    """``spec`` without what is null.  Raises BadRequest, with the JSON path."""
+    if not isinstance(spec, dict):
+        raise BadRequest("", "the container is not described by a JSON object")
+    given = {name: value for name, value in spec.items() if value is not None}
+    for name, value in given.items():
+        check = _MEMBERS.get(name)
+        if check is None:
+            raise BadRequest(str(name), "unknown member", ", ".join(_MEMBERS))
+        check(name, value)
+    if ("image" in given) == ("rootfs" in given):
+        raise BadRequest("image", "either image or rootfs is needed")
+    if "rootfs" in given and not given.get("command") and not given.get("entrypoint"):
+        raise BadRequest("command", "it is needed with rootfs")
+    if given.get("auto_remove") and (given.get("restart_policy") or {}).get("name", "no") != "no":
+        raise BadRequest("auto_remove", "it excludes a restart policy")
+    if given.get("ports") and given.get("network") in _WITHOUT_PORTS:
+        hint = "leave out the ports, or take another network"
+        raise BadRequest("ports", f"network {given['network']} forwards none", hint)
+    for index, volume in enumerate(given.get("volumes") or ()):
+        source = volume.get("source")
+        if source is not None and not os.path.exists(source):
+            hint = "make it first, or take a volume with a name"
+            raise BadRequest(f"volumes[{index}].source", f"there is no {source} on this host", hint)
+    return given
+
+
+def _text(where: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise BadRequest(where, "it is not a text")
+    if "\0" in value:
+        raise BadRequest(where, "it has a character 0")
+
+
+def _name(where: str, value: object) -> None:
+    check_name(value, where)
+
+
+def _some_text(where: str, value: object) -> None:
+    _text(where, value)
+    if not value:
+        raise BadRequest(where, "it is empty")
+
+
+def _image(where: str, value: Any) -> None:  # noqa: ANN401 - as are all that are checked
+    _some_text(where, value)
+    if value.startswith("-") or value.split() != [value]:
+        raise BadRequest(where, f'"{value}" is no reference of an image')
+
+
+def _path(where: str, value: Any) -> None:  # noqa: ANN401
+    _some_text(where, value)
+    if not value.startswith("/"):
+        raise BadRequest(where, f'"{value}" is no absolute path')
+
+
+def _flag(where: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise BadRequest(where, "it is neither true nor false")
+
+
+def _number(least: float, most: float, whole: bool = True) -> Check:
+    def check(where: str, value: object) -> None:
+        kinds = (int,) if whole else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise BadRequest(where, "it is no number" if not whole else "it is no whole number")
+        if not least <= value <= most:
+            raise BadRequest(where, f"{value} is not between {least} and {most}")
+
+    return check
+
+
+def _list_of(check: Check) -> Check:
+    def check_all(where: str, value: object) -> None:
+        if not isinstance(value, list):
+            raise BadRequest(where, "it is no list")
+        for index, one in enumerate(value):
+            check(f"{where}[{index}]", one)
+
+    return check_all
+
+
+def _one_of(*words: str) -> Check:
+    def check(where: str, value: object) -> None:
+        if value not in words:
+            raise BadRequest(where, f"{value!r} is not possible", ", ".join(words))
+
+    return check
+
+
+def _object(members: dict[str, Check], *needed: str) -> Check:
+    def check(where: str, value: object) -> None:
+        if not isinstance(value, dict):
+            raise BadRequest(where, "it is no object")
+        for name, one in value.items():
+            if name not in members:
+                raise BadRequest(f"{where}.{name}", "unknown member", ", ".join(members))
+            members[name](f"{where}.{name}", one)
+        for name in needed:
+            if name not in value:
+                raise BadRequest(f"{where}.{name}", "it is missing")
+
+    return check
+
+
+def _table(where: str, value: object) -> None:
+    """Names and texts."""
+    if not isinstance(value, dict):
+        raise BadRequest(where, "it is no object")
+    for name, text in value.items():
+        if not name or "=" in name or "\0" in name:
+            raise BadRequest(where, f"{name!r} is no name")
+        _text(f"{where}.{name}", text)
+
+
+def _capability(where: str, value: object) -> None:
+    _some_text(where, value)
+    if value != ALL and capability(str(value)) not in CAPABILITIES:
+        raise BadRequest(where, f'"{value}" is no capability', "as in CAP_NET_RAW, or ALL")
+
+
+def capability(word: str) -> str:
+    """``net_raw`` as ``CAP_NET_RAW``."""
+    name = word.upper()
+    return name if name.startswith("CAP_") else f"CAP_{name}"
+
+
+def _signal(where: str, value: object) -> None:
+    _some_text(where, value)
+    try:
+        signal_name(str(value))
+    except UsageError as error:
+        raise BadRequest(where, error.message, error.hint) from None
+
+
+def _volume_name(where: str, value: Any) -> None:  # noqa: ANN401
+    _some_text(where, value)
+    if set(value) - _LETTERS or value[0] in "._-" or len(value) > 128:
+        hint = "letters and digits, behind the first also _ . -, 128 at most"
+        raise BadRequest(where, f'"{value}" is no name of a volume', hint)
+
+
+def _volume_path(where: str, value: Any) -> None:  # noqa: ANN401
+    _path(where, value)
+    if "," in value:
+        raise BadRequest(where, "a path with a comma cannot be handed on")
+
+
+def _volume(where: str, value: Any) -> None:  # noqa: ANN401
+    members: dict[str, Check] = {
+        "source": _volume_path,
+        "name": _volume_name,
+        "target": _volume_path,
+        "read_only": _flag,
+    }
+    _object(members, "target")(where, value)
+    if ("source" in value) == ("name" in value):
+        raise BadRequest(where, "either source or name is needed")
+
+
+def _policy(where: str, value: Any) -> None:  # noqa: ANN401
+    _object({"name": _one_of(*NAMES), "maximum": _number(0, 1 << 31)}, "name")(where, value)
+    if value.get("maximum") and value["name"] != ON_FAILURE:
+        raise BadRequest(f"{where}.maximum", f"it goes with {ON_FAILURE} alone")
+
+
+_PORT = _number(1, 65535)
+_MEMBERS: dict[str, Check] = {
+    "name": _name,
+    "image": _image,
+    "rootfs": _path,
+    "command": _list_of(_text),
+    "entrypoint": _list_of(_text),
+    "env": _table,
+    "working_dir": _path,
+    "user": _some_text,
+    "group": _some_text,
+    "volumes": _list_of(_volume),
+    "ports": _list_of(
+        _object(
+            {
+                "host_ip": _text,
+                "host_port": _PORT,
+                "port": _PORT,
+                "protocol": _one_of("tcp", "udp"),
+            },
+            "host_port",
+            "port",
+        )
+    ),
+    "network": _some_text,
+    "hostname": _some_text,
+    "dns": _list_of(_some_text),
+    "memory": _number(4096, _MOST_MEMORY),
+    "cpus": _number(0.001, 1 << 20, whole=False),
+    "pids_limit": _number(1, 1 << 22),
+    "cap_add": _list_of(_capability),
+    "cap_drop": _list_of(_capability),
+    "read_only": _flag,
+    "tty": _flag,
+    "stdin": _flag,
+    "labels": _table,
+    "restart_policy": _policy,
+    "stop_signal": _signal,
+    "stop_timeout": _number(0, 1_000_000, whole=False),
+    "auto_remove": _flag,
+    "pull_policy": _one_of(*PULL_POLICIES),
+    "insecure": _list_of(_one_of(*INSECURE)),
+}

@@ -1,0 +1,106 @@
+"""What a container's processes are and use, from its cgroups and /proc."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ociruntime.base.files import read_file
+from ociruntime.pods.store import pod_cgroup
+
+if TYPE_CHECKING:
+    from typing import Any
+
+_NANOSECONDS = 1_000_000_000
+_MICROSECONDS = 1_000_000
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGESIZE")
+_NO_LIMIT = 1 << 60  # v1 writes a number near 2^63
+
+
+def usage(uuid: str, app: str) -> dict[str, Any]:
+    """``{"cpu_seconds", "memory", "memory_limit", "pids", "pids_limit"}``, bytes; None: unknown."""
+    found = _files(uuid, app)
+    cpu = _scaled(found.get("cpuacct.usage"), _NANOSECONDS)
+    if cpu is None:
+        cpu = _scaled(_of_table(found.get("cpu.stat"), "usage_usec"), _MICROSECONDS)
+    memory = _number(found.get("memory.usage_in_bytes") or found.get("memory.current"))
+    limit = _number(found.get("memory.limit_in_bytes") or found.get("memory.max"))
+    return {
+        "cpu_seconds": cpu,
+        "memory": memory,
+        "memory_limit": None if limit is None or limit >= _NO_LIMIT else limit,
+        "pids": _number(found.get("pids.current")),
+        "pids_limit": _number(found.get("pids.max")),
+    }
+
+
+_READ = (
+    *("cpuacct.usage", "cpu.stat", "memory.usage_in_bytes", "memory.current"),
+    *("memory.limit_in_bytes", "memory.max", "pids.current", "pids.max"),
+)
+
+
+def _files(uuid: str, app: str) -> dict[str, str]:
+    """Those that there are in one hierarchy or another."""
+    found = {}
+    for directory in _directories(uuid, app):
+        for name in _READ:
+            try:
+                found[name] = read_file(f"{directory}/{name}").decode().strip()
+            except OSError:
+                continue
+    return found
+
+
+def _directories(uuid: str, app: str) -> list[str]:
+    pods = pod_cgroup.directories(pod_cgroup.hierarchies(), f"ocipod-{uuid}")
+    return [f"{directory}/{app}" for directory in pods]
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isdigit() else None
+
+
+def _scaled(text: str | None, unit: int) -> float | None:
+    number = _number(text)
+    return None if number is None else number / unit
+
+
+def _of_table(text: str | None, key: str) -> str | None:
+    for line in (text or "").splitlines():
+        name, _, value = line.partition(" ")
+        if name == key:
+            return value
+    return None
+
+
+def processes(uuid: str, app: str) -> list[dict[str, Any]]:
+    """``{"pid", "ppid", "user", "cpu_seconds", "memory", "command"}`` of each, by pid.
+
+    Numbers are the host's.
+    """
+    found = (_process(pid) for pid in pod_cgroup.processes(_directories(uuid, app)))
+    return [one for one in found if one is not None]
+
+
+def _process(pid: int) -> dict[str, Any] | None:
+    """None if it has ended meanwhile."""
+    try:
+        stat = read_file(f"/proc/{pid}/stat")
+        words = read_file(f"/proc/{pid}/cmdline").split(b"\0")
+        uid = os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return None
+    # The name, in parentheses, may hold anything.
+    name, _, rest = stat.partition(b"(")[2].rpartition(b")")
+    fields = rest.split()
+    command = b" ".join(words).strip() or b"[" + name + b"]"
+    return {
+        "pid": pid,
+        "ppid": int(fields[1]),
+        "user": str(uid),
+        "cpu_seconds": (int(fields[11]) + int(fields[12])) / _TICKS,
+        "memory": int(fields[21]) * _PAGE,
+        "command": command.decode(errors="replace"),
+    }

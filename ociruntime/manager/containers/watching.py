@@ -1,0 +1,84 @@
+"""Being told of changes in directories: inotify(7), in the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+from typing import TYPE_CHECKING
+
+from ociruntime._shim import ffi, lib
+from ociruntime.base.errors import HostError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CLOSE_NOWRITE = 0x10  # a directory was closed: perhaps a lock on it went with that
+MOVED_TO = 0x80
+MOVE_SELF = 0x800
+DELETE_SELF = 0x400
+OVERFLOW = 0x4000
+IGNORED = 0x8000
+_HEAD = struct.Struct("iIII")
+
+
+class Watcher:
+    """``on_overflow`` is called when events were lost: anything may have happened."""
+
+    def __init__(self, on_overflow: Callable[[], None]) -> None:
+        """Raises HostError."""
+        self._fd = _check(lib.oci_inotify(), "watch directories")
+        self._calls: dict[int, Callable[[], None]] = {}
+        self._on_overflow = on_overflow
+        asyncio.get_running_loop().add_reader(self._fd, self._read)
+
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._fd)
+        os.close(self._fd)
+
+    def watch(self, path: str, events: int, call: Callable[[], None]) -> int:
+        """``call`` at each of ``events`` of the directory; a number for ``forget``.
+
+        ``CLOSE_NOWRITE`` is of the directory itself alone.  Raises HostError.
+        """
+        number = lib.oci_watch(self._fd, ffi.from_buffer(os.fsencode(path) + b"\0"), events)
+        _check(number, f"watch {path}")
+        self._calls[number] = call
+        return int(number)
+
+    def forget(self, number: int) -> None:
+        if self._calls.pop(number, None) is not None:
+            lib.oci_unwatch(self._fd, number)  # it may have gone with its directory
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._fd, 65536)
+        except BlockingIOError:
+            return
+        # Many events of one directory, one call.
+        calls: dict[int, Callable[[], None]] = {}
+        for number, events, name in parse(data):
+            if events & OVERFLOW:
+                self._on_overflow()
+            elif events & IGNORED:
+                self._calls.pop(number, None)
+            elif number in self._calls and not (events & CLOSE_NOWRITE and name):
+                calls[number] = self._calls[number]
+        for call in calls.values():
+            call()
+
+
+def parse(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """(watch, events, name of the entry or empty) of what was read."""
+    at = 0
+    while at < len(data):
+        number, events, _, length = _HEAD.unpack_from(data, at)
+        at += _HEAD.size
+        yield number, events, data[at : at + length].rstrip(b"\0")
+        at += length
+
+
+def _check(result: int, action: str) -> int:
+    if result < 0:
+        raise HostError(action, OSError(-result, os.strerror(-result)))
+    return result

@@ -1,0 +1,111 @@
+"""The daemon's life: it takes up containers, answers requests, and ends when it is asked to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import resource
+import signal
+from typing import TYPE_CHECKING, Any
+
+from ociruntime.base.log import plain
+from ociruntime.manager.daemon.listening import Notifier, activated, listen
+
+if TYPE_CHECKING:
+    from ociruntime.manager.containers.settings import Settings
+
+log = logging.getLogger("ocid")
+
+_PATIENCE = 5.0  # seconds that requests may take to end with the daemon
+_FORMAT = "%(asctime)s %(levelname)s %(message)s"
+
+
+def serve(settings: Settings, path: str, group: str, debug: bool) -> int:
+    """Until SIGTERM or SIGINT; the exit status.  Raises RuntimeFailure."""
+    level = logging.DEBUG if debug else logging.INFO
+    handler = logging.StreamHandler()
+    handler.setFormatter(Lines(_FORMAT))
+    logging.basicConfig(level=level, handlers=[handler])
+    if not debug:
+        logging.getLogger("asyncio").setLevel(logging.ERROR)
+    asyncio.run(_serve(settings, path, group))
+    return 0
+
+
+class Lines(logging.Formatter):
+    """Entries that nothing in them can end: requests, containers and libraries have a say there.
+
+    A further line (of a traceback) is indented, so that it cannot look like an entry.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - of the base
+        """Return the entry's first line."""
+        return plain(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: ANN401, N802 - of the base
+        """Return the lines of a traceback."""
+        return _indented(super().formatException(ei))
+
+    def formatStack(self, stack_info: str) -> str:  # noqa: N802 - of the base
+        """Return the lines of a stack."""
+        return _indented(super().formatStack(stack_info))
+
+
+def _indented(text: str) -> str:
+    return "\n".join([f"    {plain(line)}" for line in text.split("\n")])
+
+
+async def _serve(settings: Settings, path: str, group: str) -> None:
+    from aiohttp import web
+
+    from ociruntime.manager.api.routes import make_application
+    from ociruntime.manager.containers.manager import Manager
+
+    over = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, over.set)
+    # A handler, because what is ignored would be so in containers as well.
+    loop.add_signal_handler(signal.SIGHUP, _nothing)
+    notify = Notifier()
+    given = activated()
+    manager = Manager(settings)
+    _raise_descriptor_limit()
+    await manager.open()
+    sock = given
+    try:
+        sock = given or listen(path, group)
+        runner = web.AppRunner(
+            make_application(manager), access_log=None, shutdown_timeout=_PATIENCE
+        )
+        await runner.setup()
+        await web.SockSite(runner, sock).start()
+        log.info("containers below %s, listening at %s", settings.root, sock.getsockname())
+        notify("READY=1")
+        await over.wait()
+        notify("STOPPING=1")
+        log.info("ending; containers run on")
+        manager.abandon()
+        await runner.cleanup()
+    finally:
+        if given is None and sock is not None:
+            _remove(path)  # before another daemon can have made its own
+        await manager.close()
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def _nothing() -> None:
+    pass
+
+
+def _raise_descriptor_limit() -> None:
+    """Each container's pod is kept open."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

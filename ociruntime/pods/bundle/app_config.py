@@ -1,0 +1,298 @@
+"""From an app of a pod's manifest to the ``config.json`` of its container, for any OCI runtime.
+
+Nothing is looked up here: what the host and the image's files say comes in an ``AppPlace``.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import PodError
+from ociruntime.pods.manifest import isolators, limits, seccomp
+from ociruntime.pods.manifest.build import app_entry
+from ociruntime.pods.manifest.flavours import FLAVOURS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.pods.manifest.flavours import Flavour, Mount
+
+    Json = dict[str, Any]
+
+SPEC_VERSION = "1.0.2"
+
+CAPABILITIES = (
+    "CAP_AUDIT_WRITE",
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_KILL",
+    "CAP_MKNOD",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_NET_RAW",
+    "CAP_SETFCAP",
+    "CAP_SETGID",
+    "CAP_SETPCAP",
+    "CAP_SETUID",
+    "CAP_SYS_CHROOT",
+)
+# What tells about the host, and what would change it.
+MASKED = (
+    *("/proc/acpi", "/proc/asound", "/proc/config.gz", "/proc/kallsyms", "/proc/kcore"),
+    *("/proc/keys", "/proc/kmem", "/proc/latency_stats", "/proc/mem", "/proc/sched_debug"),
+    *("/proc/scsi", "/proc/timer_list", "/proc/timer_stats"),
+    *("/sys/firmware", "/sys/fs", "/sys/hypervisor", "/sys/module", "/sys/power"),
+)
+READONLY = (
+    *("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"),
+    *("/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/kernel"),
+)
+IMAGE_ANNOTATION = "org.opencontainers.image."
+_SHARED_MEMORY = ("bind", "rprivate", "nosuid", "noexec", "nodev")
+
+
+class AppPlace:
+    """What an app's config depends on besides the manifest.
+
+    ``namespaces`` maps a type (``pid``, ``network``, ``ipc``, ``uts``, ``user``) to the path of the
+    pod's; one that is missing is the caller's.  ``shared_memory`` is the directory that the app has
+    as ``/dev/shm``, "" for one of its own.  ``volumes`` maps a volume's name to its directory
+    on the host, ``devices`` a volume's name to (``b`` or ``c``, major, minor).  ``binds`` are
+    (path on the host, path in the app) of files made for the pod.  ``private_users`` is None, or
+    (first id on the host, how many).
+    """
+
+    __slots__ = (
+        "additional_gids",
+        "binds",
+        "capabilities",
+        "cgroup_namespace",
+        "controllers",
+        "devices",
+        "environment",
+        "flavour",
+        "gid",
+        "hostname",
+        "insecure",
+        "machine",
+        "namespaces",
+        "private_users",
+        "rootfs",
+        "seccomp",
+        "shared_memory",
+        "terminal",
+        "uid",
+        "uuid",
+        "volumes",
+    )
+
+    def __init__(self, uuid: str, rootfs: str) -> None:
+        self.uuid = uuid
+        self.rootfs = rootfs
+        self.flavour: Flavour = FLAVOURS["oci"]
+        self.machine = "x86_64"
+        self.uid = 0
+        self.gid = 0
+        self.additional_gids: list[int] = []
+        self.environment: dict[str, str] = {}
+        self.namespaces: dict[str, str] = {}
+        self.shared_memory = ""
+        self.cgroup_namespace = True
+        self.controllers: frozenset[str] | None = None  # None: all of them
+        self.volumes: dict[str, str] = {}
+        self.devices: dict[str, tuple[str, int, int]] = {}
+        self.binds: list[tuple[str, str]] = []
+        self.hostname = ""
+        self.insecure: frozenset[str] = frozenset()
+        self.private_users: tuple[int, int] | None = None
+        self.terminal = False
+        self.capabilities: tuple[str, ...] = ()  # that the host's kernel has, for fly
+        self.seccomp: Json = {}  # the default sets, as in seccomp.json
+
+
+def app_config(manifest: Json, app_name: str, image_config: Json, place: AppPlace) -> Json:
+    """The whole document.  Raises PodError if the manifest asks for what cannot be."""
+    entry = app_entry(manifest, app_name)
+    app = entry["app"]
+    confined = place.flavour.confined
+    granted = _granted(app.get("isolators", []), place)
+    config: Json = {
+        "ociVersion": SPEC_VERSION,
+        "process": _process(app, place, granted),
+        "root": {"path": place.rootfs, "readonly": bool(entry.get("readOnlyRootFS"))},
+        "mounts": _mounts(manifest, entry, place),
+        "annotations": _annotations(entry, place, image_config),
+        "linux": {
+            "namespaces": _namespaces(place),
+            "cgroupsPath": f"/ocipod-{place.uuid}/{app_name}",
+            "resources": _resources(manifest, app.get("isolators", []), place),
+            "maskedPaths": [],
+            "readonlyPaths": [],
+        },
+    }
+    linux = config["linux"]
+    if place.hostname and "uts" in place.namespaces:
+        config["hostname"] = place.hostname
+    if place.private_users:
+        first, count = place.private_users
+        maps = [{"containerID": 0, "hostID": first, "size": count}]
+        linux["uidMappings"] = linux["gidMappings"] = maps
+    if not confined:
+        linux["rootfsPropagation"] = "rslave"
+        return config
+    if "paths" not in place.insecure:
+        linux["maskedPaths"], linux["readonlyPaths"] = list(MASKED), list(READONLY)
+    if "seccomp" not in place.insecure:
+        wanted = app.get("isolators", [])
+        profile = seccomp.profile(wanted, place.seccomp, place.machine, granted)
+        if profile is not None:
+            linux["seccomp"] = profile
+    return config
+
+
+def _granted(wanted: list[Json], place: AppPlace) -> list[str]:
+    """The capabilities that the app may have."""
+    if not place.flavour.confined or "capabilities" in place.insecure:
+        return sorted(place.capabilities or CAPABILITIES)
+    retain = isolators.value_of(wanted, isolators.RETAIN_CAPS)
+    if retain is not None:
+        return sorted({isolators.capability(word) for word in retain["set"]})
+    remove = isolators.value_of(wanted, isolators.REMOVE_CAPS)
+    if remove is None:
+        return list(CAPABILITIES)
+    gone = {isolators.capability(word) for word in remove["set"]}
+    return [name for name in CAPABILITIES if name not in gone]
+
+
+def _process(app: Json, place: AppPlace, granted: list[str]) -> Json:
+    wanted = app.get("isolators", [])
+    held = granted if place.uid == 0 else []
+    process: Json = {
+        "terminal": place.terminal,
+        "user": {"uid": place.uid, "gid": place.gid},
+        "args": list(app["exec"]),
+        "env": [f"{name}={value}" for name, value in place.environment.items()],
+        "cwd": app.get("workingDirectory") or "/",
+        "capabilities": {
+            "bounding": granted,
+            "permitted": held,
+            "effective": held,
+            "inheritable": [],
+            "ambient": [],
+        },
+        "noNewPrivileges": _no_new_privileges(wanted, place),
+    }
+    if place.additional_gids:
+        process["user"]["additionalGids"] = list(place.additional_gids)
+    score = isolators.value_of(wanted, isolators.OOM_SCORE_ADJ)
+    if score is not None and place.flavour.confined:
+        process["oomScoreAdj"] = int(score)
+    return process
+
+
+def _no_new_privileges(wanted: list[Json], place: AppPlace) -> bool:
+    if isolators.value_of(wanted, isolators.NO_NEW_PRIVILEGES):
+        return True
+    # A filter of the app's own would otherwise steer set-uid programs.
+    names = {isolator["name"] for isolator in wanted}
+    filtered = names & {isolators.RETAIN_SECCOMP, isolators.REMOVE_SECCOMP}
+    return bool(filtered) and place.uid != 0 and place.flavour.confined
+
+
+def _namespaces(place: AppPlace) -> list[Json]:
+    made: list[Json] = [
+        {"type": kind, "path": place.namespaces[kind]}
+        for kind in place.flavour.joined
+        if kind in place.namespaces
+    ]
+    own = [kind for kind in place.flavour.own if kind != "cgroup" or place.cgroup_namespace]
+    return made + [{"type": kind} for kind in own]
+
+
+def _mounts(manifest: Json, entry: Json, place: AppPlace) -> list[Json]:
+    """The flavour's, then the pod's files, then volumes from the outside in."""
+    made = [_kernel_mount(*row, place) for row in place.flavour.mounts if _is_possible(row, place)]
+    volumes = {volume["name"]: volume for volume in manifest.get("volumes", [])}
+    points = {point["path"]: point for point in entry["app"].get("mountPoints", [])}
+    wanted = []
+    for mount in entry.get("mounts", []):
+        volume = volumes.get(mount["volume"])
+        if volume is None:
+            message = f'app "{entry["name"]}" mounts "{mount["volume"]}", which is no volume'
+            raise PodError(message)
+        wanted.append(_volume_mount(mount, volume, points.get(mount["path"], {}), place))
+    wanted.sort(key=lambda mount: mount["destination"].count("/"))
+    taken = {mount["destination"] for mount in wanted}
+    for source, destination in place.binds:
+        if destination not in taken:
+            options = ["bind", "rprivate"]
+            made.append(_mount(destination, "bind", source, options))
+    return made + wanted
+
+
+def _is_possible(row: Mount, place: AppPlace) -> bool:
+    # A host need not have its queues mounted, and in a user namespace nobody else can.
+    return row[1] != "mqueue" or not _is_of_host("ipc", place)
+
+
+def _is_of_host(kind: str, place: AppPlace) -> bool:
+    """Whether users of the pod's own meet the host's namespace of that kind."""
+    return place.private_users is not None and kind not in place.namespaces
+
+
+def _kernel_mount(
+    destination: str, kind: str, source: str, options: tuple[str, ...], place: AppPlace
+) -> Json:
+    if destination == "/dev/shm" and place.shared_memory:
+        return _mount(destination, "bind", place.shared_memory, list(_SHARED_MEMORY))
+    # Only who owns a network namespace can mount a sysfs for it: the host's is bound.
+    if kind == "sysfs" and _is_of_host("network", place):
+        return _mount(destination, "bind", destination, ["rbind", "rslave", *options])
+    return _mount(destination, kind, source, list(options))
+
+
+def _volume_mount(mount: Json, volume: Json, point: Json, place: AppPlace) -> Json:
+    name = volume["name"]
+    recursive = volume.get("recursive")
+    if recursive is None:
+        recursive = place.flavour.recursive or volume["kind"] == "empty"
+    # The volume's word counts before that of the mount and of the image.
+    read_only = volume.get("readOnly")
+    if read_only is None:
+        read_only = mount.get("readOnly", point.get("readOnly", False))
+    options = ["rbind" if recursive else "bind", "rprivate" if recursive else "private"]
+    options.append("ro" if read_only else "rw")
+    return _mount(mount["path"], "bind", place.volumes[name], options)
+
+
+def _mount(destination: str, kind: str, source: str, options: list[str]) -> Json:
+    return {"destination": destination, "type": kind, "source": source, "options": options}
+
+
+def _resources(manifest: Json, wanted: list[Json], place: AppPlace) -> Json:
+    """Limits, and which devices may be used: those of every container and of device volumes."""
+    if not place.flavour.confined:
+        return {"devices": [{"allow": True, "access": "rwm"}]}
+    rules: list[Json] = [{"allow": False, "access": "rwm"}]
+    read_only = {one["name"] for one in manifest.get("volumes", []) if one.get("readOnly")}
+    for name, (kind, major, minor) in place.devices.items():
+        access = "r" if name in read_only else "rw"
+        rule = {"allow": True, "type": kind, "major": major, "minor": minor, "access": access}
+        rules.append(rule)
+    kept = limits.kept(wanted, place.controllers)
+    most_cpu = isolators.cpu_limit(manifest.get("isolators", []))
+    return {"devices": rules, **limits.resources(kept, most_cpu)}
+
+
+def _annotations(entry: Json, place: AppPlace, image_config: Json) -> dict[str, str]:
+    # Other labels stay out: some annotations steer a runtime, and an image is not to do that.
+    labels = (image_config.get("config") or {}).get("Labels") or {}
+    made = {name: str(labels[name]) for name in labels if name.startswith(IMAGE_ANNOTATION)}
+    for member in ("os", "architecture", "variant", "author", "created"):
+        if isinstance(image_config.get(member), str):
+            made[f"{IMAGE_ANNOTATION}{member}"] = image_config[member]
+    made[f"{IMAGE_ANNOTATION}stopSignal"] = entry["app"].get("stopSignal") or "SIGTERM"
+    made |= {one["name"]: one["value"] for one in entry.get("annotations", [])}
+    made["ociruntime.pod.uuid"] = place.uuid
+    made["ociruntime.pod.app"] = entry["name"]
+    return made

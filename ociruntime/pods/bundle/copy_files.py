@@ -1,0 +1,153 @@
+"""Copies of trees: with owners, modes, attributes, times, links, devices and holes."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from ociruntime.base.errors import HostError
+from ociruntime.pods.store.deep_tree import Place, open_regular, walk
+
+_PART = 1 << 30
+_ATTRIBUTES_OF_OVERLAYS = "trusted.overlay."
+_NOBODY = 65534
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    PrivateUsers = tuple[int, int] | None  # (first of the host's ids, count), or the host's own
+
+
+def owner_on_host(id: int, private_users: PrivateUsers) -> int:
+    """Whom a file of ``id`` in an image belongs to; of ids that the pod has not, its nobody.
+
+    The kernel shows such a file of an overlay the same, and the host's ids behind those of the pod
+    are another one's.
+    """
+    if private_users is None:
+        return id
+    first, count = private_users
+    return first + (id if id < count else _NOBODY)
+
+
+def copy_tree(
+    source: str,
+    target: str,
+    private_users: PrivateUsers = None,
+    draw: Callable[[os.stat_result], None] | None = None,
+) -> None:
+    """Makes the directory ``target`` a copy of ``source``, for a pod of these users.
+
+    Nothing outside of ``source`` is looked at: a symbolic link is copied as it is.  ``draw`` is
+    called for each file before it is copied, and raises if that would be too much.  Raises
+    HostError.
+    """
+    try:
+        if not os.path.isdir(target):
+            os.mkdir(target, 0o700)
+        with Place(target) as to:
+            _copy_inside(source, to, private_users, draw or _allow)
+        copy_metadata(source, target, os.stat(source), private_users)
+    except OSError as error:
+        raise HostError(f"copy {source} to {target}", error) from error
+
+
+def _allow(status: os.stat_result) -> None:
+    del status
+
+
+def _copy_inside(
+    source: str,
+    to: Place,
+    private_users: PrivateUsers,
+    draw: Callable[[os.stat_result], None],
+) -> None:
+    seen: dict[tuple[int, int], str] = {}
+    for found in walk(source):
+        status = found.status
+        if not found.leaving:
+            draw(status)
+        if stat.S_ISDIR(status.st_mode):
+            if found.leaving:
+                to.up()
+                copy_metadata(found.path, to.path(found.name), status, private_users)
+            else:
+                os.mkdir(found.name, 0o700, dir_fd=to.fd)
+                to.down(found.name)
+            continue
+        key = (status.st_dev, status.st_ino)
+        if status.st_nlink > 1 and key in seen:
+            _link(to, seen[key].split("/"), found.name)
+        elif _content(found.path, to.path(found.name), status):
+            copy_metadata(found.path, to.path(found.name), status, private_users)
+            if status.st_nlink > 1:
+                seen[key] = "/".join([*to.names, found.name])
+
+
+def _link(to: Place, first: list[str], name: str) -> None:
+    fd = to.reach(first[:-1])
+    try:
+        os.link(first[-1], name, src_dir_fd=fd, dst_dir_fd=to.fd, follow_symlinks=False)
+    finally:
+        os.close(fd)
+
+
+def _content(source: str, target: str, status: os.stat_result) -> bool:
+    """Makes ``target`` of the same kind with the same content; False for a socket."""
+    mode = status.st_mode
+    if stat.S_ISLNK(mode):
+        os.symlink(os.readlink(source), target)
+    elif stat.S_ISREG(mode):
+        _file(source, target, status)
+    elif stat.S_ISSOCK(mode):
+        return False
+    else:
+        os.mknod(target, stat.S_IFMT(mode) | 0o600, status.st_rdev)
+    return True
+
+
+def _file(source: str, target: str, status: os.stat_result) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    read, size = open_regular(source, status), status.st_size
+    try:
+        write = os.open(target, flags, 0o600)
+        try:
+            os.truncate(write, size)
+            end = 0
+            while end < size:
+                try:
+                    begin = os.lseek(read, end, os.SEEK_DATA)
+                except OSError:  # only a hole is left
+                    break
+                end = os.lseek(read, begin, os.SEEK_HOLE)
+                os.lseek(read, begin, os.SEEK_SET)
+                os.lseek(write, begin, os.SEEK_SET)
+                left = end - begin
+                while left > 0:
+                    done = os.sendfile(write, read, None, min(left, _PART))
+                    if not done:
+                        break
+                    left -= done
+        finally:
+            os.close(write)
+    finally:
+        os.close(read)
+
+
+def copy_metadata(
+    source: str, target: str, status: os.stat_result, private_users: PrivateUsers
+) -> None:
+    """Owner, mode, attributes and times, in the order in which none undoes another."""
+    uid = owner_on_host(status.st_uid, private_users)
+    os.lchown(target, uid, owner_on_host(status.st_gid, private_users))
+    is_link = stat.S_ISLNK(status.st_mode)
+    if not is_link:
+        os.chmod(target, stat.S_IMODE(status.st_mode))
+    for name in os.listxattr(source, follow_symlinks=False):
+        if name.startswith(_ATTRIBUTES_OF_OVERLAYS):
+            continue
+        value = os.getxattr(source, name, follow_symlinks=False)
+        os.setxattr(target, name, value, follow_symlinks=False)
+    times = (status.st_atime_ns, status.st_mtime_ns)
+    os.utime(target, ns=times, follow_symlinks=False)

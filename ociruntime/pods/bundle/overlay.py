@@ -1,0 +1,145 @@
+"""The root file system of an app: an overlay above its image's tree.
+
+The directories are named by descriptors (``/proc/self/fd/N``), so that no character of a path can
+be taken for a separator of mount options.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.base.errors import HostError
+from ociruntime.base.linux import CLONE_NEWUSER
+from ociruntime.pods.bundle.own_mounts import mount, unmount
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def mount_rootfs(
+    home: str, tree: str, settings: dict[str, Any], user_namespace: str | None
+) -> None:
+    """Makes ``home/bundle/rootfs`` what the app will see, unless it is already mounted.
+
+    ``tree`` is the image's tree; ``user_namespace`` the path of the pod's one, if it has one.  A
+    pod that was prepared with copies has nothing to mount.  Raises HostError.
+    """
+    target = f"{home}/bundle/rootfs"
+    if not settings.get("overlay") or _is_mounted(target):
+        return
+    if not settings.get("private_users") or not user_namespace:
+        mount_overlay(tree, home, target)
+        return
+    users = os.open(user_namespace, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        mount_overlay(tree, home, target, users)
+    finally:
+        os.close(users)
+
+
+def mount_overlay(tree: str, home: str, target: str, user_namespace: int = -1) -> None:
+    """Mounts ``tree`` with ``home/upper`` and ``home/work`` at ``target``.
+
+    With a descriptor of a ``user_namespace`` the files of ``tree`` belong to its users.  Raises
+    HostError.
+    """
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    opened = [os.open(tree, flags) if user_namespace < 0 else _clone(tree, user_namespace)]
+    try:
+        for name in ("upper", "work"):
+            opened.append(os.open(f"{home}/{name}", flags))
+        # The upper directory then has everything that differs, whatever else is the default.
+        options = ["redirect_dir=off,metacopy=off"]
+        for word, fd in zip(("lowerdir", "upperdir", "workdir"), opened, strict=True):
+            options.append(f"{word}=/proc/self/fd/{fd}")
+        mount("overlay", target, "overlay", 0, ",".join(options))
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
+def _clone(tree: str, user_namespace: int) -> int:
+    from ociruntime._shim import ffi, lib
+
+    fd: int = lib.oci_clone_mount(ffi.from_buffer(os.fsencode(tree) + b"\0"), user_namespace)
+    if fd < 0:
+        raise HostError(f"map the owners of {tree}", OSError(-fd, os.strerror(-fd)))
+    return fd
+
+
+def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
+    """Why an overlay above ``tree`` with the directories in ``home`` cannot be had; "" if it can.
+
+    It is tried, which is why this process must have mounts of its own: file systems below an
+    overlay have more conditions than could be asked for.
+    """
+    target = f"{home}/bundle/rootfs"
+    try:
+        if private_users:
+            with UserNamespace(*private_users) as users:
+                mount_overlay(tree, home, target, users)
+        else:
+            mount_overlay(tree, home, target)
+        try:
+            os.listdir(target)
+        finally:
+            unmount(target)
+    except (HostError, OSError) as error:
+        return str(error)
+    return ""
+
+
+class UserNamespace:
+    """A new one, in which ids begin at ``first`` of the host's; the context is its descriptor."""
+
+    __slots__ = ("_count", "_fd", "_first")
+
+    def __init__(self, first: int, count: int) -> None:
+        self._first = first
+        self._count = count
+        self._fd = -1
+
+    def __enter__(self) -> int:
+        """Raises OSError."""
+        ready, ready_end = os.pipe2(os.O_CLOEXEC)
+        done_end, done = os.pipe2(os.O_CLOEXEC)
+        child = os.fork()
+        if child == 0:
+            try:
+                unshare(CLONE_NEWUSER)
+                os.write(ready_end, b"1")
+                os.close(done)
+                os.read(done_end, 1)
+            finally:
+                os._exit(0)
+        os.close(ready_end)
+        os.close(done_end)
+        try:
+            if os.read(ready, 1) != b"1":
+                raise OSError(1, "no user namespace can be made")
+            for name in ("uid_map", "gid_map"):
+                with open(f"/proc/{child}/{name}", "w", encoding="ascii") as file:
+                    file.write(f"0 {self._first} {self._count}\n")
+            self._fd = os.open(f"/proc/{child}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+        finally:
+            os.close(ready)
+            os.close(done)
+            os.waitpid(child, 0)
+        return self._fd
+
+    def __exit__(self, *error: object) -> None:
+        os.close(self._fd)
+
+
+def unshare(kinds: int) -> None:
+    """The system call of this name, for this thread.  Raises OSError."""
+    from ociruntime._shim import lib
+
+    result = lib.oci_unshare(kinds)
+    if result < 0:
+        raise OSError(-result, os.strerror(-result))
+
+
+def _is_mounted(path: str) -> bool:
+    return os.stat(path).st_dev != os.stat(os.path.dirname(path)).st_dev

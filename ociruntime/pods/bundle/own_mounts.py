@@ -1,0 +1,65 @@
+"""A mount namespace for what is mounted for a pod: it all goes with the monitor."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError
+
+EINVAL = 22  # nothing is mounted there
+_left: set[str] = set()  # whether this process has left the host's mount namespace
+NOSUID, NODEV, NOEXEC = 1 << 1, 1 << 2, 1 << 3
+
+
+def leave_the_hosts() -> None:
+    """The host's mounts are seen here, later ones too, but not the other way.
+
+    Once is enough, for the children as well.  Raises HostError.
+    """
+    from ociruntime._shim import lib
+
+    if not _left:
+        check_call(lib.oci_own_mounts(), "make a mount namespace")
+        _left.add("the host's")
+
+
+def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+    """The system call of this name.  Raises HostError."""
+    from ociruntime._shim import ffi, lib
+
+    texts = [
+        ffi.from_buffer(text.encode("utf-8", "surrogateescape") + b"\0")
+        for text in (source, target, kind, data)
+    ]
+    result = lib.oci_mount(texts[0], texts[1], texts[2], flags, texts[3])
+    check_call(result, f"mount {kind or source} at {target}")
+
+
+def share_memory(path: str, size: int, owner: int) -> None:
+    """Make the directory ``path`` with ``size`` bytes of memory in it, ``owner``'s.
+
+    Raises HostError.
+    """
+    try:
+        posix.mkdir(path, 0o700)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise HostError(f"make {path}", error) from None
+    data = f"mode=1777,size={size},uid={owner},gid={owner}"
+    mount("shm", path, "tmpfs", NOSUID | NODEV | NOEXEC, data)
+
+
+def unmount(path: str) -> None:
+    """Unmount what is at ``path``, if anything.  Raises HostError."""
+    from ociruntime._shim import ffi, lib
+
+    result = lib.oci_detach_mount(ffi.from_buffer(path.encode("utf-8", "surrogateescape") + b"\0"))
+    if result != -EINVAL:
+        check_call(result, f"unmount {path}")
+
+
+def check_call(result: int, action: str) -> None:
+    """Raise HostError if ``result`` of a call of the shim is a negative errno."""
+    if result < 0:
+        raise HostError(action, OSError(-result, posix.strerror(-result)))

@@ -1,0 +1,131 @@
+"""The OCI runtime, by its command line: any that understands runc's."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base import json_files as records
+from ociruntime.base.errors import HostError, PodError
+from ociruntime.base.files import read_file
+from ociruntime.base.linux import S_IFCHR, S_IFMT
+from ociruntime.base.programs import find_program, own_launcher
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
+
+STATE_ROOT = "/run/ocipod"  # holds --root of each runtime
+
+NOT_FOUND = 127
+NOT_EXECUTABLE = 126
+OWN_FAILURE = 254
+NULL_DEVICE = posix.makedev(1, 3)
+
+# What runtimes and the kernel say when a program cannot be executed, in lower case.
+_EXECUTION = ("exec", "execute", "executable", "command")
+_NOT_EXECUTABLE = ("permission denied", "exec format error", "is a directory", "not executable")
+_NOT_FOUND = ("no such file", "not found", "not a directory", "cannot be found")
+
+
+def find_runtime(name: str) -> str:
+    """The absolute path of a runtime: given, beside this program, installed.  Raises PodError."""
+    if "/" in name:
+        return name if name.startswith("/") else f"{posix.getcwd()}/{name}"
+    if path := own_launcher(name) or find_program(name):
+        return path
+    raise PodError(f'the runtime "{name}" is not installed', "--runtime names another one")
+
+
+class RuntimeCalls:
+    """The runtime of one pod.
+
+    ``root``, its ``--root``, belongs to all pods with a runtime of that name: what one of them has
+    made a runtime compile serves the others.
+    """
+
+    __slots__ = ("debug", "program", "root", "uuid")
+
+    def __init__(self, program: str, uuid: str, debug: bool = False) -> None:
+        self.program = program
+        self.uuid = uuid
+        self.debug = debug
+        self.root = f"{STATE_ROOT}/{program.rpartition('/')[2]}"
+
+    def container(self, app: str) -> str:
+        """The container's id."""
+        return f"{self.uuid}-{app}"
+
+    def command(self, log: str, words: Sequence[str]) -> list[str]:
+        """The command line; its errors go to the file ``log`` (none if empty)."""
+        options = ["--root", self.root]
+        if log:
+            options += ["--log", log, "--log-format", "json"]
+        if self.debug:
+            options.append("--debug")
+        return [self.program, *options, *words]
+
+    def become(self, log: str, words: Sequence[str], streams: Sequence[int]) -> NoReturn:
+        """Execute the runtime in this process with these streams, -1 for the null device.
+
+        The host's null device is replaced by one of our own, because some runtimes give their
+        standard streams to the container's user (crun before 1.9).  Raises HostError.
+        """
+        null = -1
+        for number, fd in enumerate(streams):
+            is_null = fd < 0 or _is_null(fd)
+            if is_null and null < 0:
+                null = _open_null()
+            posix.dup2(null if is_null else fd, number)
+        try:
+            posix.execve(self.program, self.command(log, words), posix.environ)
+        except OSError as error:
+            raise HostError(f"execute {self.program}", error) from None
+
+
+def _is_null(fd: int) -> bool:
+    seen = posix.fstat(fd)
+    return seen.st_mode & S_IFMT == S_IFCHR and seen.st_rdev == NULL_DEVICE
+
+
+def _open_null() -> int:
+    """Open a null device that is not the host's; the host's before Linux 5.2.
+
+    Raises HostError.
+    """
+    from ociruntime._shim import lib
+
+    fd: int = lib.oci_own_null()
+    if fd >= 0:
+        return fd
+    try:
+        return posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
+    except OSError as error:
+        raise HostError("open /dev/null", error) from None
+
+
+def failure(log: str, fallback: str) -> str:
+    """The last error in a runtime's log of JSON lines."""
+    try:
+        lines = read_file(log).splitlines()
+    except OSError:
+        lines = []
+    for line in reversed(lines):
+        try:
+            entry = records.parse(line, "a line")
+        except PodError:
+            continue
+        if entry.get("level") in ("error", "fatal"):
+            return str(entry.get("msg"))
+    return fallback
+
+
+def failure_code(message: str) -> int:
+    """An app's exit code when it could not be started: as a shell has it for its program."""
+    text = message.lower()
+    if any(word in text for word in _EXECUTION):
+        if any(words in text for words in _NOT_EXECUTABLE):
+            return NOT_EXECUTABLE
+        if any(words in text for words in _NOT_FOUND):
+            return NOT_FOUND
+    return OWN_FAILURE

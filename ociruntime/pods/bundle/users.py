@@ -1,0 +1,183 @@
+"""Users and groups of an app, looked up inside its root file system, and never outside of it.
+
+A user is a number, a name of ``/etc/passwd``, or an absolute path of a file whose owner is meant;
+a group the same with ``/etc/group``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.base.errors import PodError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LONGEST_FILE = 1 << 20
+_MOST_LINKS = 40
+_MOST_STEPS = 1024  # the texts of links can lead down and up again
+_IDS = 1 << 32
+
+
+class Account:
+    """Who a program runs as: ids as numbers, and what the image's passwd file adds."""
+
+    __slots__ = ("additional", "gid", "home", "name", "shell", "uid")
+
+    def __init__(self, uid: int, gid: int, additional: list[int]) -> None:
+        self.uid = uid
+        self.gid = gid
+        self.additional = additional
+        self.name = "root" if uid == 0 else str(uid)
+        self.home = "/root" if uid == 0 else "/"
+        self.shell = ""
+
+
+def account(root: str, user: str, group: str, supplementary: list[int]) -> Account:
+    """Looks up ``user`` and ``group`` ("": the user's own) in the tree at ``root``.
+
+    Raises PodError if a name or path is not there.
+    """
+    fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        rows = list(_rows(fd, "etc/passwd", 7))
+        groups = list(_rows(fd, "etc/group", 4))
+        uid, row = _user(fd, user, rows)
+        if group:
+            gid = _group(fd, group, groups)
+        elif row:
+            gid = int(row[3])
+        else:
+            gid = _owner(fd, user).st_gid if user.startswith("/") else 0
+        found = Account(uid, gid, list(supplementary))
+        if row:
+            found.name, found.home, found.shell = row[0], row[5], row[6]
+        if row and not group:
+            members = (line for line in groups if row[0] in line[3].split(","))
+            own = [int(line[2]) for line in members if int(line[2]) != gid]
+            found.additional = sorted({*own, *supplementary})
+        return found
+    finally:
+        os.close(fd)
+
+
+def _user(fd: int, user: str, rows: list[list[str]]) -> tuple[int, list[str] | None]:
+    if user.startswith("/"):
+        uid = _owner(fd, user).st_uid
+    elif _is_id(user):
+        uid = int(user)
+    else:
+        row = next((row for row in rows if row[0] == user), None)
+        if row is None:
+            raise PodError(
+                f'the image has no user "{user}"', "a name of its /etc/passwd, or a number"
+            )
+        return int(row[2]), row
+    return uid, next((row for row in rows if int(row[2]) == uid), None)
+
+
+def _group(fd: int, group: str, rows: list[list[str]]) -> int:
+    if group.startswith("/"):
+        return _owner(fd, group).st_gid
+    if _is_id(group):
+        return int(group)
+    for row in rows:
+        if row[0] == group:
+            return int(row[2])
+    raise PodError(f'the image has no group "{group}"', "a name of its /etc/group, or a number")
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 11 and int(text) < _IDS
+
+
+def _rows(root: int, path: str, columns: int) -> Iterator[list[str]]:
+    """Lines of a file like passwd whose ids are numbers; none if there is no such file."""
+    try:
+        fd = open_inside(root, path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return
+    with open(fd, "rb") as file:
+        text = file.read(_LONGEST_FILE).decode("utf-8", "surrogateescape")
+    for line in text.split("\n"):
+        row = line.rstrip("\r").split(":")
+        ids = row[2:4] if columns == 7 else row[2:3]
+        if len(row) >= columns and all(_is_id(word) for word in ids):
+            yield row
+
+
+def _owner(root: int, path: str) -> os.stat_result:
+    try:
+        fd = open_inside(root, path, os.O_PATH)
+    except OSError as error:
+        reason = (error.strerror or "").lower()
+        raise PodError(f"the image's {path}, whose owner is meant: {reason}") from error
+    try:
+        return os.fstat(fd)
+    finally:
+        os.close(fd)
+
+
+def open_inside(root: int, path: str, flags: int) -> int:
+    """Opens ``path`` as a program would whose root is the directory ``root``: a descriptor.
+
+    Step by step: a symbolic link is read and goes on from ``root``, and ``..`` stops there.
+    Raises OSError.
+    """
+    pending = _parts(path)
+    opened: list[int] = []  # the directories from ``root`` down to where we are
+    links = steps = 0
+    try:
+        while pending:
+            part = pending.pop(0)
+            steps += 1
+            if steps > _MOST_STEPS:
+                raise OSError(40, os.strerror(40), path)
+            if part == "..":
+                if opened:
+                    os.close(opened.pop())
+                continue
+            here = opened[-1] if opened else root
+            step = os.open(part, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
+            opened.append(step)
+            if _is_link(step):
+                links += 1
+                if links > _MOST_LINKS:
+                    raise OSError(40, os.strerror(40), path)
+                target = os.readlink("", dir_fd=step)
+                os.close(opened.pop())
+                if target.startswith("/"):
+                    _close(opened)
+                pending = _parts(target) + pending
+        here = opened[-1] if opened else root
+        if flags & os.O_PATH:
+            return os.dup(here)
+        return _reopen(here, flags)
+    finally:
+        _close(opened)
+
+
+def _reopen(fd: int, flags: int) -> int:
+    """What ``fd`` only names, opened for reading.  Devices and pipes are not opened."""
+    import stat
+
+    mode = os.fstat(fd).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(22, os.strerror(22))
+    return os.open(f"/proc/self/fd/{fd}", flags | os.O_CLOEXEC)
+
+
+def _is_link(fd: int) -> bool:
+    import stat
+
+    return stat.S_ISLNK(os.fstat(fd).st_mode)
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _close(fds: list[int]) -> None:
+    while fds:
+        os.close(fds.pop())

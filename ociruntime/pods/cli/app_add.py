@@ -1,0 +1,30 @@
+"""``ocipod app add``."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import UsageError
+from ociruntime.pods.cli.options import GLOBAL_OPTIONS
+from ociruntime.pods.cli.preparation import check_root, host_of, warn
+from ociruntime.pods.manifest.app_arguments import read_words
+from ociruntime.pods.manifest.app_options import ADD_OPTIONS, APP_OPTIONS
+from ociruntime.pods.store.phases import open_pod
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.pods.cli.context import Context
+
+
+def run(context: Context, words: list[str]) -> int:
+    """The app is in the pod, prepared to be started.  Raises RuntimeFailure."""
+    from ociruntime.pods.operations.app_addition import add_to_pod
+    from ociruntime.pods.operations.prepare import Request
+
+    options = (*APP_OPTIONS, *ADD_OPTIONS)
+    said = read_words(words, (), options, GLOBAL_OPTIONS, leading=1, single=True)
+    context = context.changed(said.globals.texts, said.globals.flags)
+    if not said.positional or len(said.apps) != 1:
+        raise UsageError("app add takes a pod and one image", "ocipod app add UUID IMAGE")
+    check_root()
+    with open_pod(context.directory, said.positional[0]) as pod:
+        add_to_pod(pod, Request(host_of(context), said, warn))
+    return 0

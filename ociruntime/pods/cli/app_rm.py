@@ -1,0 +1,20 @@
+"""``ocipod app rm``."""
+
+from __future__ import annotations
+
+from ociruntime.pods.cli.app_stop import seconds_of
+from ociruntime.pods.operations.app_removal import remove_app
+from ociruntime.pods.store.phases import open_pod
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+    from ociruntime.pods.cli.context import Context
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Returns when nothing of it is left.  Raises RuntimeFailure."""
+    seconds = seconds_of(arguments)
+    with open_pod(context.directory, arguments.positional[0]) as pod:
+        remove_app(pod, arguments.text("app"), seconds)
+    return 0

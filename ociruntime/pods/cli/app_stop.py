@@ -1,0 +1,33 @@
+"""``ocipod app stop``."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import UsageError
+from ociruntime.commandline.output import write
+from ociruntime.pods.store.app_states import app_record, choose_app
+from ociruntime.pods.store.control import ask
+from ociruntime.pods.store.phases import open_pod
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+    from ociruntime.pods.cli.context import Context
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Returns when it has ended, also if it had before.  Raises RuntimeFailure."""
+    with open_pod(context.directory, arguments.positional[0]) as pod:
+        name = choose_app(pod, arguments.text("app"))
+        if app_record(pod, name)["state"] == "exited":
+            write(f'app "{name}" is already stopped\n')
+            return 0
+        ask(pod, {"op": "stop", "app": name, "seconds": seconds_of(arguments)})
+    return 0
+
+
+def seconds_of(arguments: Arguments) -> int:
+    """``--time``.  Raises UsageError."""
+    seconds = arguments.number("time", 10)
+    if seconds < 0:
+        raise UsageError("--time takes a number of seconds, 0 or more")
+    return seconds

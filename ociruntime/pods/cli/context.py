@@ -1,0 +1,100 @@
+"""What the global options say, for every command."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import UsageError
+from ociruntime.base.log import Log
+from ociruntime.base.trusted import check_directory, check_entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+
+DIRECTORY = "/var/lib/ociruntime"
+SYSTEM_CONFIG = "/usr/lib/ociruntime"
+LOCAL_CONFIG = "/etc/ociruntime"
+PARTS = ("cas", "locks", "net", "pods")  # of the data directory
+
+# Word of --insecure-options -> the checks that it turns off.
+INSECURE = {
+    "none": (),
+    "image": ("image",),
+    "tls": ("tls",),
+    "http": ("http",),
+    "pubkey": ("pubkey",),
+    "ondisk": (),
+    "capabilities": ("capabilities",),
+    "paths": ("paths",),
+    "seccomp": ("seccomp",),
+    "all-fetch": ("image", "tls", "http", "pubkey"),
+    "all-run": ("capabilities", "paths", "seccomp"),
+    "all": ("image", "tls", "http", "pubkey", "capabilities", "paths", "seccomp"),
+}
+
+
+class Context:
+    """Directories as absolute paths; ``insecure`` holds names of checks that are turned off.
+
+    A directory is checked when a command asks for it: HostError if others may change it.
+    """
+
+    __slots__ = ("arguments", "debug", "insecure", "log", "runtime")
+
+    def changed(self, texts: dict[str, str], flags: dict[str, bool]) -> Context:
+        """With global options that stand behind the command as well.  Raises UsageError."""
+        from ociruntime.commandline.parser import Arguments as Both
+
+        both = Both()
+        both.texts = {**self.arguments.texts, **texts}
+        both.flags = {**self.arguments.flags, **flags}
+        return Context(both)
+
+    def __init__(self, arguments: Arguments) -> None:
+        """Raises UsageError."""
+        self.arguments = arguments
+        self.debug = arguments.flag("debug")
+        self.log = Log(debug=self.debug)
+        self.runtime = arguments.text("runtime", "ociruntime")
+        self.insecure = _insecure(arguments.text("insecure-options", "none"))
+
+    @property
+    def directory(self) -> str:
+        """Pods and images, without symbolic links."""
+        path = _checked(self.arguments.text("dir", DIRECTORY), "data directory")
+        for part in PARTS:
+            check_entry(f"{path}/{part}", "data directory")
+        return path
+
+    @property
+    def system_config(self) -> str:
+        """The distribution's settings."""
+        return _checked(self.arguments.text("system-config", SYSTEM_CONFIG), "settings")
+
+    @property
+    def local_config(self) -> str:
+        """The administrator's settings."""
+        return _checked(self.arguments.text("local-config", LOCAL_CONFIG), "settings")
+
+    @property
+    def user_config(self) -> str:
+        """The user's settings, "" if there are none."""
+        user = self.arguments.text("user-config")
+        return _checked(user, "settings") if user else ""
+
+
+def _checked(path: str, kind: str) -> str:
+    import os.path
+
+    # The path as it is given: behind a link, ".." is not what it looks like.
+    path = os.path.join(os.getcwd(), path)
+    check_directory(path, kind)
+    return os.path.realpath(path)
+
+
+def _insecure(text: str) -> frozenset[str]:
+    found: set[str] = set()
+    for word in text.split(","):
+        if word not in INSECURE:
+            raise UsageError(f'--insecure-options: unknown word "{word}"', ", ".join(INSECURE))
+        found.update(INSECURE[word])
+    return frozenset(found)

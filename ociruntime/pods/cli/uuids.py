@@ -1,0 +1,28 @@
+"""The UUIDs that a command line names, itself or by a file."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import HostError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+
+
+def given_uuid(arguments: Arguments) -> str:
+    """The only one.  Raises UsageError, HostError."""
+    return given_uuids(arguments)[0]
+
+
+def given_uuids(arguments: Arguments) -> list[str]:
+    """One or more.  Raises UsageError, HostError."""
+    file = arguments.text("uuid-file")
+    if bool(file) == bool(arguments.positional):
+        raise UsageError("which pod?", "a UUID, or --uuid-file=FILE, but not both")
+    if not file:
+        return arguments.positional
+    try:
+        with open(file, encoding="utf-8", errors="replace") as stream:
+            return [stream.read().strip()]
+    except OSError as error:
+        raise HostError(f"read {file}", error) from None

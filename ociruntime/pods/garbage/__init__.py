@@ -1,0 +1,1 @@
+"""Removing pods: garbage collection, and what an ended pod may have left on the host."""

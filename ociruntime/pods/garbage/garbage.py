@@ -1,0 +1,171 @@
+"""Throwing pods away: first they are marked by a rename, after a grace period they are swept.
+
+The period counts from the mark, by the change time of the pod's directory: nothing is written
+there from then on.  Any number of processes may do this at the same time; what one of them has
+in hand the others pass over.
+"""
+
+from __future__ import annotations
+
+import posix
+import time
+
+from ociruntime.base.errors import PodError, RuntimeFailure
+from ociruntime.base.fault import fault
+from ociruntime.pods.garbage import sweep
+from ociruntime.pods.store import phases
+from ociruntime.pods.store.manifest_file import RUNTIME_CONFIG, read_object
+from ociruntime.pods.store.pod import (
+    EMBRYO,
+    EXITED_GARBAGE,
+    GARBAGE,
+    GONE,
+    MARKED,
+    PREPARE,
+    PREPARED,
+    RUN,
+    STATES,
+    Pod,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    # What happened, to which pod (its UUID, or empty), and what is to be said about it.
+    Event = tuple[str, str, str]
+
+GRACE = 30 * 60.0
+EXPIRY = 24 * 3600.0
+
+MOVED = "moved"
+COLLECTING = "collecting"
+KEPT = "kept"
+PROBLEM = "problem"
+
+_DELETING = tuple(STATES[phase][0] for phase in MARKED)
+
+
+def collect(
+    directory: str, grace: float, expiry: float, *, mark_only: bool = False
+) -> Iterator[Event]:
+    """Both passes; tells what happens while it does.  Periods in seconds.
+
+    Trouble with one pod is an event, too, and the next one's turn.  Raises HostError if not even
+    the directories can be listed.
+    """
+    yield from _mark(directory, RUN, _mark_exited)
+    yield from _mark(directory, PREPARE, phases.mark_aborted)
+    yield from _mark(directory, EMBRYO, lambda pod: _discard(pod, grace, ""))
+    if mark_only:
+        return
+    yield from _mark(directory, PREPARED, lambda pod: _discard(pod, expiry, "gc.expire.after-lock"))
+    for phase in MARKED:
+        for uuid in phases.names(directory, (phase,), []):
+            yield from _sweep(directory, phase, uuid, grace if phase == EXITED_GARBAGE else 0)
+
+
+def _mark_exited(pod: Pod) -> bool:
+    """A pod that is to be kept waits for `rm`, or for who made it to go on with its files."""
+    try:
+        is_kept = (read_object(pod, RUNTIME_CONFIG) or {}).get("keep") is True
+    except PodError:
+        is_kept = False  # damaged: nobody can go on with it
+    return not is_kept and phases.mark_exited(pod)
+
+
+def discard(pod: Pod) -> Iterator[Event]:
+    """Marks and sweeps one pod at once.
+
+    Raises PodError if its state forbids it, or it is in another's hands; HostError.
+    """
+    ways: dict[str, Callable[[Pod], bool]] = {
+        STATES[RUN][1]: phases.mark_exited,
+        STATES[PREPARE][1]: phases.mark_aborted,
+        STATES[PREPARED][1]: _discard_prepared,
+    }
+    marked = pod.state in ways and ways[pod.state](pod)
+    if marked:
+        yield MOVED, pod.uuid, ""
+    elif pod.state in ways:
+        pod.refresh()
+    if pod.phase not in MARKED or pod.state == GONE:
+        raise PodError(f"pod {pod.uuid} is {pod.state}", _advice(pod.state))
+    if pod.state in _DELETING or not phases.lock_patiently(pod, pod.phase):
+        # Marked by us, somebody else may finish it.
+        if pod.refresh() == GONE or (marked and pod.state in _DELETING):
+            return
+        what = "being deleted" if pod.state in _DELETING else "held"
+        raise PodError(f"pod {pod.uuid} is {what} by another process")
+    yield COLLECTING, pod.uuid, ""
+    for problem in _remove(pod):
+        yield PROBLEM, pod.uuid, problem
+
+
+def _advice(state: str) -> str:
+    advice = {"running": "stop it first", "prepared": "it is held by another process"}
+    return advice.get(state, "")
+
+
+def _mark(directory: str, phase: str, way: Callable[[Pod], bool]) -> Iterator[Event]:
+    for uuid in phases.names(directory, (phase,), []):
+        try:
+            pod = phases.open_in(directory, phase, uuid)
+            if pod is None:
+                continue
+            with pod:
+                moved = way(pod)
+        except RuntimeFailure as failure:
+            yield PROBLEM, uuid, str(failure)
+            continue
+        if moved:
+            yield MOVED, uuid, ""
+
+
+def _discard(pod: Pod, period: float, point: str, patience: float = 0) -> bool:
+    """Embryo or prepared, once it is old enough, becomes garbage; the lock says that nobody
+    is just about to do something with it."""
+    if _remaining(pod, period) > 0 or not phases.lock_patiently(pod, pod.phase, patience):
+        return False
+    try:
+        if point:
+            fault(point)
+        return _remaining(pod, period) <= 0 and pod.move(GARBAGE)
+    finally:
+        pod.release()
+
+
+def _discard_prepared(pod: Pod) -> bool:
+    return _discard(pod, 0, "", phases.PATIENCE)
+
+
+def _remaining(pod: Pod, period: float) -> float:
+    """Seconds until the period since the pod came into its phase is over."""
+    if period <= 0:
+        return 0
+    return posix.fstat(pod.fd).st_ctime + period - time.time()
+
+
+def _sweep(directory: str, phase: str, uuid: str, grace: float) -> Iterator[Event]:
+    try:
+        pod = phases.open_in(directory, phase, uuid)
+        if pod is None:
+            return
+        with pod:
+            remaining = _remaining(pod, grace)
+            if remaining > 0:
+                yield KEPT, uuid, f"still within grace period ({remaining:.0f} s left)"
+            elif phases.lock_patiently(pod, phase, 0):
+                yield COLLECTING, uuid, ""
+                for problem in _remove(pod):
+                    yield PROBLEM, uuid, problem
+    except RuntimeFailure as failure:
+        yield PROBLEM, uuid, str(failure)
+
+
+def _remove(pod: Pod) -> list[str]:
+    """Raises PodError, HostError: the pod stays, for the next attempt."""
+    fault("gc.sweep.after-lock")
+    problems = sweep.clean_up(pod)
+    sweep.remove(pod)
+    return problems

@@ -1,0 +1,132 @@
+"""What a pod that has ended may have left on the host, and its directory: away with it.
+
+All of it can be done again, in part or as a whole: after a reboot nothing but the directory is
+there, and after an attempt that failed half-way the rest.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError, PodError, reason
+from ociruntime.base.fault import fault
+from ociruntime.base.files import read_file
+from ociruntime.pods.garbage.stale_cgroups import remove_cgroups
+from ociruntime.pods.garbage.stale_containers import delete_containers
+from ociruntime.pods.store import pod_cgroup
+from ociruntime.pods.store.manifest_file import MANIFEST, RUNTIME_CONFIG, read_object
+from ociruntime.pods.store.pod import phase_path, sync_directory
+from ociruntime.pods.store.removal import remove_tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.pods.store.pod import Pod
+
+NET_INFO = "net-info.json"
+_MOUNTINFO = "/proc/self/mountinfo"
+
+# Removed last, in this order: what a further attempt needs to know, and what makes it a pod.
+_LAST = (NET_INFO, RUNTIME_CONFIG, MANIFEST)
+
+
+def clean_up(pod: Pod) -> list[str]:
+    """Undoes what the pod left outside of its directory, the lock being ours.
+
+    What could not be undone and is in nobody's way comes back as a list; what forbids to
+    remove the directory (mounts below it, processes) raises PodError.
+    """
+    problems = delete_containers(pod.uuid, _runtime(pod))
+    left = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
+    if left:
+        raise PodError(f"the cgroup {left[0]} cannot be removed: processes do not end")
+    _unmount_below(pod.path())
+    problems += _leave_networks(pod)
+    return problems
+
+
+def remove(pod: Pod) -> None:
+    """Removes the directory of a pod that was cleaned up, root filesystems first.
+
+    The manifest goes last: until then the pod is found, and removed by a later attempt.
+    Raises PodError.
+    """
+    place = f"/proc/self/fd/{pod.fd}"
+    try:
+        first = [name for name in posix.listdir(place) if name not in _LAST]
+        for name in sorted(first, key=lambda name: name != "apps"):
+            remove_tree(pod.fd, name)
+        fault("gc.sweep.before-manifest")
+        for name in _LAST:
+            remove_tree(pod.fd, name)
+        posix.rmdir(pod.path())
+        sync_directory(phase_path(pod.directory, pod.phase))
+    except OSError as error:
+        raise PodError(f"remove {_named(error, pod)}: {reason(error)}") from None
+
+
+def _named(error: OSError, pod: Pod) -> str:
+    if not error.filename:
+        return pod.path()
+    name = error.filename
+    return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
+
+
+def _runtime(pod: Pod) -> str:
+    try:
+        config: dict[str, Any] = read_object(pod, RUNTIME_CONFIG) or {}
+    except (PodError, HostError):
+        config = {}
+    return str(config.get("runtime") or "ociruntime")
+
+
+def _hierarchies() -> list[str]:
+    try:
+        return pod_cgroup.hierarchies()
+    except OSError as error:
+        raise HostError(f"read {_MOUNTINFO}", error) from None
+
+
+def mountinfo() -> str:
+    """Return the mounts of this mount namespace.  Raises HostError."""
+    try:
+        return read_file(_MOUNTINFO).decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise HostError(f"read {_MOUNTINFO}", error) from None
+
+
+def _unmount_below(path: str) -> None:
+    """The pod's programs are gone, so nobody has anything open in these mounts."""
+    from ociruntime._shim import ffi, lib
+
+    for target in mounts_below(path, mountinfo()):
+        lib.oci_detach_mount(ffi.new("char[]", target.encode("utf-8", "surrogateescape")))
+    left = mounts_below(path, mountinfo())
+    if left:
+        raise PodError(f"{left[0]} cannot be unmounted")
+
+
+def mounts_below(path: str, mountinfo: str) -> list[str]:
+    """Mount points at ``path`` and below it, by the text of a mountinfo; the last one first."""
+    from ociruntime.base.kernel_mounts import plain_path
+    from ociruntime.base.paths import mount_lines
+
+    found = []
+    for line in mount_lines(mountinfo):
+        target = plain_path(line.split(" ", 5)[4])
+        if f"{target}/".startswith(f"{path}/"):
+            found.append(target)
+    return found[::-1]
+
+
+def _leave_networks(pod: Pod) -> list[str]:
+    try:
+        info = read_object(pod, NET_INFO)
+    except (PodError, HostError) as failure:
+        return [str(failure)]
+    if info is None:
+        return []
+    from ociruntime.pods.net.networks import tear_down
+
+    return [f"leave the networks: {problem}" for problem in tear_down(info)]

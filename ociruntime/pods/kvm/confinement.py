@@ -1,0 +1,123 @@
+"""The place of a pod's qemu: a root of its own, few privileges, namespaces without neighbours.
+
+The guest is hostile, and qemu is what it talks to. A guest that takes qemu over is then in a
+read-only tree with the system's libraries and the directories that the pod shares anyway: without
+a network, the host's mounts or sysctls, and with no more capabilities than qemu needs to be root
+of those directories for the guest (9p with security_model=passthrough).
+"""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.base.errors import HostError
+from ociruntime.base.linux import (
+    CAPABILITIES,
+    CLONE_NEWIPC,
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    CLONE_NEWUTS,
+    MS_PRIVATE,
+    MS_REC,
+)
+from ociruntime.pods.bundle.own_mounts import NODEV, NOEXEC, NOSUID, check_call, mount
+from ociruntime.pods.garbage.sweep import mountinfo, mounts_below
+from ociruntime.pods.kvm.qemu import CONSOLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.pods.kvm.qemu import Hardware
+
+ROOT = "machine-root"  # in the pod's directory: where the tree is put together
+RDONLY, REMOUNT, BIND, MOVE = 1, 32, 4096, 8192
+
+# A distribution's programs and what they load. Links, as /lib is one today, stay links.
+SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/kvm")
+
+# Not CAP_DAC_READ_SEARCH, which opens any file of a filesystem by its handle.
+KEPT = frozenset("CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_FSETID CAP_MKNOD CAP_SETFCAP".split())
+PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
+EINVAL = 22
+
+
+def confine(machine: Hardware) -> None:
+    """Put this process there, on its way to becoming qemu; it is to execute nothing else.
+
+    The working directory is the pod's before and the new root after. Raises HostError.
+    """
+    from ociruntime._shim import lib
+
+    check_call(
+        lib.oci_unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS),
+        "make the namespaces of the virtual machine",
+    )
+    mount("", "/", "", MS_REC | MS_PRIVATE)
+    os.makedirs(ROOT, 0o700, exist_ok=True)
+    root = os.path.abspath(ROOT)
+    mount("machine", root, "tmpfs", NOSUID | NODEV, "mode=755,size=1m")
+    for path in SYSTEM:
+        _show_system(root, path)
+    for path in DEVICES:
+        if os.path.exists(path):
+            _show(root, path, RDONLY | NOSUID | NOEXEC)
+    _show(root, os.path.dirname(os.path.realpath(machine.program)), RDONLY | NOSUID | NODEV)
+    _show(root, machine.kernel, RDONLY | NOSUID | NODEV | NOEXEC)
+    for share in machine.shares:
+        _show(root, share.path, NOSUID | NODEV | (RDONLY if share.read_only else 0))
+    _show(root, os.path.abspath(CONSOLE), NOSUID | NODEV | NOEXEC, f"/{CONSOLE}")
+    _show_proc(f"{root}/proc")
+    mount("", root, "", REMOUNT | BIND | RDONLY | NOSUID | NODEV)
+    _enter(root)
+    for number, name in enumerate(CAPABILITIES):
+        if name not in KEPT and (result := lib.oci_prctl(PR_CAPBSET_DROP, number)) != -EINVAL:
+            check_call(result, f"drop {name}")  # the kernel does not know the newest ones
+    check_call(lib.oci_prctl(PR_SET_NO_NEW_PRIVS, 1), "set no_new_privs")
+
+
+def _show_system(root: str, path: str) -> None:
+    if os.path.islink(path):
+        os.symlink(os.readlink(path), root + path)
+    elif os.path.exists(path):
+        _show(root, path, RDONLY | NOSUID | NODEV)
+
+
+def _show(root: str, path: str, flags: int, name: str = "") -> None:
+    """Bind a file or directory of the host at its own path, or ``name``, in the new root."""
+    target = root + (name or path)
+    if os.path.exists(target):
+        if not os.path.samefile(target, path):
+            raise HostError(f'show "{path}" to the virtual machine', FileExistsError(17, "exists"))
+        return
+    if os.path.isdir(path):
+        os.makedirs(target)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    mount(path, target, "", BIND | MS_REC)
+    # A remount changes one mount, not those below it: with the share they came along.
+    for place in mounts_below(target, mountinfo()):
+        mount("", place, "", REMOUNT | BIND | flags)
+
+
+def _show_proc(target: str) -> None:
+    """Only what belongs to processes, read-only: qemu opens its first file system by descriptor.
+
+    Files below /proc/sys belong to uid 0, which may write to them without any capability.
+    """
+    os.mkdir(target)
+    flags = RDONLY | NOSUID | NODEV | NOEXEC
+    try:
+        mount("proc", target, "proc", flags, "subset=pid,hidepid=invisible")
+    except HostError:  # older than 5.8
+        mount("proc", target, "proc", flags, "hidepid=2")
+
+
+def _enter(root: str) -> None:
+    try:
+        os.chdir(root)
+        mount(".", "/", "", MOVE)
+        os.chroot(".")
+        os.chdir("/")
+    except OSError as error:
+        raise HostError(f'enter "{root}"', error) from None

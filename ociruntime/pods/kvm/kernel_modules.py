@@ -1,0 +1,111 @@
+"""Kernel modules and those that they need, in the order in which a kernel takes them.
+
+What a module needs is written in itself: ``depmod`` need not have been there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ociruntime.base.errors import HostError, PodError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_NAME = re.compile(r"(.+)\.ko(|\.gz|\.xz|\.zst)")
+_NEEDED = re.compile(rb"\0depends=([^\0]*)\0")
+_BUILTIN = "modules.builtin"
+
+
+class Modules:
+    """The modules below a directory such as ``/lib/modules/RELEASE``.  Raises HostError."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self._paths: dict[str, str] = {}
+        for place, _, names in os.walk(directory):
+            for name in names:
+                match = _NAME.fullmatch(name)
+                if match is not None:
+                    self._paths[_plain(match[1])] = f"{place}/{name}"
+        self._builtin = _builtin(directory)
+
+    def load_order(self, names: Iterable[str]) -> list[bytes]:
+        """The contents of these modules and of all they need.  Raises PodError, HostError."""
+        found: dict[str, bytes] = {}
+        for name in names:
+            self._add(_plain(name), found)
+        return list(found.values())
+
+    def _add(self, name: str, found: dict[str, bytes]) -> None:
+        if name in found or name in self._builtin:
+            return
+        path = self._paths.get(name)
+        if path is None:
+            message = f"the kernel of the virtual machine has no {name}"
+            raise PodError(message, f"neither a module below {self.directory} nor built in")
+        data = _read(path)
+        match = _NEEDED.search(data)
+        for needed in match[1].decode().split(",") if match else ():
+            if needed:
+                self._add(_plain(needed), found)
+        found[name] = data
+
+
+def _plain(name: str) -> str:
+    """Dashes and underscores mean the same in names of modules."""
+    return name.replace("-", "_")
+
+
+def _builtin(directory: str) -> frozenset[str]:
+    try:
+        with open(f"{directory}/{_BUILTIN}", encoding="utf-8") as file:
+            paths = file.read().split()
+    except OSError:
+        return frozenset()
+    return frozenset(_plain(os.path.basename(path).removesuffix(".ko")) for path in paths)
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise HostError(f"read {path}", error) from error
+    try:
+        return _decompressor(path)(data)
+    except (OSError, EOFError, ValueError) as error:
+        raise PodError(f"the kernel module {path} is damaged: {error}") from error
+
+
+def _decompressor(path: str) -> Callable[[bytes], bytes]:
+    if path.endswith(".gz"):
+        import gzip
+
+        return gzip.decompress
+    if path.endswith(".xz"):
+        import lzma
+
+        return _errors_of(lzma.decompress, lzma.LZMAError)
+    if path.endswith(".zst"):
+        try:
+            import zstandard
+        except ImportError:
+            raise PodError(f"{path} is compressed with zstd", "install zstandard") from None
+        return _errors_of(
+            lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),
+            zstandard.ZstdError,
+        )
+    return bytes
+
+
+def _errors_of(call: Callable[[bytes], bytes], kind: type[Exception]) -> Callable[[bytes], bytes]:
+    def inner(data: bytes) -> bytes:
+        try:
+            return call(data)
+        except kind as error:
+            raise ValueError(str(error)) from error
+
+    return inner

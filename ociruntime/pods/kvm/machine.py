@@ -1,0 +1,196 @@
+"""A running pod's virtual machine: qemu as a child of the monitor, and the apps in it.
+
+For the rest of the monitor an app is a process of the host, its proxy: that gets the signals, has
+the streams, and ends as the app does.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base import json_files as records
+from ociruntime.base.errors import HostError, PodError
+from ociruntime.base.files import remove_file
+from ociruntime.base.programs import DIRECTORIES
+from ociruntime.pods.bundle.pod_context import Surroundings, apps_of, read_manifest
+from ociruntime.pods.kvm import port
+from ociruntime.pods.kvm.qemu import CONSOLE
+from ociruntime.pods.loop import worker
+from ociruntime.pods.loop.listening import listen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    import socket as _socket
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    from ociruntime.pods.bundle.runtime_calls import RuntimeCalls
+    from ociruntime.pods.loop.loop import Loop, Timer
+    from ociruntime.pods.loop.worker import Outcome
+else:
+    import _signal
+    import _socket
+
+PORTS = "machine"  # directory with the sockets, by number; 0 is the machine's own
+CGROUP = "machine"
+SEEK_END = 2
+LAST_WORDS = 4096  # bytes of the console's log: the guest may have written any number
+POWER_OFF = 5.0  # seconds that the guest may take to end
+
+
+class Machine(Surroundings):
+    """Instead of an OCI runtime; for pods that cannot be changed."""
+
+    may_sleep = False
+    __slots__ = ("_apps", "_ended", "_limit", "_over", "_pid")
+
+    def __init__(self, loop: Loop, path: str, runtime: RuntimeCalls) -> None:
+        super().__init__(loop, path, runtime)
+        self._apps: list[str] = []
+        self._pid = 0
+        self._over = False
+        self._ended: Callable[[], None] | None = None
+        self._limit: Timer | None = None
+
+    def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
+        """The apps share the machine, which is made as large as they may become together."""
+        del config, manifest
+        return []
+
+    def begin(self) -> None:
+        """Start the machine; apps may be started from now on.  Raises PodError, HostError."""
+        self._apps = [str(entry["name"]) for entry in apps_of(read_manifest())]
+        for each in _make_empty(PORTS):
+            remove_file(f"{PORTS}/{each}")
+        remove_file(CONSOLE)
+        listeners = [
+            listen(f"{PORTS}/{n}", _socket.SOCK_STREAM, 2) for n in range(len(self._apps) + 1)
+        ]
+        descriptors = [listener.fileno() for listener in listeners]
+        self._pid = worker.start(
+            self.loop, self.private, lambda: self._become_machine(descriptors), self._is_over
+        )
+        for listener in listeners:
+            listener.close()
+
+    def end(self, then: Callable[[], None]) -> None:
+        """Power the machine off, and call ``then`` when it is gone."""
+        self._over = True
+        if not self._pid:
+            then()
+            return
+        self._ended = then
+        self._limit = self.loop.after(POWER_OFF, self._kill)
+        port.power_off(f"{PORTS}/0")
+
+    def _kill(self) -> None:
+        if self._pid:
+            posix.kill(self._pid, _signal.SIGKILL)
+
+    def _is_over(self, outcome: Outcome) -> None:
+        self._pid = 0
+        if self._limit is not None:
+            self._limit.cancel()
+        if self._ended is not None:
+            self._ended()
+            return
+        last = outcome.error or _last_words()
+        # Later: the ends of apps, which came with this one, tell more.
+        self.loop.after(0, lambda: self._lost(f"{port.GONE}: {last}" if last else port.GONE))
+
+    def _lost(self, reason: str) -> None:
+        if not self._over:
+            raise PodError(reason)
+
+    def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
+        """In a child: start the app, and leave its proxy to the monitor.  Raises RuntimeFailure."""
+        if terminal:
+            raise PodError(f'app "{app}": a virtual machine gives no terminal')
+        remove_file(f"apps/{app}/pid")
+        self._join_cgroup()
+        pid = port.start_app(f"{PORTS}/{self._apps.index(app) + 1}", streams)
+        records.replace_text(f"apps/{app}/pid", str(pid).encode(), lasting=False)
+
+    def call_runtime(self, app: str, words: tuple[str, ...]) -> None:
+        """In a child: what remains to be done for "start" and "delete"."""
+        if words[0] == "delete":
+            port.end_app(f"{PORTS}/{self._apps.index(app) + 1}")
+
+    def _become_machine(self, ports: list[int]) -> NoReturn:
+        """In a child: mount the apps' files, and become qemu.  Raises RuntimeFailure."""
+        from ociruntime.pods.kvm.confinement import confine
+        from ociruntime.pods.kvm.launch import networks_in, prepare_machine
+        from ociruntime.pods.kvm.network import take_over
+        from ociruntime.pods.kvm.qemu import command
+
+        config: dict[str, Any] = records.read("runtime-config")
+        machine, files = prepare_machine(self.path, self._apps, config)
+        machine.initial = _in_memory(files)
+        machine.ports = ports
+        machine.networks = take_over(self.namespaces["network"], networks_in(self.path))
+        words = command(machine)
+        for fd in (*ports, *(fd for fd, _ in machine.networks)):
+            posix.set_inheritable(fd, True)
+        self._join_cgroup()
+        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC
+        log = posix.open(CONSOLE, flags, 0o640)
+        null = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
+        for number, fd in enumerate((null, log, log)):
+            posix.dup2(fd, number)
+        confine(machine)
+        # Nothing is imported from here on: the root is another one.
+        try:
+            posix.execve(words[0], words, {"PATH": ":".join(DIRECTORIES)})
+        except OSError as error:
+            raise HostError(f"execute {words[0]}", error) from None
+
+    def _join_cgroup(self) -> None:
+        """The pod's keeper kills who is in its groups; one hierarchy is enough for that."""
+        for directory in self.cgroups:
+            try:
+                for place in (directory, f"{directory}/{CGROUP}"):
+                    try:
+                        posix.mkdir(place, 0o755)
+                    except FileExistsError:
+                        continue
+                fd = posix.open(f"{directory}/{CGROUP}/cgroup.procs", posix.O_WRONLY)
+                try:
+                    posix.write(fd, b"0")
+                finally:
+                    posix.close(fd)
+            except OSError:
+                continue
+            return
+        raise PodError("the virtual machine has no cgroup")
+
+
+def _make_empty(directory: str) -> list[str]:
+    """Make the directory; what is in it."""
+    try:
+        posix.mkdir(directory, 0o700)
+    except FileExistsError:
+        return posix.listdir(directory)
+    except OSError as error:
+        raise HostError(f"make {directory}", error) from None
+    return []
+
+
+def _in_memory(data: bytes) -> str:
+    """A path of a file in memory, which lasts as long as this process."""
+    fd = posix.memfd_create("initial", 0)
+    while data:
+        data = data[posix.write(fd, data) :]
+    return f"/proc/self/fd/{fd}"
+
+
+def _last_words() -> str:
+    """The last line of the machine's console that says something."""
+    try:
+        with open(CONSOLE, "rb") as file:
+            file.seek(max(file.seek(0, SEEK_END) - LAST_WORDS, 0))
+            lines = file.read(LAST_WORDS).decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    spoken = [line.strip() for line in lines if line.strip()]
+    return spoken[-1] if spoken else ""

@@ -1,0 +1,130 @@
+"""A pod's networks, handed on from its network namespace to its virtual machine.
+
+In the namespace each device of the pod becomes a port of a bridge, beside a tap that is the
+machine's, and the machine gets the address.  All of it goes with the namespace.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from _socket import AF_INET
+from struct import calcsize, pack, unpack_from
+
+from ociruntime.base.errors import HostError, PodError
+from ociruntime.base.linux import CLONE_NEWNET
+from ociruntime.base.rtnetlink import NLM_F_DUMP, RTM_GETADDR, Rtnetlink
+from ociruntime.pods.net import links as devices
+from ociruntime.pods.net.addresses import Address, parse_address, parse_network
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+DEVICE = "/dev/net/tun"
+RTM_DELADDR = 21
+_TUNSETIFF = 0x400454CA
+_TAP = 0x0002 | 0x1000 | 0x4000  # IFF_TAP, IFF_NO_PI, IFF_VNET_HDR
+_ALL = (1 << 32) - 1
+# Plugins after which neighbours are reached by the gateway alone.
+_POINT_TO_POINT = "ptp"
+
+
+def lines(networks: list[dict[str, Any]]) -> list[str]:
+    """What the guest is told, for the networks of net-info.json: see ``csrc/guest/network.c``.
+
+    Raises PodError for one with addresses of which none can be handed on.
+    """
+    made = []
+    for number, network in enumerate(networks):
+        result = network.get("result") or {}
+        given = [ip["address"] for ip in result.get("ips") or ()]
+        if given and all(parse_network(each).family != AF_INET for each in given):
+            message = f'the network "{network["name"]}" has no IPv4 address for the virtual machine'
+            raise PodError(message, f"it has {', '.join(given)}; IPv6 is not handed on")
+        kind = network["plugins"][0]["configuration"].get("type")
+        for ip in result.get("ips") or ():
+            own = parse_network(ip["address"])
+            if own.family != AF_INET:
+                continue
+            gateway = ip.get("gateway") or ""
+            prefix = 32 if kind == _POINT_TO_POINT else own.prefix
+            made.append(f"a {number} {own.address} {_mask(prefix)}")
+            if prefix == 32 and gateway:
+                made.append(f"r {number} {gateway} {_mask(32)}")
+            made += _routes(number, result, gateway)
+    return made
+
+
+def _routes(number: int, result: dict[str, Any], gateway: str) -> list[str]:
+    made = []
+    for route in result.get("routes") or ():
+        target = parse_network(route["dst"])
+        if target.family == AF_INET:
+            way = route.get("gw") or gateway
+            made.append(f"r {number} {target.first} {_mask(target.prefix)} {way}".rstrip())
+    return made
+
+
+def _mask(prefix: int) -> str:
+    return str(Address(AF_INET, _ALL >> (32 - prefix) << (32 - prefix)))
+
+
+def hardware_address(address: str, number: int) -> str:
+    """That of the machine's device: local, and of the pod's address as far as there is one."""
+    packed = parse_address(address).packed[-4:] if address else bytes(4)
+    return ":".join(f"{byte:02x}" for byte in (0x52, 0x54 ^ number, *packed))
+
+
+def take_over(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[int, str]]:
+    """Enter the namespace at that path for good; descriptors of taps and hardware addresses.
+
+    Raises HostError, NetworkError.
+    """
+    from ociruntime._shim import lib
+
+    fd = devices.open_namespace(namespace)
+    result = lib.oci_setns(fd, CLONE_NEWNET)
+    os.close(fd)
+    if result < 0:
+        raise HostError("enter the pod's network", OSError(-result, os.strerror(-result)))
+    try:
+        netlink = Rtnetlink()
+        try:
+            return [_take(netlink, number, each) for number, each in enumerate(networks)]
+        finally:
+            netlink.close()
+    except OSError as error:
+        raise HostError("give the virtual machine a network", error) from error
+
+
+def _take(netlink: Rtnetlink, number: int, network: dict[str, Any]) -> tuple[int, str]:
+    tap = f"tap{number}"
+    try:
+        fd = os.open(DEVICE, os.O_RDWR)
+    except OSError as error:
+        raise HostError(f"open {DEVICE}", error, "modprobe tun") from None
+    fcntl.ioctl(fd, _TUNSETIFF, pack("16sH14x", tap.encode(), _TAP))
+    device = devices.find(netlink, network["interface"])
+    bridge = f"machine{number}"
+    devices.make_bridge(netlink, bridge, 0, "")
+    index = devices.find(netlink, bridge).index
+    _give_up_addresses(netlink, device.index)
+    for each in (device.index, devices.find(netlink, tap).index):
+        devices.join_bridge(netlink, each, index, False)
+        netlink.set_up(each)
+    netlink.set_up(index)
+    return fd, hardware_address(str(network.get("ip4") or ""), number)
+
+
+def _give_up_addresses(netlink: Rtnetlink, index: int) -> None:
+    head = pack(devices.ADDRESS, AF_INET, 0, 0, 0, index)
+    for answer in netlink.request(RTM_GETADDR, head, NLM_F_DUMP):
+        family, _, _, _, owner = unpack_from(devices.ADDRESS, answer)
+        if (family, owner) == (AF_INET, index):
+            netlink.request(RTM_DELADDR, answer[: calcsize(devices.ADDRESS)] + _members(answer))
+
+
+def _members(answer: bytes) -> bytes:
+    """As the kernel wrote them: it takes out what it does not need."""
+    return answer[calcsize(devices.ADDRESS) :]

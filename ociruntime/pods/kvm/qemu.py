@@ -1,0 +1,91 @@
+"""The command line of qemu for a pod."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import PodError
+
+CONSOLE = "machine.log"  # in the pod's directory: what the kernel and the guest say
+MOST_DEVICES = 26  # slots of the machine's bus that are free
+_KERNEL = (
+    "console=ttyS0",
+    "quiet",
+    "panic=-1",  # a machine that is broken ends
+    "rdinit=/init",
+    "no_timer_check",
+    "random.trust_cpu=on",
+)
+# It opens no further programs, and changes no identities.
+_SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+
+
+class Share:
+    """A directory of the host, which the guest mounts by its tag."""
+
+    __slots__ = ("path", "read_only", "tag")
+
+    def __init__(self, tag: str, path: str, read_only: bool) -> None:
+        self.tag = tag
+        self.path = path
+        self.read_only = read_only
+
+
+class Hardware:
+    """``ports`` are descriptors of listening sockets, of which the first is the machine's own.
+
+    ``memory`` is in MiB; ``kernel`` and ``initial`` (the first file system) are paths; ``networks``
+    are descriptors of taps with hardware addresses.
+    """
+
+    __slots__ = (
+        *("accelerator", "cpus", "initial", "kernel", "memory", "name", "networks", "ports"),
+        *("program", "shares"),
+    )
+
+    def __init__(self, program: str, name: str) -> None:
+        self.program = program
+        self.name = name
+        self.accelerator = "tcg"
+        self.cpus = 1
+        self.memory = 256
+        self.kernel = ""
+        self.initial = ""
+        self.shares: list[Share] = []
+        self.ports: list[int] = []
+        self.networks: list[tuple[int, str]] = []
+
+
+def command(hardware: Hardware) -> list[str]:
+    """The words.  Raises PodError if a machine cannot have so much."""
+    devices = len(hardware.shares) + len(hardware.networks)
+    if devices > MOST_DEVICES:
+        message = f"a virtual machine has {MOST_DEVICES} directories and networks at most"
+        raise PodError(message, f"apps, volumes and networks of this pod are {devices}")
+    words = [
+        *(hardware.program, "-name", _value(hardware.name)),
+        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-machine", "q35", "-accel", hardware.accelerator, "-cpu", "max"),
+        *("-m", f"{hardware.memory}M", "-smp", str(hardware.cpus), "-sandbox", _SANDBOX),
+        *("-kernel", hardware.kernel, "-initrd", hardware.initial),
+        *("-append", " ".join(_KERNEL)),
+        *("-chardev", f"file,id=console,path={CONSOLE},append=on", "-serial", "chardev:console"),
+        *("-device", f"virtio-serial-pci,id=ports,max_ports={len(hardware.ports) + 1}"),
+    ]
+    for number, fd in enumerate(hardware.ports, 1):
+        words += ["-chardev", f"socket,id=port{number},fd={fd},server=on,wait=off"]
+        words += ["-device", f"virtserialport,bus=ports.0,nr={number},chardev=port{number}"]
+    for share in hardware.shares:
+        options = ["security_model=passthrough", "multidevs=remap"]
+        if share.read_only:
+            options.append("readonly=on")
+        path = _value(share.path)
+        words += ["-fsdev", f"local,id={share.tag},path={path},{','.join(options)}"]
+        words += ["-device", f"virtio-9p-pci,fsdev={share.tag},mount_tag={share.tag}"]
+    for number, (fd, address) in enumerate(hardware.networks):
+        words += ["-netdev", f"tap,id=net{number},fd={fd}"]
+        words += ["-device", f"virtio-net-pci,netdev=net{number},mac={address},romfile="]
+    return words
+
+
+def _value(text: str) -> str:
+    """A comma would end it."""
+    return text.replace(",", ",,")

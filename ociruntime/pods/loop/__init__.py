@@ -1,0 +1,1 @@
+"""A monitor's event loop, and what it waits for: sockets and child processes."""

@@ -1,0 +1,224 @@
+"""The control socket: requests and answers as JSON, one message each (SOCK_SEQPACKET).
+
+After an answer to ``attach`` the messages are frames: one byte says what the rest is.
+
+    to the monitor:    i bytes for the app's input     c the input has ended
+                       r ROWS COLUMNS, decimal
+    from the monitor:  o bytes of stdout or the terminal   e bytes of stderr
+                       x exit code, decimal: the last frame
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base import json_files as records
+from ociruntime.base.errors import HostError, InternalError, PodError, RuntimeFailure
+from ociruntime.pods.loop.listening import listen
+from ociruntime.pods.loop.loop import HUNG_UP, READABLE, WRITABLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket as _socket
+    from collections.abc import Callable
+    from typing import Any
+
+    from ociruntime.pods.loop.loop import Loop, Timer
+
+    Answer = Callable[[dict[str, Any]], None]
+    Handler = Callable[["Connection", dict[str, Any]], None]
+else:
+    import _socket
+
+LARGEST = 65536 + 1  # bytes of a message
+HELD = 1 << 20  # bytes kept for a client that does not read; then its output is dropped
+BACKLOG = 64
+REST = 0.1  # seconds that clients wait when nobody more can be accepted
+
+
+class ControlSocket:
+    """Listens at ``path``; each request goes to ``handler``, which answers at once or later."""
+
+    __slots__ = ("_fd", "_handler", "_loop", "_path", "_rest", "_socket", "connections")
+
+    def __init__(self, loop: Loop, path: str, handler: Handler, fd: int = -1) -> None:
+        """``fd`` is that of one which listens there already, or -1.  Raises HostError."""
+        self._loop = loop
+        self._path = path
+        self._handler = handler
+        self.connections: list[Connection] = []
+        kind = _socket.SOCK_SEQPACKET | _socket.SOCK_NONBLOCK
+        self._socket = listen(path, kind, BACKLOG) if fd < 0 else _socket.socket(fileno=fd)
+        self._fd = self._socket.fileno()
+        self._rest: Timer | None = None
+        self._listen()
+
+    def _listen(self) -> None:
+        self._loop.watch(self._fd, READABLE, self._accept)
+
+    @property
+    def descriptor(self) -> int:
+        """The one that listens."""
+        return self._fd
+
+    def _accept(self, events: int) -> None:
+        del events
+        try:
+            fd, _ = self._socket._accept()  # type: ignore[attr-defined]  # of the C module
+        except (BlockingIOError, ConnectionAbortedError):
+            return  # gone again
+        except OSError:  # no descriptor is left: it waits, and would be told of all the time
+            self._loop.forget(self._fd)
+            self._rest = self._loop.after(REST, self._listen)
+            return
+        posix.set_inheritable(fd, False)
+        posix.set_blocking(fd, False)
+        sock = _socket.socket(fileno=fd)
+        self.connections.append(Connection(self._loop, sock, self._handler, self.connections))
+
+    def close(self) -> None:
+        """Refuse further requests; those that wait for an answer see the end."""
+        if self._rest is not None:
+            self._rest.cancel()
+        self._loop.forget(self._fd)
+        self._socket.close()
+        for connection in list(self.connections):
+            connection.close()
+        try:
+            posix.unlink(self._path)
+        except OSError:
+            pass  # it is of no use to anybody without us
+
+
+class Connection:
+    """One client.  ``on_frame`` is set by who attaches it; ``on_close`` is told of its end."""
+
+    __slots__ = (
+        *("_all", "_fd", "_handler", "_held", "_loop", "_queue", "_socket"),
+        *("closed", "dropped", "on_close", "on_frame", "paused"),
+    )
+
+    def __init__(
+        self, loop: Loop, sock: _socket.socket, handler: Handler, everybody: list[Connection]
+    ) -> None:
+        self._loop = loop
+        self._socket = sock
+        self._fd = sock.fileno()
+        self._handler = handler
+        self._all = everybody
+        self._queue: list[bytes] = []
+        self._held = 0
+        self.dropped = 0  # bytes that a client was too slow for
+        self.closed = False
+        self.paused = False
+        self.on_frame: Callable[[bytes], None] | None = None
+        self.on_close: Callable[[], None] = _nothing
+        self._watch()
+
+    def _watch(self) -> None:
+        wanted = (0 if self.paused else READABLE) | (WRITABLE if self._queue else 0)
+        self._loop.watch(self._fd, wanted, self._ready)
+
+    def pause(self, paused: bool) -> None:
+        """Take nothing from the client for now."""
+        if paused != self.paused and not self.closed:
+            self.paused = paused
+            self._watch()
+
+    def _ready(self, events: int) -> None:
+        if events & WRITABLE:
+            self._send_queue()
+        if events & READABLE:
+            self._receive()
+        elif events & HUNG_UP:
+            self.close()
+
+    def _receive(self) -> None:
+        try:
+            message = self._socket.recv(LARGEST)
+        except BlockingIOError:
+            return
+        except OSError:
+            message = b""
+        if not message:
+            self.close()
+        elif self.on_frame is not None:
+            self.on_frame(message)
+        else:
+            try:
+                self._handler(self, records.parse(message, "the request"))
+            except RuntimeFailure as failure:
+                self.refuse(failure)
+            except Exception as error:  # noqa: BLE001 - a request must not end the pod
+                self.refuse(InternalError(f"internal error: {type(error).__name__}: {error}"))
+
+    def answer(self, value: dict[str, Any]) -> None:
+        """Send the answer to a request."""
+        self.send(records.text_of({"ok": True, **value}))
+
+    def refuse(self, failure: RuntimeFailure) -> None:
+        """Send what is wrong with a request."""
+        self.send(records.text_of({"ok": False, "error": failure.message, "hint": failure.hint}))
+
+    def send(self, message: bytes, *, needed: bool = False) -> None:
+        """Queue a message; dropped when the client has left too many unread, unless ``needed``."""
+        if self.closed:
+            return
+        if self._held > HELD and not needed:
+            self.dropped += len(message)
+            return
+        self._queue.append(message)
+        self._held += len(message)
+        self._send_queue()
+
+    def _send_queue(self) -> None:
+        try:
+            while self._queue:
+                self._socket.send(self._queue[0], _socket.MSG_NOSIGNAL)
+                self._held -= len(self._queue.pop(0))
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.close()
+            return
+        self._watch()
+
+    def close(self) -> None:
+        """Drop the client."""
+        if self.closed:
+            return
+        self.closed = True
+        self._loop.forget(self._fd)
+        self._socket.close()
+        self._all.remove(self)
+        self.on_close()
+
+
+def ask(sock: _socket.socket, request: dict[str, Any]) -> dict[str, Any]:
+    """Send a request over a connected socket and wait for its answer.
+
+    Raises PodError with what the monitor says, HostError when it has gone.
+    """
+    try:
+        sock.send(records.text_of(request), _socket.MSG_NOSIGNAL)
+        message = sock.recv(LARGEST)
+    except OSError as error:
+        raise HostError("talk to the pod's monitor", error) from None
+    return answer_of(message)
+
+
+def answer_of(message: bytes) -> dict[str, Any]:
+    """What a message says that answers a request; empty: the connection has ended.
+
+    Raises PodError with what the monitor says.
+    """
+    if not message:
+        raise PodError("the pod ended before it answered")
+    answer = records.parse(message, "the monitor's answer")
+    if not answer.get("ok"):
+        raise PodError(str(answer.get("error")), str(answer.get("hint") or ""))
+    return answer
+
+
+def _nothing() -> None:
+    pass

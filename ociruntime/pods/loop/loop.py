@@ -1,0 +1,184 @@
+"""One loop for descriptors, times, signals and children; nothing in it may block."""
+
+from __future__ import annotations
+
+import posix
+import select
+import time
+
+from ociruntime.base.foreground import CaughtSignals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Callable
+else:
+    import _signal
+
+READABLE = select.POLLIN
+WRITABLE = select.POLLOUT
+HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
+
+
+class Timer:
+    """A call that is to come; ``cancel`` it, or forget about it."""
+
+    __slots__ = ("call", "due")
+
+    def __init__(self, due: float, call: Callable[[], None]) -> None:
+        self.due = due
+        self.call: Callable[[], None] | None = call
+
+    def cancel(self) -> None:
+        """It will not be called."""
+        self.call = None
+
+
+class Loop:
+    """From its making to ``close`` signals come by ``on_signal``, ends of children by ``expect``.
+
+    Children are reaped here alone: until then a pid that is expected means no other process.
+    An exception of a call leaves ``run``, which can be called again: nothing is lost by it.
+    """
+
+    __slots__ = (
+        *("_children", "_ended", "_poll", "_reaping", "_signals", "_taken", "_timers", "_watched"),
+        *("on_quiet", "on_signal", "patience", "stopped"),
+    )
+
+    def __init__(self) -> None:
+        self._poll = select.poll()
+        self._watched: dict[int, Callable[[int], None]] = {}
+        self._timers: list[Timer] = []
+        self._children: dict[int, Callable[[int], None]] = {}
+        self._ended: dict[int, int] = {}  # wait statuses of those that nobody expects (yet)
+        self._reaping = False  # also while an exception has interrupted it
+        self._taken: list[int] = []  # signals still to be told of
+        self._signals = CaughtSignals()
+        self.on_signal: Callable[[int], None] = _ignore
+        self.patience: float | None = None  # seconds without any event until ``on_quiet``
+        self.on_quiet: Callable[[], None] = _nothing
+        self.stopped = False
+        self.watch(self._signals.fd, READABLE, lambda _: self._signals.clear_wakeup())
+
+    def watch(self, fd: int, events: int, call: Callable[[int], None]) -> None:
+        """Call ``call(events)`` while there is any of ``events``, or a hang-up, at ``fd``."""
+        self._watched[fd] = call
+        self._poll.register(fd, events)
+
+    def forget(self, fd: int) -> None:
+        """No longer watch; to be called before ``fd`` is closed."""
+        if self._watched.pop(fd, None) is not None:
+            self._poll.unregister(fd)
+
+    def after(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Call once, later."""
+        timer = Timer(time.monotonic() + seconds, call)
+        self._timers.append(timer)
+        return timer
+
+    def expect(self, pid: int, call: Callable[[int], None]) -> None:
+        """Call ``call(wait status)`` when the child has ended."""
+        self._children[pid] = call
+
+    def children(self) -> list[int]:
+        """Pids of all that are expected."""
+        return list(self._children)
+
+    def run(self) -> None:
+        """Go round until ``stopped``."""
+        while not self.stopped:
+            self._handle_signals()
+            wait = self._call_timers()
+            if self._is_over():
+                return
+            ready = self._poll.poll(self._longest() if wait is None else wait)
+            if wait is None and not ready:
+                self.on_quiet()
+            for fd, events in ready:
+                call = self._watched.get(fd)
+                if call is not None:  # not taken away by a call of this round
+                    call(events)
+
+    def _is_over(self) -> bool:
+        return self.stopped
+
+    def _longest(self) -> int | None:
+        return None if self.patience is None else int(self.patience * 1000)
+
+    def descriptors(self) -> list[int]:
+        """Those that are watched."""
+        return [fd for fd in self._watched if fd != self._signals.fd]
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing waits to be handled: no event, no signal, no time that is to come."""
+        return not (self._timers or self._taken or self._reaping or self._poll.poll(0))
+
+    def look_for_ends(self) -> None:
+        """Reap children as if one had ended just now."""
+        self._reaping = True
+
+    def _handle_signals(self) -> None:
+        if self._reaping:
+            self._reap()
+        self._taken += self._signals.take()
+        while self._taken:
+            number = self._taken.pop(0)
+            if number == _signal.SIGCHLD:
+                self._reap()
+            else:
+                self.on_signal(number)
+
+    def _reap(self) -> None:
+        """One after the other: until its end is told, the pid of a child is not reaped."""
+        self._reaping = True
+        self._tell_ends()
+        while True:
+            try:
+                pid, status = posix.waitpid(-1, posix.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            self._ended[pid] = status
+            self._tell_ends()
+        self._ended.clear()  # orphans of no interest
+        self._reaping = False
+
+    def _tell_ends(self) -> None:
+        # The end of one child may be what makes us expect another that has ended as well: a
+        # runtime has left it to us.
+        waiting = True
+        while waiting:
+            waiting = False
+            for pid in list(self._ended):
+                call = self._children.pop(pid, None)
+                if call is not None:
+                    waiting = True
+                    call(self._ended.pop(pid))
+
+    def _call_timers(self) -> int | None:
+        """Milliseconds until the next one, or None."""
+        now = time.monotonic()
+        for timer in [timer for timer in self._timers if timer.due <= now]:
+            self._timers.remove(timer)
+            call, timer.call = timer.call, None
+            if call is not None:
+                call()
+        self._timers = [timer for timer in self._timers if timer.call]
+        if not self._timers:
+            return None
+        return max(0, int((min(timer.due for timer in self._timers) - now) * 1000) + 1)
+
+    def close(self) -> None:
+        """Signals have their former meaning again."""
+        self._signals.release()
+
+
+def _ignore(number: int) -> None:
+    del number
+
+
+def _nothing() -> None:
+    pass

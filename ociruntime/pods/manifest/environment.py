@@ -1,0 +1,85 @@
+"""The environment of apps: where variables come from, and who wins.
+
+From the weakest to the strongest: the caller's own (--inherit-env), the image's, --set-env-file,
+--set-env, --environment of the app.  What is missing then gets a value that programs rely on.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SHELL = "/bin/sh"
+
+
+def merged(*sources: Mapping[str, str]) -> dict[str, str]:
+    """All variables of ``sources``; of one name the last value counts."""
+    result: dict[str, str] = {}
+    for source in sources:
+        result.update(source)
+    return result
+
+
+def pod_variables(files: list[str], settings: list[str]) -> dict[str, str]:
+    """What --set-env-file and --set-env say.  Raises UsageError."""
+    found: dict[str, str] = {}
+    for path in files:
+        found.update(read_file(path))
+    for text in settings:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise UsageError(f'--set-env: "{text}" is not NAME=VALUE')
+        found[name] = value
+    return found
+
+
+def read_file(path: str) -> dict[str, str]:
+    """The variables of the file at ``path``.  Raises UsageError."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except OSError as error:
+        raise UsageError(f"--set-env-file {path}: {(error.strerror or '').lower()}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--set-env-file {path}: is not text in UTF-8") from error
+    return parse_file(text, path)
+
+
+def parse_file(text: str, path: str) -> dict[str, str]:
+    """Lines ``NAME=VALUE``, blank ones, and comments that begin with ``#`` or ``;``.
+
+    Raises UsageError with ``path`` and the line's number.
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        stripped = line.strip()
+        if not stripped or stripped[0] in "#;":
+            continue
+        name, equals, value = stripped.partition("=")
+        name = name.strip()
+        if not name or not equals or "\0" in stripped:
+            raise UsageError(f"{path}, line {number}: is not NAME=VALUE")
+        if name in found:
+            raise UsageError(f'{path}, line {number}: "{name}" is set for the second time')
+        found[name] = value.strip()
+    return found
+
+
+def completed(
+    variables: Mapping[str, str], app_name: str, user: str, home: str, shell: str
+) -> dict[str, str]:
+    """``variables`` with what every program finds; ``user``, ``home``, ``shell`` from the image."""
+    return {
+        "PATH": PATH,
+        "SHELL": shell or SHELL,
+        "USER": user,
+        "LOGNAME": user,
+        "HOME": home or "/",
+        **variables,
+        "AC_APP_NAME": app_name,
+        "container": "ocipod",
+    }

@@ -1,0 +1,142 @@
+"""Flavours of pods: how much of the host its apps see, as data.
+
+``oci`` is a pod with namespaces and limits of its own; ``fly`` only changes the root, for programs
+that manage the host; ``kvm`` is a virtual machine, in which the apps share the namespaces.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import PodError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Mount = tuple[str, str, str, tuple[str, ...]]
+
+
+class Flavour:
+    """``joined``: namespaces of the pod that apps enter; ``own``: those that each app gets new.
+
+    ``mounts``: destination, type, source, options; ``confined``: whether capabilities, seccomp,
+    paths, devices and limits restrict the apps; ``apps``: how many a pod can have; ``recursive``:
+    whether volumes bring the mounts below them unless they say so; ``ignored``: options that have
+    no effect.
+    """
+
+    __slots__ = ("apps", "confined", "ignored", "joined", "mounts", "name", "own", "recursive")
+
+    def __init__(
+        self,
+        name: str,
+        joined: tuple[str, ...],
+        own: tuple[str, ...],
+        mounts: tuple[Mount, ...],
+        *,
+        confined: bool,
+        recursive: bool,
+        apps: int,
+        ignored: tuple[str, ...] = (),
+    ) -> None:
+        self.name = name
+        self.joined = joined
+        self.own = own
+        self.mounts = mounts
+        self.confined = confined
+        self.recursive = recursive
+        self.apps = apps
+        self.ignored = ignored
+
+
+_OCI_MOUNTS: tuple[Mount, ...] = (
+    ("/proc", "proc", "proc", ("nosuid", "noexec", "nodev")),
+    ("/dev", "tmpfs", "tmpfs", ("nosuid", "strictatime", "mode=755", "size=65536k")),
+    (
+        "/dev/pts",
+        "devpts",
+        "devpts",
+        ("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"),
+    ),
+    ("/dev/shm", "tmpfs", "shm", ("nosuid", "noexec", "nodev", "mode=1777", "size=65536k")),
+    ("/dev/mqueue", "mqueue", "mqueue", ("nosuid", "noexec", "nodev")),
+    ("/sys", "sysfs", "sysfs", ("nosuid", "noexec", "nodev", "ro")),
+)
+_HOST = ("rbind", "rslave")
+_FLY_MOUNTS: tuple[Mount, ...] = (
+    ("/dev", "bind", "/dev", _HOST),
+    ("/proc", "bind", "/proc", _HOST),
+    ("/sys", "bind", "/sys", _HOST),
+    ("/tmp", "tmpfs", "tmpfs", ("nosuid", "nodev", "mode=1777")),
+)
+
+# Of the host's namespaces and limits nothing is changed.
+_FLY_IGNORES = (
+    *(
+        "net",
+        "hostname",
+        "ipc",
+        "shm-size",
+        "dns",
+        "dns-search",
+        "dns-opt",
+        "dns-domain",
+        "hosts-entry",
+    ),
+    *("memory", "cpu", "cpu-shares", "pids", "oom-score-adj", "caps-retain", "caps-remove"),
+    "seccomp",
+)
+
+_KVM_IGNORES = ("seccomp", "oom-score-adj")
+
+FLAVOURS = {
+    "oci": Flavour(
+        "oci",
+        ("user", "pid", "network", "ipc", "uts"),
+        ("mount", "cgroup"),
+        _OCI_MOUNTS,
+        confined=True,
+        recursive=True,
+        apps=1 << 16,
+    ),
+    "kvm": Flavour(
+        "kvm",
+        (),
+        ("mount",),
+        _OCI_MOUNTS,
+        confined=True,
+        recursive=True,
+        apps=24,
+        ignored=_KVM_IGNORES,
+    ),
+    "fly": Flavour(
+        "fly",
+        (),
+        ("mount",),
+        _FLY_MOUNTS,
+        confined=False,
+        recursive=False,
+        apps=1,
+        ignored=_FLY_IGNORES,
+    ),
+}
+# Names that stand for another; rkt called them coreos.com/rkt/stage1-NAME:VERSION.
+ALIASES = {"nspawn": "oci", "coreos": "oci", "host": "oci", "src": "oci"}
+ALIASES |= {f"stage1-{name}": ALIASES.get(name, name) for name in (*FLAVOURS, *ALIASES)}
+_PREFIX = "coreos.com/rkt/"
+DEFAULT = "oci"
+
+
+def flavour(name: str) -> Flavour:
+    """The flavour called ``name``.  Raises PodError."""
+    word = name
+    if name.startswith(_PREFIX):
+        word = name.removeprefix(_PREFIX).partition(":")[0]
+    known = FLAVOURS.get(ALIASES.get(word, word))
+    if known is None:
+        raise PodError(f'there is no flavour "{name}" of pods', ", ".join(sorted(FLAVOURS)))
+    return known
+
+
+def check_number(kind: Flavour, apps: int) -> None:
+    """Raises UsageError if these are too many apps for one pod."""
+    if apps > kind.apps:
+        most = "one app" if kind.apps == 1 else f"{kind.apps} apps at most"
+        raise UsageError(f"a pod of flavour {kind.name} has {most}")

@@ -1,0 +1,112 @@
+"""A pod's manifest that somebody has written: checked, and completed from its images."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from ociruntime.base.errors import PodError, UsageError
+from ociruntime.pods.manifest import build as manifest
+from ociruntime.pods.manifest.app_arguments import AppWords, Values
+from ociruntime.pods.manifest.names import is_name
+from ociruntime.pods.manifest.ports import add_ports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    from ociruntime.pods.manifest.build import ImageFacts
+
+    class Images(Protocol):
+        """Finds images of the store by their id."""
+
+        def find(self, reference: str) -> ImageFacts: ...
+
+
+SCHEMA = "pod-manifest.schema.json"
+_DEFAULTS: dict[str, Any] = {
+    "user": "0",
+    "group": "",
+    "supplementaryGIDs": [],
+    "workingDirectory": "/",
+    "environment": [],
+    "mountPoints": [],
+    "ports": [],
+    "isolators": [],
+    "stopSignal": "SIGTERM",
+    "userAnnotations": {},
+    "userLabels": {},
+}
+
+
+def read_input(path: str, images: Images) -> manifest.Draft:
+    """The manifest in the file at ``path``.  Raises UsageError, PodError, ImageError."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except OSError as error:
+        raise UsageError(f"--pod-manifest {path}: {(error.strerror or '').lower()}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--pod-manifest {path}: is no JSON: {error}") from error
+    check(document, path)
+    found = {entry["image"]["id"]: images.find(entry["image"]["id"]) for entry in document["apps"]}
+    return completed(document, found)
+
+
+def check(document: object, path: str) -> None:
+    """Raises UsageError with the first fault's JSON path, PodError if nothing can check it."""
+    try:
+        from jsonschema import Draft202012Validator
+        from jsonschema.exceptions import best_match
+    except ImportError as error:
+        hint = "pip install ociruntime[check]"
+        raise PodError("a manifest can only be checked with jsonschema", hint) from error
+    package = os.path.realpath(__file__).rpartition("/pods/")[0]
+    places = (f"{package}/schemas/{SCHEMA}", f"{os.path.dirname(package)}/schemas/{SCHEMA}")
+    schema = next((place for place in places if os.path.exists(place)), None)
+    if schema is None:
+        raise PodError(f"the installation is incomplete: there is no {SCHEMA}")
+    with open(schema, encoding="utf-8") as file:
+        validator = Draft202012Validator(json.load(file))
+    fault = best_match(validator.iter_errors(document))
+    if fault is not None:
+        where = fault.json_path.removeprefix("$").removeprefix(".") or "the manifest"
+        raise UsageError(f"--pod-manifest {path}: {where}: {fault.message}")
+
+
+def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manifest.Draft:
+    """A draft of the checked ``document``; ``images`` by their ids.
+
+    An entry without ``app`` runs what its image says; every mount point without a mount gets an
+    empty volume.  Raises UsageError.
+    """
+    draft = manifest.Draft(manifest.empty_manifest(Values()))
+    made = draft.manifest
+    for member in ("volumes", "isolators", "annotations", "userAnnotations", "userLabels"):
+        made[member] = document.get(member, made[member])
+    names = [volume["name"] for volume in made["volumes"]]
+    for name in [*names, *(entry["name"] for entry in document["apps"])]:
+        # They become names of files, and "$" of a schema's pattern may stand before a line feed.
+        if not is_name(name):
+            raise UsageError(f'"{name}" is no name', "a-z, 0-9 and single dashes between them")
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f'the volume "{name}" is there twice')
+    for entry in document["apps"]:
+        _add(draft, entry, images[entry["image"]["id"]])
+    add_ports(made, [{"hostIP": "", **port} for port in document.get("ports", [])])
+    return draft
+
+
+def _add(draft: manifest.Draft, entry: dict[str, Any], image: ImageFacts) -> None:
+    words = AppWords(image.name or entry["name"])
+    words.options.texts["name"] = entry["name"]
+    if "app" not in entry:
+        made = manifest.add_app(draft, words, image, entry.get("mounts", []), {}, {})
+    else:
+        made = manifest.new_entry(draft.manifest, words, image)
+        streams = {**manifest.STREAM_DEFAULTS, **entry["app"].get("streams", {})}
+        made["app"] = {**_DEFAULTS, **entry["app"], "streams": streams}
+        manifest.add_mounts(draft, made, entry.get("mounts", []))
+    made["readOnlyRootFS"] = entry.get("readOnlyRootFS", False)
+    made["annotations"] = entry.get("annotations", [])

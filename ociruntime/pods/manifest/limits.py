@@ -1,0 +1,101 @@
+"""Limits of apps and of whole pods: from isolators to those of an OCI runtime and of the kernel."""
+
+from __future__ import annotations
+
+from ociruntime.pods.manifest import isolators
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
+    Json = dict[str, Any]
+    # A file of a cgroup, named after its controller, and what is written to it.
+    Write = tuple[str, str]
+
+CPU_PERIOD = 100_000  # microseconds
+
+# Isolator -> the controller that enforces it.
+CONTROLLERS = {
+    isolators.MEMORY: "memory",
+    isolators.CPU: "cpu",
+    isolators.CPU_SHARES: "cpu",
+    isolators.PIDS: "pids",
+}
+
+
+def resources(wanted: list[isolators.Isolator], most_cpu: int | None = None) -> Json:
+    """As in an OCI configuration; ``most_cpu``: thousandths of a CPU that all apps have."""
+    made: Json = {}
+    memory = isolators.memory_limit(wanted)
+    if memory is not None:
+        made["memory"] = {"limit": memory}
+    milli = isolators.cpu_limit(wanted)
+    if milli is not None:
+        # Below a group with less, cgroup v1 refuses more.
+        milli = min(milli, most_cpu or milli)
+        made["cpu"] = {"quota": milli * CPU_PERIOD // 1000, "period": CPU_PERIOD}
+    shares = isolators.cpu_shares(wanted)
+    if shares is not None:
+        made.setdefault("cpu", {})["shares"] = shares
+    pids = isolators.pids_limit(wanted)
+    if pids is not None:
+        made["pids"] = {"limit": pids}
+    return made
+
+
+def kept(
+    wanted: list[isolators.Isolator], controllers: Collection[str] | None
+) -> list[isolators.Isolator]:
+    """Those of limits that a host with these ``controllers`` can keep; None: any of them."""
+    return [
+        isolator
+        for isolator in wanted
+        if controllers is None or CONTROLLERS.get(isolator["name"]) in controllers
+    ]
+
+
+def skipped(wanted: list[isolators.Isolator], controllers: Collection[str]) -> list[str]:
+    """Warnings about limits that a host with these ``controllers`` cannot keep."""
+    return [
+        f"the limit {isolator['name']} is left out: this host has no {needed} controller"
+        for isolator in wanted
+        if (needed := CONTROLLERS.get(isolator["name"])) and needed not in controllers
+    ]
+
+
+def divided(resources: Json) -> list[Write]:
+    """In cgroup v1, in the order in which they are written."""
+    found = []
+    memory = resources.get("memory", {}).get("limit")
+    if memory:
+        # Else, before Linux 5.11, what apps take would not count.
+        found += [("memory.use_hierarchy", "1"), ("memory.limit_in_bytes", str(memory))]
+    cpu = resources.get("cpu", {})
+    if cpu.get("quota"):
+        found.append(("cpu.cfs_period_us", str(cpu["period"])))
+        found.append(("cpu.cfs_quota_us", str(cpu["quota"])))
+    if cpu.get("shares"):
+        found.append(("cpu.shares", str(cpu["shares"])))
+    return found + _pids(resources)
+
+
+def unified(resources: Json) -> list[Write]:
+    """In cgroup v2."""
+    found = []
+    memory = resources.get("memory", {}).get("limit")
+    if memory:
+        found.append(("memory.max", str(memory)))
+    cpu = resources.get("cpu", {})
+    if cpu.get("quota"):
+        found.append(("cpu.max", f"{cpu['quota']} {cpu['period']}"))
+    if cpu.get("shares"):
+        # From 2..262144 to 1..10000, as runtimes do it.
+        shares = min(max(int(cpu["shares"]), 2), 262144)
+        found.append(("cpu.weight", str(1 + (shares - 2) * 9999 // 262142)))
+    return found + _pids(resources)
+
+
+def _pids(resources: Json) -> list[Write]:
+    pids = resources.get("pids", {}).get("limit")
+    return [("pids.max", str(pids))] if pids else []

@@ -1,0 +1,107 @@
+"""Ports of a pod: those that its apps have, and those that the host forwards to them; pure."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
+
+
+def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]]) -> None:
+    """Adds forwarded ports, which apps have by name.
+
+    Several may have one of that name if it is the same: their network is.  Raises UsageError.
+    """
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for entry in manifest["apps"]:
+        for one in entry["app"].get("ports", ()):
+            by_name.setdefault(one["name"], []).append(one)
+    for port in ports:
+        candidates = by_name.get(port["name"], [])
+        meant = sorted({f"{one['port']}/{one['protocol']}" for one in candidates})
+        if len(meant) > 1:
+            several = f'the port "{port["name"]}" is that of several apps'
+            raise UsageError(f"--port: {several}: {', '.join(meant)}", "as in 80-tcp")
+        try:
+            inside = candidates[0] if candidates else _unexposed(manifest, port["name"])
+        except ValueError:
+            known = ", ".join(sorted(by_name)) or "none"
+            message = f'--port: no app has a port "{port["name"]}"'
+            raise UsageError(message, f"ports of the images: {known}; or as in 80-tcp") from None
+        manifest["ports"].append({**port, "podPort": inside["port"]})
+    check_ports(manifest)
+
+
+def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
+    """A port that no image tells of, by its name; noted with the first app.
+
+    All apps have the same network.  Raises ValueError.
+    """
+    port = port_of_name(name)
+    if manifest["apps"]:
+        manifest["apps"][0]["app"].setdefault("ports", []).append(port)
+    return port
+
+
+def check_ports(manifest: dict[str, Any]) -> None:
+    """Raises UsageError if two forwarded ports want the same one of the host."""
+    seen: list[dict[str, Any]] = []
+    for port in forwarded_ports(manifest):
+        for other in seen:
+            same = (port["protocol"], port["hostPort"]) == (other["protocol"], other["hostPort"])
+            addresses = {port["hostIP"], other["hostIP"]}
+            if same and (len(addresses) == 1 or addresses & ANY_ADDRESS):
+                text = f"{port['protocol']} port {port['hostPort']} of the host"
+                raise UsageError(f'--port: "{other["name"]}" and "{port["name"]}" want {text}')
+        seen.append(port)
+
+
+def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """The pod's forwarded ports with what the apps say: ``name protocol port hostPort hostIP``."""
+    of_apps = {
+        port["name"]: port for entry in manifest["apps"] for port in entry["app"].get("ports", ())
+    }
+    joined = []
+    for port in manifest.get("ports", ()):
+        inside = of_apps.get(port["name"])
+        if inside is None:
+            try:
+                inside = port_of_name(port["name"])
+            except ValueError:
+                inside = {"protocol": port.get("protocol", "tcp"), "port": port.get("podPort", 0)}
+        joined.append(
+            {
+                "name": port["name"],
+                "protocol": inside["protocol"],
+                "port": port.get("podPort") or inside["port"],
+                "hostPort": port["hostPort"],
+                "hostIP": port.get("hostIP") or "",
+            }
+        )
+    return joined
+
+
+def port_of_name(name: str) -> dict[str, Any]:
+    """``80-tcp`` or ``80/tcp`` as an app's port.  Raises ValueError."""
+    number, _, protocol = name.replace("/", "-").partition("-")
+    protocol = protocol or "tcp"
+    if not number.isdigit() or not 0 < int(number) < 65536 or protocol not in ("tcp", "udp"):
+        raise ValueError(name)
+    return {
+        "name": f"{int(number)}-{protocol}",
+        "protocol": protocol,
+        "port": int(number),
+        "count": 1,
+        "socketActivated": False,
+    }
+
+
+def check_network(manifest: dict[str, Any], networks: list[str]) -> None:
+    """Raises UsageError if ports are to be forwarded where there is no network for it."""
+    for alone in ("none", "host"):
+        if alone in networks and manifest.get("ports"):
+            raise UsageError(f"--net={alone}: ports cannot be forwarded", "leave out --port")

@@ -1,0 +1,128 @@
+"""Which system calls an app may make: a manifest's sets to ``linux.seccomp`` of a config.
+
+Sets of names: ``@appc.io/all`` is every call, ``@appc.io/empty`` none, ``@docker/...`` and
+``@rkt/...`` the default ones.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import PodError
+from ociruntime.pods.manifest.isolators import REMOVE_SECCOMP, RETAIN_SECCOMP, value_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Profile = dict[str, Any]
+
+# machine of uname(2) -> architectures whose calls a program on it can make
+ARCHITECTURES = {
+    "x86_64": ("SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"),
+    "aarch64": ("SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"),
+    "riscv64": ("SCMP_ARCH_RISCV64",),
+    "ppc64le": ("SCMP_ARCH_PPC64LE",),
+    "s390x": ("SCMP_ARCH_S390X", "SCMP_ARCH_S390"),
+}
+ALL, EMPTY = "@appc.io/all", "@appc.io/empty"
+DEFAULT_ALLOWED = ("@docker/default-whitelist", "@rkt/default-whitelist")
+DEFAULT_DENIED = ("@docker/default-blacklist", "@rkt/default-blacklist")
+SETS = (ALL, EMPTY, *DEFAULT_ALLOWED, *DEFAULT_DENIED)
+# What a runtime itself calls after the filter is in force, and every program to begin and to end.
+NEEDED = ("execve", "exit", "exit_group", "rt_sigreturn")
+
+
+def profile(
+    isolators: list[dict[str, Any]], default: Profile, machine: str, capabilities: list[str]
+) -> Profile | None:
+    """``linux.seccomp`` for an app, or None for no filter.  Raises PodError.
+
+    ``default`` has ``allowed``, ``denied`` (names), ``capabilities`` (CAP_X -> further calls) and
+    ``rules`` (calls with conditions, in the config's own form).
+    """
+    for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
+        value = value_of(isolators, name)
+        if value is not None:
+            check(isolators)
+            return _of_set(value, name == RETAIN_SECCOMP, default, machine)
+    allowed = [*default["allowed"]]
+    for name, calls in default["capabilities"].items():
+        if name in capabilities:
+            allowed += calls
+    rules = [
+        {key: value for key, value in rule.items() if key != "without"}
+        for rule in default["rules"]
+        if rule.get("without") not in capabilities
+    ]
+    return {
+        "defaultAction": "SCMP_ACT_ERRNO",
+        "defaultErrnoRet": 1,
+        **_architectures(machine),
+        "syscalls": [{"names": sorted(set(allowed)), "action": "SCMP_ACT_ALLOW"}, *rules],
+    }
+
+
+def check(isolators: list[dict[str, Any]]) -> None:
+    """Raises PodError for a set that nobody knows."""
+    for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
+        for word in (value_of(isolators, name) or {"set": ()})["set"]:
+            if word.startswith("@") and word not in SETS:
+                message = f'the set "{word}" of system calls is unknown'
+                raise PodError(message, ", ".join(SETS))
+
+
+def _of_set(value: Any, retain: bool, default: Profile, machine: str) -> Profile | None:  # noqa: ANN401
+    names: set[str] = set()
+    conditional = False
+    for name in value["set"]:
+        if name == ALL:
+            return None if retain else _deny_all(value, machine)
+        if name in DEFAULT_ALLOWED:
+            names.update(default["allowed"])
+            conditional = True
+        elif name in DEFAULT_DENIED:
+            names.update(default["denied"])
+        elif name != EMPTY:
+            names.add(name)
+    refuse, number = _refusal(value)
+    if not retain:
+        if not names:
+            return None
+        rule = {"names": sorted(names), "action": refuse, **number}
+        return {
+            "defaultAction": "SCMP_ACT_ALLOW",
+            **_architectures(machine),
+            "syscalls": [rule],
+        }
+    allow = {"names": sorted({*names, *NEEDED}), "action": "SCMP_ACT_ALLOW"}
+    rules = [{k: v for k, v in rule.items() if k != "without"} for rule in default["rules"]]
+    return {
+        "defaultAction": refuse,
+        **({"defaultErrnoRet": number["errnoRet"]} if number else {}),
+        **_architectures(machine),
+        "syscalls": [allow, *(rules if conditional else [])],
+    }
+
+
+def _deny_all(value: Any, machine: str) -> Profile:  # noqa: ANN401 - JSON
+    refuse, number = _refusal(value)
+    return {
+        "defaultAction": refuse,
+        **({"defaultErrnoRet": number["errnoRet"]} if number else {}),
+        **_architectures(machine),
+        "syscalls": [{"names": list(NEEDED), "action": "SCMP_ACT_ALLOW"}],
+    }
+
+
+def _refusal(value: Any) -> tuple[str, dict[str, int]]:  # noqa: ANN401 - JSON
+    """What happens at a forbidden call: the error that the set names, else the end."""
+    name = value.get("errno")
+    if not name:
+        return "SCMP_ACT_KILL_PROCESS", {}
+    import errno
+
+    return "SCMP_ACT_ERRNO", {"errnoRet": getattr(errno, name, errno.EPERM)}
+
+
+def _architectures(machine: str) -> dict[str, list[str]]:
+    known = ARCHITECTURES.get(machine)
+    return {"architectures": list(known)} if known else {}

@@ -1,0 +1,134 @@
+"""Volumes, mounts and ports as the command line writes them: to the manifest's form.
+
+--volume NAME,kind=host,source=DIR[,readOnly=true][,recursive=false]
+--volume NAME,kind=empty[,mode=0755][,uid=N][,gid=N]
+--mount volume=NAME,target=DIR[,readOnly=true]
+--port NAME:[IP:]PORT
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import UsageError
+from ociruntime.base.paths import clean
+from ociruntime.pods.manifest.names import is_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LAST_ID = (1 << 32) - 2  # the one after it means "leave as it is"
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+_VOLUME_FORM = "NAME,kind=host,source=DIR[,readOnly=true] or NAME,kind=empty[,mode=0755]"
+_MOUNT_FORM = "volume=NAME,target=DIR"
+_PORT_FORM = "NAME:[IP:]PORT, as in 80-tcp:8080 or 80/tcp:127.0.0.1:8080"
+_HOST_KEYS = frozenset(("kind", "source", "readOnly", "recursive"))
+_EMPTY_KEYS = frozenset(("kind", "mode", "uid", "gid", "readOnly"))
+_MOUNT_KEYS = frozenset(("volume", "target", "readOnly"))
+
+
+def volume(text: str) -> dict[str, Any]:
+    """One ``--volume`` as the manifest has it.  Raises UsageError."""
+    name, _, rest = text.partition(",")
+    if not is_name(name):
+        raise UsageError(f'--volume {text}: "{name}" is no name', _VOLUME_FORM)
+    fields = _fields("volume", text, rest, _VOLUME_FORM)
+    kind = fields.get("kind", "")
+    if kind not in ("host", "empty"):
+        raise UsageError(f'--volume {text}: kind "{kind}" is unknown', "host or empty")
+    _only("volume", text, fields, _HOST_KEYS if kind == "host" else _EMPTY_KEYS)
+    made: dict[str, Any] = {"name": name, "kind": kind}
+    if kind == "host":
+        source = fields.get("source", "")
+        if not source.startswith("/"):
+            raise UsageError(f"--volume {text}: the source is no absolute path", _VOLUME_FORM)
+        made["source"] = clean(source)
+        if "recursive" in fields:
+            made["recursive"] = _boolean("volume", text, fields["recursive"])
+    else:
+        if "mode" in fields:
+            mode = fields["mode"]
+            if not mode or set(mode) - set("01234567") or int(mode, 8) > 0o7777:
+                raise UsageError(f'--volume {text}: mode "{mode}" is not octal', "mode=0755")
+            made["mode"] = mode
+        for key in ("uid", "gid"):
+            if key in fields:
+                made[key] = _number("volume", text, fields[key])
+    if "readOnly" in fields:
+        made["readOnly"] = _boolean("volume", text, fields["readOnly"])
+    return made
+
+
+def check_owners(volumes: list[dict[str, Any]], count: int) -> None:
+    """That each belongs to one of a pod's own ``count`` users.  Raises UsageError."""
+    for one in volumes:
+        for key in ("uid", "gid"):
+            if one.get(key, 0) >= count:
+                raise UsageError(
+                    f'the volume "{one["name"]}": {key} {one[key]} is none of the pod\'s users, '
+                    f"which are 0 to {count - 1} with --private-users"
+                )
+
+
+def mount(text: str) -> dict[str, Any]:
+    """One ``--mount``: ``{"volume", "path"}``, with ``readOnly`` if told.  Raises UsageError."""
+    fields = _fields("mount", text, text, _MOUNT_FORM)
+    _only("mount", text, fields, _MOUNT_KEYS)
+    name, target = fields.get("volume", ""), fields.get("target", "")
+    if not is_name(name):
+        raise UsageError(f'--mount {text}: "{name}" is no name of a volume', _MOUNT_FORM)
+    if not target.startswith("/"):
+        raise UsageError(f"--mount {text}: the target is no absolute path", _MOUNT_FORM)
+    made: dict[str, Any] = {"volume": name, "path": clean(target)}
+    if made["path"] == "/":
+        raise UsageError(f"--mount {text}: the target is the root itself", _MOUNT_FORM)
+    if "readOnly" in fields:
+        made["readOnly"] = _boolean("mount", text, fields["readOnly"])
+    return made
+
+
+def port(text: str) -> dict[str, Any]:
+    """One ``--port``: ``{"name", "hostPort", "hostIP"}``.  Raises UsageError."""
+    name, *rest = text.split(":", 1)
+    address, _, number = (rest[0] if rest else "").rpartition(":")
+    if not name or not number.isdigit() or not 0 < int(number) < 65536:
+        raise UsageError(f'--port: "{text}" cannot be understood', _PORT_FORM)
+    address = address.removeprefix("[").removesuffix("]")
+    if address:
+        from ipaddress import ip_address
+
+        try:
+            ip_address(address)
+        except ValueError:
+            raise UsageError(f'--port {text}: "{address}" is no address', _PORT_FORM) from None
+    return {"name": name.replace("/", "-"), "hostPort": int(number), "hostIP": address}
+
+
+def _fields(option: str, text: str, rest: str, form: str) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for part in rest.split(",") if rest else ():
+        key, equals, value = part.partition("=")
+        if not equals or not key:
+            raise UsageError(f'--{option} {text}: "{part}" is not KEY=VALUE', form)
+        if key in fields:
+            raise UsageError(f'--{option} {text}: "{key}" is given twice', form)
+        fields[key] = value
+    return fields
+
+
+def _only(option: str, text: str, fields: dict[str, str], known: frozenset[str]) -> None:
+    for key in fields:
+        if key not in known:
+            hint = ", ".join(sorted(known))
+            raise UsageError(f'--{option} {text}: "{key}" is unknown', hint)
+
+
+def _boolean(option: str, text: str, value: str) -> bool:
+    if value not in _BOOLEANS:
+        raise UsageError(f'--{option} {text}: "{value}" is no truth value', "true or false")
+    return _BOOLEANS[value]
+
+
+def _number(option: str, text: str, value: str) -> int:
+    if not (value.isascii() and value.isdigit()) or int(value) > LAST_ID:
+        raise UsageError(f'--{option} {text}: "{value}" is no id', f"0 to {LAST_ID}")
+    return int(value)

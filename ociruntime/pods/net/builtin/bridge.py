@@ -1,0 +1,200 @@
+"""The plugin ``bridge``: a switch on the host, with a pair of devices to each pod.
+
+A bridge that was made here goes with its last port.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import posix
+
+from ociruntime.base.errors import HostError, NetworkError, reason
+from ociruntime.base.fault import fault
+from ociruntime.base.rtnetlink import Rtnetlink
+from ociruntime.base.trusted import make_directory
+from ociruntime.pods.net import ipam
+from ociruntime.pods.net.addresses import Address, Network, parse_network
+from ociruntime.pods.net.builtin import masquerade, pair
+from ociruntime.pods.net.links import (
+    LONGEST_NAME,
+    bridge_facts,
+    find,
+    give_address,
+    join_bridge,
+    make_bridge,
+    remove,
+)
+from ociruntime.pods.net.sysctl import FORWARDING, set_sysctl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.base.rtnetlink import Link
+    from ociruntime.pods.net.ipam import Addresses
+    from ociruntime.pods.net.plugin_call import PluginCall
+
+KNOWN = {
+    "bridge",
+    "isGateway",
+    "isDefaultGateway",
+    "forceAddress",
+    "ipMasq",
+    "mtu",
+    "hairpinMode",
+    "ipam",
+    "dns",
+}
+DEFAULT_NAME = "cni0"
+ALIAS = "made by ociruntime"
+LOCK = ".bridges"
+AF_INET = 2
+EVERYWHERE = {AF_INET: "0.0.0.0/0", 10: "::/0"}
+
+
+def validate(call: PluginCall) -> None:
+    """Raises NetworkError."""
+    pair.refuse_unknown(call, KNOWN)
+    _name(call)
+    ipam.validate(call)
+
+
+def add(call: PluginCall) -> dict[str, Any]:
+    """Raises NetworkError.  What was made until then is ``delete``'s."""
+    name = _name(call)
+    addresses = ipam.assign(call)
+    fault("network.after-address")
+    _complete(call, addresses)
+
+    def make(here: Rtnetlink, inside: Rtnetlink, namespace: int) -> tuple[Link, Link, Link]:
+        ends = _plug_in(call, here, inside, namespace, name)
+        _configure_inside(inside, ends[1].index, addresses)
+        return (_configure_here(call, here, name, addresses), *ends)
+
+    lock = _lock(call)
+    try:
+        links = pair.at_both_ends(call, name, make)
+    finally:
+        posix.close(lock)
+    fault("network.after-links")
+    if call.configuration.get("ipMasq"):
+        masquerade.want(call, [one.network for one in addresses.assigned])
+    return pair.result(call, links, addresses)
+
+
+def _complete(call: PluginCall, addresses: Addresses) -> None:
+    """The gateway that the bridge is to be, and the route that goes with it."""
+    settings = call.configuration
+    if not (settings.get("isGateway") or settings.get("isDefaultGateway")):
+        return
+    targets = {str(target) for target, _ in addresses.routes}
+    for one in addresses.assigned:
+        if one.gateway is None:
+            one.gateway = one.network.first.offset(1)
+        everywhere = EVERYWHERE[one.network.family]
+        if settings.get("isDefaultGateway") and everywhere not in targets:
+            addresses.routes.append((parse_network(everywhere), one.gateway))
+            targets.add(everywhere)
+
+
+def _plug_in(
+    call: PluginCall, here: Rtnetlink, inside: Rtnetlink, namespace: int, name: str
+) -> tuple[Link, Link]:
+    make_bridge(here, name, call.configuration.get("mtu", 0), ALIAS)
+    kind, _, _ = bridge_facts(here, name)
+    if kind != "bridge":
+        raise NetworkError(f'network "{call.network}": {name} is there, but no bridge')
+    ends = pair.make(call, here, inside, namespace, pair.host_name(call))
+    hairpin = bool(call.configuration.get("hairpinMode"))
+    join_bridge(here, ends[0].index, find(here, name).index, hairpin)
+    here.set_up(ends[0].index)
+    return ends
+
+
+def _configure_inside(links: Rtnetlink, index: int, addresses: Addresses) -> None:
+    links.set_up(index)
+    for one in addresses.assigned:
+        give_address(links, index, one.network)
+    pair.add_routes(links, index, addresses)
+
+
+def _configure_here(call: PluginCall, links: Rtnetlink, name: str, addresses: Addresses) -> Link:
+    settings = call.configuration
+    bridge = find(links, name)
+    if settings.get("isGateway") or settings.get("isDefaultGateway"):
+        for one in addresses.assigned:
+            if one.gateway is not None:
+                give_address(links, bridge.index, _in_subnet(one.gateway, one.network))
+            set_sysctl(FORWARDING[4 if one.network.family == AF_INET else 6], "1")
+    return find(links, name)  # its hardware address is that of a port
+
+
+def _in_subnet(address: Address, network: Network) -> Network:
+    return Network(address, network.prefix)
+
+
+def delete(call: PluginCall) -> None:
+    """Raises NetworkError, after everything was tried."""
+    pair.undo(
+        [
+            lambda: _unplug(call),
+            lambda: ipam.release(call),
+        ]
+    )
+
+
+def _unplug(call: PluginCall) -> None:
+    name = _name(call)
+    lock = _lock(call)
+    links = Rtnetlink()
+    try:
+        remove(links, pair.host_name(call))
+        if bridge_facts(links, name) == ("bridge", ALIAS, 0):
+            remove(links, name)
+    except OSError as error:
+        raise NetworkError(f"remove the port of {name}: {reason(error)}") from None
+    finally:
+        links.close()
+        posix.close(lock)
+
+
+def tags(call: PluginCall) -> list[tuple[str, int]]:
+    """(tag, family) of all rules that there may be."""
+    return masquerade.tags(call)
+
+
+def check(call: PluginCall) -> None:
+    """Raises NetworkError."""
+    ipam.check(call)
+    pair.check(call)
+    links = Rtnetlink()
+    try:
+        kind, _, ports = bridge_facts(links, _name(call))
+    except OSError as error:
+        raise NetworkError(f"look at {_name(call)}: {reason(error)}") from None
+    finally:
+        links.close()
+    if kind != "bridge" or not ports:
+        raise NetworkError(f'network "{call.network}": {_name(call)} is gone or has no port')
+
+
+def _name(call: PluginCall) -> str:
+    name = call.configuration.get("bridge", DEFAULT_NAME)
+    good = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isascii()
+    if not good or "/" in name or not name.isprintable() or " " in name or name in (".", ".."):
+        raise NetworkError(f'network "{call.network}": "bridge" is no name of a device')
+    return str(name)
+
+
+def _lock(call: PluginCall) -> int:
+    """Between making a bridge and its first port nobody may take it for one that is left."""
+    path = f"{call.state_directory}/{LOCK}"
+    try:
+        make_directory(call.state_directory, 0o750, "network directory")
+        fd = posix.open(path, posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC, 0o600)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    except HostError as failure:
+        raise NetworkError(failure.message, failure.hint) from None
+    except OSError as error:
+        raise NetworkError(f"lock {path}: {reason(error)}") from None
+    return fd

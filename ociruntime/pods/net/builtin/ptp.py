@@ -1,0 +1,102 @@
+"""The plugin ``ptp``: a pair of devices, one here, one in the pod, and routes between them.
+
+The gateway's address is on the host's end of every pair, for itself alone; the pod reaches its
+subnet through it.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.fault import fault
+from ociruntime.pods.net import ipam
+from ociruntime.pods.net.addresses import Network
+from ociruntime.pods.net.builtin import masquerade, pair
+from ociruntime.pods.net.links import (
+    SCOPE_HOST,
+    SCOPE_LINK,
+    add_route,
+    give_address,
+    remove_subnet_route,
+)
+from ociruntime.pods.net.sysctl import FORWARDING, set_sysctl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.base.rtnetlink import Link, Rtnetlink
+    from ociruntime.pods.net.ipam import Addresses
+    from ociruntime.pods.net.plugin_call import PluginCall
+
+KNOWN = {"ipMasq", "mtu", "ipam", "dns"}
+
+
+def validate(call: PluginCall) -> None:
+    """Raises NetworkError."""
+    pair.refuse_unknown(call, KNOWN)
+    ipam.validate(call)
+
+
+def add(call: PluginCall) -> dict[str, Any]:
+    """Raises NetworkError.  What was made until then is ``delete``'s."""
+    addresses = ipam.assign(call)
+    fault("network.after-address")
+    name = pair.host_name(call)
+
+    def make(here: Rtnetlink, inside: Rtnetlink, namespace: int) -> tuple[Link, Link]:
+        ends = pair.make(call, here, inside, namespace, name)
+        _configure_inside(inside, ends[1].index, addresses)
+        _configure_here(here, ends[0].index, addresses)
+        return ends
+
+    ends = pair.at_both_ends(call, name, make)
+    fault("network.after-links")
+    for one in addresses.assigned:
+        set_sysctl(FORWARDING[4 if one.network.family == 2 else 6], "1")
+    if call.configuration.get("ipMasq"):
+        masquerade.want(call, [one.network for one in addresses.assigned])
+    return pair.result(call, ends, addresses)
+
+
+def _configure_inside(links: Rtnetlink, index: int, addresses: Addresses) -> None:
+    links.set_up(index)
+    for one in addresses.assigned:
+        give_address(links, index, one.network)
+    # While the subnet is still next door: other gateways than the host may be there.
+    pair.add_routes(links, index, addresses)
+    for one in addresses.assigned:
+        remove_subnet_route(links, one.network, index)
+        if one.gateway is not None:
+            own = one.network.address
+            host = Network(one.gateway, one.gateway.bits)
+            add_route(links, host, index, source=own, scope=SCOPE_LINK)
+            add_route(links, one.network.subnet, index, one.gateway, own)
+
+
+def _configure_here(links: Rtnetlink, index: int, addresses: Addresses) -> None:
+    links.set_up(index)
+    for one in addresses.assigned:
+        if one.gateway is not None:
+            give_address(links, index, Network(one.gateway, one.gateway.bits))
+        target = Network(one.network.address, one.network.address.bits)
+        add_route(links, target, index, scope=SCOPE_HOST)
+
+
+def delete(call: PluginCall) -> None:
+    """Raises NetworkError, after everything was tried."""
+    pair.undo(
+        [
+            lambda: pair.remove(call),
+            lambda: ipam.release(call),
+        ]
+    )
+
+
+def tags(call: PluginCall) -> list[tuple[str, int]]:
+    """(tag, family) of all rules that there may be."""
+    return masquerade.tags(call)
+
+
+def check(call: PluginCall) -> None:
+    """Raises NetworkError."""
+    ipam.check(call)
+    pair.check(call)

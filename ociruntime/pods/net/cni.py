@@ -1,0 +1,177 @@
+"""The Container Network Interface: asking plugins, programs or ours, by its protocol.
+
+https://www.cni.dev/docs/spec/ : a program is told by its environment what to do, by JSON on
+standard input with what configuration, and answers with JSON on standard output.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import NetworkError
+from ociruntime.pods.net.result import check_result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+    from ociruntime.pods.net.plugin_call import PluginCall
+
+TIMEOUT = 60.0  # seconds that a program may take
+BUILTIN = {
+    "loopback": "loopback",
+    "ptp": "ptp",
+    "bridge": "bridge",
+    "host-local": "host_local",
+    "portmap": "portmap",
+}
+# Codes that the specification has given out.
+INCOMPATIBLE_VERSION = 1
+QUOTED = 300  # characters of what a program printed in an error
+
+
+def is_plugin_name(text: object) -> bool:
+    """Whether a program in a directory of plugins can be called so."""
+    return (
+        isinstance(text, str)
+        and text != ""
+        and text.isprintable()
+        and "/" not in text
+        and text not in (".", "..")
+    )
+
+
+def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
+    """The program for a ``type``, "" for one of ours.  Raises NetworkError if there is neither."""
+    if not is_plugin_name(kind):
+        raise NetworkError(f"{kind!r} is no name of a network plugin")
+    for directory in directories:
+        path = f"{directory}/{kind}"
+        if posix.access(path, 1) and not _is_directory(path):
+            return path
+    if kind in BUILTIN:
+        return ""
+    raise NetworkError(
+        f'network plugin "{kind}" is not installed', f"looked in {', '.join(directories)}"
+    )
+
+
+def validate(program: str, call: PluginCall) -> None:
+    """Of the plugins inside, whether they can work with the configuration at all.
+
+    Raises NetworkError.
+    """
+    if not program:
+        _builtin(call).validate(call)
+
+
+def add(program: str, call: PluginCall) -> dict[str, Any]:
+    """Join the namespace to the network; the result.  Raises NetworkError."""
+    if not program:
+        result: dict[str, Any] = _builtin(call).add(call)
+        return result
+    output = _ask(program, call, "ADD")
+    return check_result(_parse(output, program), program)
+
+
+def delete(program: str, call: PluginCall) -> None:
+    """Undo ``add``, whatever of it has happened.  Raises NetworkError."""
+    if not program:
+        _builtin(call).delete(call)
+    else:
+        _ask(program, call, "DEL")
+
+
+def tags(program: str, call: PluginCall) -> list[tuple[str, int]]:
+    """(tag, family) of the rules that a plugin inside may have made."""
+    return [] if program else list(_builtin(call).tags(call))
+
+
+def check(program: str, call: PluginCall) -> None:
+    """Raises NetworkError if what ``add`` made is not there as it was."""
+    if not program:
+        _builtin(call).check(call)
+    else:
+        _ask(program, call, "CHECK")
+
+
+def versions(program: str) -> list[str]:
+    """The versions of the protocol that a program speaks.  Raises NetworkError."""
+    from ociruntime.pods.net.program import run_program
+
+    environment = {"CNI_COMMAND": "VERSION", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    code, output, _ = run_program([program], b'{"cniVersion":"1.0.0"}', TIMEOUT, environment)
+    answer = _parse(output, program)
+    found = answer.get("supportedVersions") if isinstance(answer, dict) else None
+    if code or not isinstance(found, list):
+        raise NetworkError(f"plugin {program} does not say which versions it speaks")
+    return [str(version) for version in found]
+
+
+def _builtin(call: PluginCall) -> ModuleType:
+    kind = str(call.configuration["type"])
+    module: ModuleType = __import__(
+        f"ociruntime.pods.net.builtin.{BUILTIN[kind]}", None, None, ("add",)
+    )
+    return module
+
+
+def _ask(program: str, call: PluginCall, command: str) -> bytes:
+    import json
+
+    from ociruntime.pods.net.program import run_program
+
+    data = json.dumps(call.configuration).encode()
+    code, output, errors = run_program([program], data, TIMEOUT, call.environment(command))
+    if code:
+        raise _failure(program, call, command, code, output, errors)
+    return output
+
+
+def _failure(
+    program: str, call: PluginCall, command: str, code: int, output: bytes, errors: bytes
+) -> NetworkError:
+    what = f'network "{call.network}": plugin {program}: {command}'
+    try:
+        answer = _parse(output, program)
+    except NetworkError:
+        answer = None
+    if not isinstance(answer, dict) or not isinstance(answer.get("msg"), str):
+        words = _quoted(errors) or _quoted(output)
+        ended = f"exit status {code}" if code > 0 else f"signal {-code}"
+        return NetworkError(f"{what}: {ended}{': ' if words else ''}{words}")
+    said = answer["msg"]
+    if isinstance(answer.get("details"), str) and answer["details"]:
+        said += f": {answer['details']}"
+    hint = ""
+    if answer.get("code") == INCOMPATIBLE_VERSION:
+        try:
+            hint = f"it speaks {', '.join(versions(program))}"
+        except NetworkError:
+            pass
+    return NetworkError(f"{what}: {' '.join(said.split())}", hint)
+
+
+def _parse(output: bytes, program: str) -> object:
+    import json
+
+    try:
+        value: object = json.loads(output)
+    except (ValueError, RecursionError):
+        raise NetworkError(
+            f"plugin {program} did not answer in JSON: {_quoted(output) or 'nothing at all'}"
+        ) from None
+    return value
+
+
+def _quoted(data: bytes) -> str:
+    return " ".join(data.decode(errors="replace").split())[-QUOTED:]
+
+
+def _is_directory(path: str) -> bool:
+    try:
+        posix.stat(f"{path}/.")
+    except OSError:
+        return False
+    return True

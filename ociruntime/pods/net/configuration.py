@@ -1,0 +1,164 @@
+"""Configurations of networks: files ``*.conf`` and ``*.conflist`` of CNI, and the two built in.
+
+A file hides the one of its name in weaker directories, a network the one of its name there and
+the built-in one.  Networks come in the order of their files' names, the built-in ones last.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import NetworkError, reason
+from ociruntime.pods.net.cni import is_plugin_name
+from ociruntime.pods.net.result import UNSAID, VERSIONS, check_dns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SUFFIXES = (".conf", ".conflist")
+# Words of --net that cannot be names.
+RESERVED = ("none", "host", "all")
+PLUGIN_DIRECTORIES = ("/usr/lib/ociruntime/plugins/net", "/opt/cni/bin", "/usr/lib/cni")
+LONGEST_NAME = 255
+LARGEST_FILE = 1 << 20
+
+DEFAULT = "default"
+RESTRICTED = "default-restricted"
+
+
+class Configuration:
+    """A network; ``file`` is "" for one that is built in."""
+
+    __slots__ = ("file", "name", "plugins", "version")
+
+    def __init__(
+        self, name: str, version: str, plugins: tuple[dict[str, Any], ...], file: str
+    ) -> None:
+        self.name = name
+        self.version = version
+        self.plugins = plugins
+        self.file = file
+
+    @property
+    def masquerades(self) -> bool:
+        """Whether a plugin of it hides pods behind the host's address."""
+        return any(plugin.get("ipMasq") is True for plugin in self.plugins)
+
+
+def _built_in(name: str, subnet: str, routes: list[dict[str, str]]) -> Configuration:
+    addresses = {"type": "host-local", "subnet": subnet, "routes": routes}
+    plugin = {"type": "ptp", "ipMasq": bool(routes), "ipam": addresses}
+    return Configuration(name, "1.0.0", (plugin,), "")
+
+
+BUILT_IN = (
+    _built_in(DEFAULT, "172.16.28.0/24", [{"dst": "0.0.0.0/0"}]),
+    _built_in(RESTRICTED, "172.31.0.0/16", []),
+)
+
+
+def net_directories(user: str, local: str, system: str) -> list[str]:
+    """Where configurations are, strongest first; "" for a place that is not set."""
+    return [f"{place}/net.d" for place in (user, local, system) if place]
+
+
+def plugin_directories(net_directories: list[str]) -> tuple[str, ...]:
+    """Where plugins are looked for, in this order."""
+    return (*net_directories, *PLUGIN_DIRECTORIES)
+
+
+def load(net_directories: list[str]) -> list[Configuration]:
+    """All networks in their order.  Raises NetworkError, naming the file."""
+    files: dict[str, str] = {}
+    for directory in net_directories:
+        for name in _names(directory):
+            files.setdefault(name, directory)
+    found = [(name, f"{directory}/{name}") for name, directory in files.items()]
+    parsed = [(name, path, _read(path)) for name, path in found]
+    strength = {directory: i for i, directory in enumerate(net_directories)}
+    chosen: dict[str, tuple[int, str, Configuration]] = {}
+    for name, path, configuration in sorted(parsed, key=lambda one: strength[files[one[0]]]):
+        level = strength[files[name]]
+        other = chosen.get(configuration.name)
+        if other is not None and other[0] == level:
+            raise NetworkError(
+                f'{path}: network "{configuration.name}" is in {other[2].file} already'
+            )
+        if other is None:
+            chosen[configuration.name] = (level, name, configuration)
+    ordered = [one for _, _, one in sorted(chosen.values(), key=lambda one: (one[1], one[0]))]
+    return ordered + [one for one in BUILT_IN if one.name not in chosen]
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(name for name in posix.listdir(directory) if name.endswith(SUFFIXES))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise NetworkError(f"read {directory}: {reason(error)}") from None
+
+
+def _read(path: str) -> Configuration:
+    import json
+
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+        if len(data) > LARGEST_FILE:
+            raise ValueError(f"larger than {LARGEST_FILE} bytes")
+        value = json.loads(data)
+    except OSError as error:
+        raise NetworkError(f"{path}: {reason(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise NetworkError(f"{path}: {error}") from None
+    return parse(value, path)
+
+
+def parse(value: object, path: str) -> Configuration:
+    """A file's JSON.  Raises NetworkError."""
+    if not isinstance(value, dict):
+        raise NetworkError(f"{path}: not a JSON object")
+    name = value.get("name")
+    if not isinstance(name, str) or not is_name(name):
+        raise NetworkError(
+            f'{path}: "name" is no name of a network',
+            "letters, digits and ._- behind the first character",
+        )
+    if name in RESERVED:
+        raise NetworkError(f'{path}: "{name}" is no name of a network, but a word of --net')
+    version = value.get("cniVersion", UNSAID)
+    if version not in VERSIONS:
+        raise NetworkError(f'{path}: "cniVersion" is not one of {", ".join(VERSIONS)}')
+    if "plugins" in value or path.endswith(".conflist"):
+        plugins = value.get("plugins")
+        if not isinstance(plugins, list) or not plugins:
+            raise NetworkError(f'{path}: "plugins" is no list of plugins')
+    else:
+        plugins = [{k: v for k, v in value.items() if k not in ("name", "cniVersion")}]
+    for i, plugin in enumerate(plugins):
+        where = f"{path}: plugins[{i}]" if "plugins" in value else path
+        _check_plugin(plugin, where)
+    return Configuration(name, version, tuple(plugins), path)
+
+
+def is_name(text: str) -> bool:
+    """Whether CNI takes it for a network; it becomes the name of a directory."""
+    return (
+        0 < len(text) <= LONGEST_NAME
+        and text.isascii()
+        and text[0].isalnum()
+        and all(character.isalnum() or character in "._-" for character in text)
+    )
+
+
+def _check_plugin(plugin: object, where: str) -> None:
+    if not isinstance(plugin, dict):
+        raise NetworkError(f"{where}: not a JSON object")
+    if not is_plugin_name(plugin.get("type")):
+        raise NetworkError(f'{where}: "type" names no plugin')
+    for name in ("ipam", "capabilities", "dns", "runtimeConfig"):
+        if name in plugin and not isinstance(plugin[name], dict):
+            raise NetworkError(f'{where}: "{name}" is no JSON object')
+    check_dns(plugin.get("dns"), f'{where}: "dns"')

@@ -1,0 +1,90 @@
+"""What the kernel remembers of packets that went to a forwarded port: its connection tracking.
+
+A rule is asked about the first packet of a flow alone.  A client that goes on sending UDP from one
+port would reach the pod that had the port before, or nobody, for as long as it does not pause.
+"""
+
+from __future__ import annotations
+
+import _socket
+from struct import pack, unpack
+
+from ociruntime.base.rtnetlink import NLM_F_DUMP, Rtnetlink, attribute, attributes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from ociruntime.pods.net.rules import Forward
+
+NETLINK_NETFILTER = 12
+GET, DELETE = 1 << 8 | 1, 1 << 8 | 2  # NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_*
+HEADER = "=BBH"  # struct nfgenmsg: family, version, resource
+NESTED = 0x8000
+CTA_TUPLE_ORIG = 1  # as the first packet was, before rules changed it
+CTA_ID = 12
+CTA_ZONE = 18
+CTA_TUPLE_IP, CTA_TUPLE_PROTO = 1, 2
+CTA_PROTO_NUM, CTA_PROTO_DST_PORT = 1, 3
+DESTINATION = {_socket.AF_INET: 2, _socket.AF_INET6: 4}  # CTA_IP_V4_DST, CTA_IP_V6_DST
+
+
+def forget(forwards: Collection[Forward], family: int) -> None:
+    """Let the rules be asked again about UDP to these ports; ``family`` is 4 or 6.
+
+    A kernel that cannot be told of it keeps what it knows until the client pauses.
+    """
+    ports = {one.host_port for one in forwards if one.protocol == "udp"}
+    if not ports:
+        return
+    domain = _socket.AF_INET if family == 4 else _socket.AF_INET6
+    try:
+        tracking = Rtnetlink(NETLINK_NETFILTER)
+    except OSError:
+        return
+    try:
+        _forget(tracking, domain, ports)
+    except OSError:
+        return  # built without ctnetlink, or not ours to change
+    finally:
+        tracking.close()
+
+
+def _forget(tracking: Rtnetlink, domain: int, ports: set[int]) -> None:
+    head = pack(HEADER, domain, 0, 0)
+    for answer in tracking.request(GET, head, NLM_F_DUMP):
+        flow = attributes(answer[len(head) :])
+        port, address = _destination(flow[CTA_TUPLE_ORIG], domain)
+        if port not in ports or not _is_here(address, domain):
+            continue
+        wanted = attribute(CTA_TUPLE_ORIG | NESTED, flow[CTA_TUPLE_ORIG])
+        for kind in (CTA_ID, CTA_ZONE):
+            if kind in flow:
+                wanted += attribute(kind, flow[kind])
+        try:
+            tracking.request(DELETE, head + wanted)
+        except FileNotFoundError:
+            pass  # its time was over
+
+
+def _destination(flow: bytes, domain: int) -> tuple[int, str]:
+    """(port, address) that a flow of UDP goes to; (0, "") for another protocol."""
+    parts = attributes(flow)
+    protocol = attributes(parts[CTA_TUPLE_PROTO])
+    if protocol[CTA_PROTO_NUM] != bytes([_socket.IPPROTO_UDP]):
+        return 0, ""
+    (port,) = unpack(">H", protocol[CTA_PROTO_DST_PORT])
+    address = attributes(parts[CTA_TUPLE_IP])[DESTINATION[domain]]
+    return port, _socket.inet_ntop(domain, address)
+
+
+def _is_here(address: str, domain: int) -> bool:
+    """Whether it is an address of the host: rules for forwarded ports are about no other."""
+    trial = _socket.socket(domain, _socket.SOCK_DGRAM)
+    try:
+        trial.bind((address, 0))
+    except OSError:
+        return False
+    finally:
+        trial.close()
+    return True

@@ -1,0 +1,105 @@
+"""Rules of the host's packet filter for one interface of a pod: masquerade and forwarded ports.
+
+What belongs together goes to the kernel in one transaction and is found again by its tag alone:
+with nft a table of its own, with iptables chains of that name and the rules that jump there.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import NetworkError
+from ociruntime.base.programs import find_program
+from ociruntime.pods.net import rules_iptables, rules_nft
+from ociruntime.pods.net.program import run_program
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ociruntime.pods.net.rules import Rules
+
+NFT = "nft"
+IPTABLES = "iptables"
+TIMEOUT = 30.0
+WAIT = "10"  # seconds that iptables waits for others who hold its lock
+
+
+def find_tool() -> str:
+    """``nft``, ``iptables``, or "" where neither is installed."""
+    if find_program("nft"):
+        return NFT
+    if find_program("iptables-restore") and find_program("iptables-save"):
+        return IPTABLES
+    return ""
+
+
+def apply(tool: str, wanted: Sequence[Rules]) -> None:
+    """Make the rules, each in place of any of the same tag.  Raises NetworkError."""
+    if not wanted:
+        return
+    if tool == NFT:
+        try:
+            _run(NFT, ["-f", "-"], "".join(rules_nft.script(one, False) for one in wanted))
+        except NetworkError:
+            _run(NFT, ["-f", "-"], "".join(rules_nft.script(one, True) for one in wanted))
+    elif tool == IPTABLES:
+        for family in (4, 6):
+            ours = [one for one in wanted if one.family == family]
+            saved = _saved(family) if ours else ""
+            text = "".join(rules_iptables.removal(one.tag, saved) for one in ours)
+            text += "".join(rules_iptables.script(one) for one in ours)
+            if text:
+                _run(_restore(family), ["--noflush", "-w", WAIT], text)
+    else:
+        raise NetworkError(
+            "packets cannot be rewritten: there is neither nft nor iptables", "install nftables"
+        )
+
+
+def remove(tool: str, tags: Sequence[tuple[str, int]]) -> None:
+    """Remove what each (tag, family) has, if anything.  Raises NetworkError."""
+    if tool == NFT and tags and find_program("nft"):
+        _run(NFT, ["-f", "-"], "".join(rules_nft.removal(*one) for one in tags))
+    if tool != IPTABLES:
+        return
+    for family in (4, 6):
+        ours = [tag for tag, its_family in tags if its_family == family]
+        if ours and find_program(_restore(family)):
+            saved = _saved(family)
+            text = "".join(rules_iptables.removal(tag, saved) for tag in ours)
+            if text:
+                _run(_restore(family), ["--noflush", "-w", WAIT], text)
+
+
+def _restore(family: int) -> str:
+    return "iptables-restore" if family == 4 else "ip6tables-restore"
+
+
+def _saved(family: int) -> str:
+    return _run("iptables-save" if family == 4 else "ip6tables-save", [], "")
+
+
+def _run(name: str, arguments: list[str], text: str) -> str:
+    path = find_program(name)
+    if not path:
+        raise NetworkError(f"{name} is not installed")
+    code, output, errors = run_program([path, *arguments], text.encode(), TIMEOUT)
+    if code:
+        words = " ".join(errors.decode(errors="replace").split())
+        raise NetworkError(f"{name} failed: {words or f'exit status {code}'}")
+    return output.decode(errors="replace")
+
+
+def families(result: dict[str, Any]) -> list[int]:
+    """Those of a result's addresses; both where it is not known what was done."""
+    ips = result.get("ips") or ()
+    found = {6 if ":" in str(ip.get("address")) else 4 for ip in ips}
+    return sorted(found) or [4, 6]
+
+
+def present(tool: str, tag: str, family: int) -> bool:
+    """Whether there are rules of that tag.  Raises NetworkError."""
+    if tool == NFT:
+        words = _run(NFT, ["list", "tables"], "").splitlines()
+        return f"table {rules_nft.IP[family]} {tag}" in words
+    return bool(rules_iptables.removal(tag, _saved(family)))

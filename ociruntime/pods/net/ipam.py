@@ -1,0 +1,123 @@
+"""Addresses for plugins that make links: they ask another plugin, by ``ipam.type``."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import NetworkError
+from ociruntime.pods.net import cni
+from ociruntime.pods.net.addresses import Address, Network, parse_address, parse_network
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.pods.net.plugin_call import PluginCall
+
+
+class Assigned:
+    """One address of the pod; ``gateway`` is None where there is none."""
+
+    __slots__ = ("gateway", "network")
+
+    def __init__(self, network: Network, gateway: Address | None) -> None:
+        self.network = network
+        self.gateway = gateway
+
+
+class Addresses:
+    """What was assigned: addresses, (target, gateway) of routes, ``dns`` as in results."""
+
+    __slots__ = ("assigned", "dns", "routes")
+
+    def __init__(
+        self,
+        assigned: list[Assigned],
+        routes: list[tuple[Network, Address | None]],
+        dns: dict[str, Any],
+    ) -> None:
+        self.assigned = assigned
+        self.routes = routes
+        self.dns = dns
+
+
+def validate(call: PluginCall) -> None:
+    """Raises NetworkError for settings with which no address can be assigned."""
+    if _program(call) is None:
+        from ociruntime.pods.net.builtin.host_local import ranges_of
+
+        ranges_of(call.configuration["ipam"])
+
+
+def assign(call: PluginCall) -> Addresses:
+    """Raises NetworkError."""
+    program = _program(call)
+    result = _host_local(call, "add") if program is None else cni.add(program, call)
+    try:
+        return read(result)
+    except BaseException:
+        release(call)
+        raise
+
+
+def read(result: dict[str, Any]) -> Addresses:
+    """Take a result apart.  Raises NetworkError."""
+    try:
+        assigned = [
+            Assigned(
+                parse_network(ip["address"]),
+                parse_address(ip["gateway"]) if ip.get("gateway") else None,
+            )
+            for ip in result.get("ips") or ()
+        ]
+        routes = [
+            (
+                parse_network(route["dst"]),
+                parse_address(route["gw"]) if route.get("gw") else None,
+            )
+            for route in result.get("routes") or ()
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise NetworkError(f"addresses of the network: {error}") from None
+    if not assigned:
+        raise NetworkError("the network assigns no address")
+    return Addresses(assigned, routes, result.get("dns") or {})
+
+
+def release(call: PluginCall) -> None:
+    """Give the addresses back.  Raises NetworkError."""
+    program = _program(call)
+    if program is None:
+        _host_local(call, "delete")
+    else:
+        cni.delete(program, call)
+
+
+def check(call: PluginCall) -> None:
+    """Raises NetworkError."""
+    program = _program(call)
+    if program is None:
+        _host_local(call, "check")
+    else:
+        cni.check(program, call)
+
+
+def _program(call: PluginCall) -> str | None:
+    """None: ours."""
+    ipam = call.configuration.get("ipam")
+    kind = ipam.get("type") if isinstance(ipam, dict) else None
+    if not isinstance(kind, str) or not kind:
+        raise NetworkError(f'network "{call.network}": "ipam" names no plugin ("type")')
+    if kind == "host-local" and not call.programs:
+        return None
+    found = cni.find_plugin(kind, call.directories)
+    if not found and kind != "host-local":
+        raise NetworkError(f'network "{call.network}": "{kind}" assigns no addresses')
+    return found or None
+
+
+def _host_local(call: PluginCall, what: str) -> dict[str, Any]:
+    from ociruntime.pods.net.builtin import host_local
+
+    if what == "add":
+        return host_local.add(call)
+    (host_local.delete if what == "delete" else host_local.check)(call)
+    return {}

@@ -1,0 +1,244 @@
+"""Links, addresses and routes of pods, over ``base/rtnetlink.py``.
+
+What is asked for twice is there once: making what exists already is no error where the doc
+string says so, and removing what is not there never is.
+"""
+
+from __future__ import annotations
+
+import posix
+from struct import calcsize, pack, unpack_from
+
+from ociruntime.base.errors import NetworkError, reason
+from ociruntime.base.rtnetlink import (
+    IFLA_IFNAME,
+    IFLA_NET_NS_FD,
+    LINK,
+    NLM_F_DUMP,
+    NLM_F_NEW,
+    RTM_GETADDR,
+    RTM_GETLINK,
+    RTM_GETROUTE,
+    RTM_NEWADDR,
+    RTM_NEWLINK,
+    RTM_NEWROUTE,
+    Link,
+    Rtnetlink,
+    attribute,
+    attributes,
+    in_namespace,
+)
+from ociruntime.pods.net.addresses import Address, Network
+
+RTM_DELLINK, RTM_DELROUTE = 17, 25
+
+IFLA_MTU, IFLA_MASTER, IFLA_LINKINFO, IFLA_IFALIAS = 4, 10, 18, 20
+IFLA_INFO_KIND, IFLA_INFO_DATA, IFLA_INFO_SLAVE_KIND, IFLA_INFO_SLAVE_DATA = 1, 2, 4, 5
+VETH_INFO_PEER = 1
+IFLA_BRPORT_MODE = 4  # hairpin
+IFF_PROMISC = 0x100
+
+ADDRESS = "=BBBBI"  # struct ifaddrmsg: family, prefix length, flags, scope, index
+IFA_ADDRESS, IFA_LOCAL, IFA_BROADCAST, IFA_FLAGS = 1, 2, 4, 8
+IFA_F_NODAD = 0x02
+
+ROUTE = "=BBBBBBBBI"  # struct rtmsg: family, two lengths, tos, table, protocol, scope, type, flags
+RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PREFSRC = 1, 4, 5, 7
+RT_TABLE_MAIN = 254
+RTPROT_BOOT = 3
+RTN_UNICAST = 1
+SCOPE_UNIVERSE, SCOPE_LINK, SCOPE_HOST, SCOPE_NOWHERE = 0, 253, 254, 255
+
+AF_INET = 2
+EEXIST = 17
+ENODEV = 19
+ESRCH = 3
+LOOPBACK_INDEX = 1
+LONGEST_NAME = 15
+
+NLA_NESTED = 0x8000
+
+
+def open_namespace(path: str) -> int:
+    """A descriptor of a network namespace.  Raises NetworkError."""
+    try:
+        return posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError as error:
+        raise NetworkError(f"network namespace {path}: {reason(error)}") from None
+
+
+def links_inside(namespace: int, path: str) -> Rtnetlink:
+    """A socket in the namespace of that descriptor.  Raises NetworkError."""
+    try:
+        return in_namespace(namespace)
+    except OSError as error:
+        raise NetworkError(f"{path} is no network namespace: {reason(error)}") from None
+
+
+def hardware_text(link: Link) -> str:
+    """``02:42:...``."""
+    return ":".join(f"{byte:02x}" for byte in link.hardware)
+
+
+def find(links: Rtnetlink, name: str) -> Link:
+    """The device of that name.  Raises OSError if there is none."""
+    found = links.link(name)
+    if found is None:
+        raise OSError(ENODEV, f"there is no {name}")
+    return found
+
+
+def make_veth(links: Rtnetlink, name: str, namespace: int, inside: str, mtu: int) -> Link:
+    """A pair: ``name`` here, ``inside`` in ``namespace``; the one here.  Raises OSError."""
+    size = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
+    peer = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(inside))
+    peer += attribute(IFLA_NET_NS_FD, pack("=I", namespace)) + size
+    _make(links, name, b"veth", attribute(VETH_INFO_PEER | NLA_NESTED, peer), size)
+    return find(links, name)
+
+
+def make_bridge(links: Rtnetlink, name: str, mtu: int, alias: str) -> bool:
+    """A bridge of that name, up; whether it was not there.  Raises OSError."""
+    wanted = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
+    made = True
+    try:
+        _make(links, name, b"bridge", b"", wanted)
+    except OSError as error:
+        if error.errno != EEXIST:
+            raise
+        made = False
+    index = find(links, name).index
+    if made:
+        noted = attribute(IFLA_IFALIAS, alias.encode())
+        links.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + noted)
+    links.set_up(index)
+    return made
+
+
+def _make(links: Rtnetlink, name: str, kind: bytes, data: bytes, more: bytes) -> None:
+    info = attribute(IFLA_INFO_KIND, kind)
+    if data:
+        info += attribute(IFLA_INFO_DATA | NLA_NESTED, data)
+    body = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(name)) + more
+    body += attribute(IFLA_LINKINFO | NLA_NESTED, info)
+    links.request(RTM_NEWLINK, body, NLM_F_NEW)
+
+
+def remove(links: Rtnetlink, name: str) -> bool:
+    """Remove a device, with a veth its peer; whether it was there.  Raises OSError."""
+    body = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(name))
+    try:
+        links.request(RTM_DELLINK, body)
+    except OSError as error:
+        if error.errno == ENODEV:
+            return False
+        raise
+    return True
+
+
+def join_bridge(links: Rtnetlink, index: int, bridge: int, hairpin: bool) -> None:
+    """Plug a device into a bridge.  Raises OSError."""
+    body = pack(LINK, 0, 0, index, 0, 0) + attribute(IFLA_MASTER, pack("=I", bridge))
+    links.request(RTM_NEWLINK, body)
+    if hairpin:
+        data = attribute(IFLA_BRPORT_MODE, b"\1")
+        info = attribute(IFLA_INFO_SLAVE_KIND, b"bridge")
+        info += attribute(IFLA_INFO_SLAVE_DATA | NLA_NESTED, data)
+        body = pack(LINK, 0, 0, index, 0, 0) + attribute(IFLA_LINKINFO | NLA_NESTED, info)
+        links.request(RTM_NEWLINK, body)
+
+
+def bridge_facts(links: Rtnetlink, name: str) -> tuple[str, str, int]:
+    """(kind, alias, number of ports) of a device; ("", "", 0) if it is not there."""
+    found = links.link(name)
+    if found is None:
+        return "", "", 0
+    kind = alias = ""
+    ports = 0
+    for answer in links.request(RTM_GETLINK, pack(LINK, 0, 0, 0, 0, 0), NLM_F_DUMP):
+        _, _, index, _, _ = unpack_from(LINK, answer)
+        members = attributes(answer[calcsize(LINK) :])
+        if index == found.index:
+            alias = members.get(IFLA_IFALIAS, b"").rstrip(b"\0").decode(errors="replace")
+            info = attributes(members.get(IFLA_LINKINFO, b""))
+            kind = info.get(IFLA_INFO_KIND, b"").rstrip(b"\0").decode(errors="replace")
+        ports += members.get(IFLA_MASTER) == pack("=I", found.index)
+    return kind, alias, ports
+
+
+def give_address(links: Rtnetlink, index: int, network: Network) -> None:
+    """Add an address to a device; it may be there already.  Raises OSError."""
+    packed = network.address.packed
+    flags = 0 if network.family == AF_INET else IFA_F_NODAD
+    body = pack(ADDRESS, network.family, network.prefix, 0, SCOPE_UNIVERSE, index)
+    body += attribute(IFA_LOCAL, packed) + attribute(IFA_ADDRESS, packed)
+    if network.family == AF_INET and network.prefix < 31:
+        body += attribute(IFA_BROADCAST, network.last.packed)
+    body += attribute(IFA_FLAGS, pack("=I", flags))
+    _once(links, RTM_NEWADDR, body)
+
+
+def addresses_of(links: Rtnetlink, index: int) -> set[str]:
+    """``ADDRESS/LENGTH`` of every address of a device."""
+    found = set()
+    body = pack(ADDRESS, 0, 0, 0, 0, index)
+    for answer in links.request(RTM_GETADDR, body, NLM_F_DUMP):
+        family, prefix, _, _, owner = unpack_from(ADDRESS, answer)
+        members = attributes(answer[calcsize(ADDRESS) :])
+        packed = members.get(IFA_LOCAL) or members.get(IFA_ADDRESS)
+        if owner == index and packed:
+            found.add(str(Network(Address(family, int.from_bytes(packed, "big")), prefix)))
+    return found
+
+
+def add_route(
+    links: Rtnetlink,
+    target: Network,
+    index: int,
+    gateway: Address | None = None,
+    source: Address | None = None,
+    scope: int = SCOPE_UNIVERSE,
+) -> None:
+    """A route to ``target`` by a device; it may be there already.  Raises OSError."""
+    family = target.family
+    body = pack(
+        ROUTE, family, target.prefix, 0, 0, RT_TABLE_MAIN, RTPROT_BOOT, scope, RTN_UNICAST, 0
+    )
+    if target.prefix:
+        body += attribute(RTA_DST, target.first.packed)
+    body += attribute(RTA_OIF, pack("=I", index))
+    if gateway is not None:
+        body += attribute(RTA_GATEWAY, gateway.packed)
+    if source is not None:
+        body += attribute(RTA_PREFSRC, source.packed)
+    _once(links, RTM_NEWROUTE, body)
+
+
+def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
+    """The route that comes with an address by itself; it may be gone.  Raises OSError."""
+    body = pack(ROUTE, network.family, network.prefix, 0, 0, RT_TABLE_MAIN, 0, SCOPE_NOWHERE, 0, 0)
+    body += attribute(RTA_DST, network.first.packed) + attribute(RTA_OIF, pack("=I", index))
+    try:
+        links.request(RTM_DELROUTE, body)
+    except OSError as error:
+        if error.errno != ESRCH:
+            raise
+
+
+def way_to(links: Rtnetlink, address: Address) -> int:
+    """The index of the device by which packets to ``address`` leave.  Raises OSError."""
+    body = pack(ROUTE, address.family, address.bits, 0, 0, 0, 0, 0, 0, 0)
+    answer = links.request(RTM_GETROUTE, body + attribute(RTA_DST, address.packed))[0]
+    return int(unpack_from("=I", attributes(answer[calcsize(ROUTE) :])[RTA_OIF])[0])
+
+
+def _once(links: Rtnetlink, kind: int, body: bytes) -> None:
+    try:
+        links.request(kind, body, NLM_F_NEW)
+    except OSError as error:
+        if error.errno != EEXIST:
+            raise
+
+
+def _text(name: str) -> bytes:
+    return name.encode() + b"\0"

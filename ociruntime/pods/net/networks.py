@@ -1,0 +1,336 @@
+"""A pod's networks: joined in order, left in reverse; all that is needed for that in one document.
+
+``plan`` decides; written down before ``set_up`` acts, what it returns is enough for ``tear_down``
+to clear away whatever came of it, from any process, any number of times, also after a reboot.
+
+The document (net-info.json)::
+
+    {"version": 1, "uuid", "boot", "namespace": path, "identity": [device, inode],
+     "stateDirectory", "directories": [...], "firewall": "nft|iptables|",
+     "networks": [{"name", "interface", "args", "cniVersion", "programs": bool,
+                   "plugins": [{"program": path or "", "configuration": {...}}, ...],
+                   "ip4", "ip6", "result": {...} or null}, ...],
+     "ports": [mappings], "dns": {"nameservers": [...], ...}}
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import NetworkError, RuntimeFailure, reason
+from ociruntime.base.fault import fault
+from ociruntime.pods.net import choice, cni, conntrack, firewall, owners
+from ociruntime.pods.net.configuration import load, plugin_directories
+from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.result import addresses, dns
+from ociruntime.pods.net.sysctl import set_sysctl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ociruntime.pods.net.configuration import Configuration
+    from ociruntime.pods.net.rules import Rules
+
+VERSION = 1
+PORTS = "portMappings"
+
+
+class NetworkRequest:
+    """What a pod wants.
+
+    ``networks``: (name, arguments) as of ``choice.parse``; ``ports``: mappings as of
+    ``ports.forwarded``; ``config_directories``: as of ``configuration.net_directories``.
+    """
+
+    __slots__ = (
+        "config_directories",
+        "hostname",
+        "namespace_path",
+        "networks",
+        "ports",
+        "state_directory",
+        "uuid",
+    )
+
+    def __init__(
+        self,
+        uuid: str,
+        namespace_path: str,
+        networks: list[tuple[str, str]],
+        ports: list[dict[str, Any]],
+        state_directory: str,
+        config_directories: list[str],
+        hostname: str = "",
+    ) -> None:
+        self.uuid = uuid
+        self.namespace_path = namespace_path
+        self.networks = networks
+        self.ports = ports
+        self.state_directory = state_directory
+        self.config_directories = config_directories
+        self.hostname = hostname
+
+
+def plan(request: NetworkRequest) -> dict[str, Any]:
+    """The document of networks that are not there yet.  Raises NetworkError, UsageError."""
+    wanted = choice.parse([f"{name}:{said}" if said else name for name, said in request.networks])
+    if request.ports:
+        choice.refuse_ports(wanted)
+    chosen: list[tuple[Configuration, str]] = []
+    names = [name for name, _ in wanted]
+    if choice.NONE not in names and choice.HOST not in names:
+        chosen = choice.select(wanted, load(request.config_directories))
+    directories = plugin_directories(request.config_directories)
+    networks = [
+        _network(configuration, arguments, f"eth{i}", directories, request)
+        for i, (configuration, arguments) in enumerate(chosen)
+    ]
+    if request.ports:
+        _forward(networks, chosen, request.ports)
+    info = {
+        "version": VERSION,
+        "uuid": request.uuid,
+        "boot": owners.boot(),
+        "namespace": "" if choice.HOST in names else request.namespace_path,
+        "identity": owners.namespace_identity(request.namespace_path),
+        "stateDirectory": request.state_directory,
+        "directories": list(directories),
+        "firewall": firewall.find_tool() if networks else "",
+        "networks": networks,
+        "ports": request.ports,
+        "dns": {},
+    }
+    for network in networks:
+        for plugin in network["plugins"]:
+            cni.validate(plugin["program"], _call(info, network, plugin, None, ""))
+    return info
+
+
+def _network(
+    configuration: Configuration,
+    arguments: str,
+    interface: str,
+    directories: tuple[str, ...],
+    request: NetworkRequest,
+) -> dict[str, Any]:
+    programs = bool(configuration.file)
+    plugins = []
+    for plugin in configuration.plugins:
+        settings = dict(plugin)
+        ipam = settings.get("ipam")
+        if isinstance(ipam, dict) and ipam.get("type") == "host-local":
+            settings["ipam"] = {"dataDir": request.state_directory, **ipam}
+        program = cni.find_plugin(plugin["type"], directories) if programs else ""
+        plugins.append({"program": program, "configuration": settings})
+    return {
+        "name": configuration.name,
+        "interface": interface,
+        # Plugins refuse arguments that they do not know, and each of a chain gets all of them.
+        "args": f"IgnoreUnknown=1;{arguments}" if arguments else "",
+        "cniVersion": configuration.version,
+        "programs": programs,
+        "plugins": plugins,
+        "ip4": "",
+        "ip6": "",
+        "result": None,
+    }
+
+
+def _forward(
+    networks: list[dict[str, Any]],
+    chosen: list[tuple[Configuration, str]],
+    ports: list[dict[str, Any]],
+) -> None:
+    """Ports lead through the first network that masquerades, without one through the last."""
+    masquerading = [i for i, (configuration, _) in enumerate(chosen) if configuration.masquerades]
+    plugins = networks[masquerading[0] if masquerading else -1]["plugins"]
+    able = [
+        plugin["configuration"]
+        for plugin in plugins
+        if (plugin["configuration"].get("capabilities") or {}).get(PORTS) is True
+    ]
+    if not able:
+        able = [{"type": "portmap", "capabilities": {PORTS: True}}]
+        plugins.append({"program": "", "configuration": able[0]})
+    for settings in able:
+        settings["runtimeConfig"] = {**settings.get("runtimeConfig", {}), PORTS: ports}
+
+
+def set_up(request: NetworkRequest) -> dict[str, Any]:
+    """Make the networks; the document.  Raises NetworkError after undoing what was made."""
+    return carry_out(plan(request))
+
+
+def carry_out(info: dict[str, Any]) -> dict[str, Any]:
+    """Make what ``plan`` returned, and fill it in.  Raises NetworkError after undoing."""
+    if not info["namespace"]:
+        return info
+    if not info["identity"]:
+        raise NetworkError(f"there is no network namespace {info['namespace']}")
+    from ociruntime.pods.net.builtin.loopback import bring_up
+
+    bring_up(info["namespace"])
+    if not info["networks"]:
+        return info
+    refuse_used(info["ports"])
+    owners.note(
+        info["stateDirectory"], info["uuid"], info["namespace"], info["identity"], info["ports"]
+    )
+    fault("network.after-note")
+    done: list[dict[str, Any]] = []
+    rules: list[Rules] = []
+    try:
+        for network in info["networks"]:
+            done.append(network)
+            rules += _join(info, network)
+        _filter(info, rules)
+    except BaseException as error:
+        problems = tear_down({**info, "networks": done})
+        if problems and isinstance(error, NetworkError):
+            text = f"{error}; undoing it: {'; '.join(problems)}"
+            raise NetworkError(text) from None
+        raise
+    info["dns"] = next((found for one in done if (found := dns(one["result"]))), {})
+    return info
+
+
+def refuse_used(ports: list[dict[str, Any]]) -> None:
+    """Raises NetworkError if a program on the host has a port: it would not be heard any more."""
+    import _socket
+
+    kinds = {"tcp": _socket.SOCK_STREAM, "udp": _socket.SOCK_DGRAM}
+    for port in ports:
+        kind = kinds.get(port["protocol"])
+        if kind is None or ":" in port["hostIP"]:
+            continue
+        trial = _socket.socket(_socket.AF_INET, kind)
+        try:
+            if kind == _socket.SOCK_STREAM:
+                trial.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+            trial.bind((port["hostIP"], port["hostPort"]))
+        except OSError as error:
+            words = f"{port['hostIP'] or 'any address'}, port {port['hostPort']}"
+            raise NetworkError(f"{words}/{port['protocol']} of the host: {reason(error)}") from None
+        finally:
+            trial.close()
+
+
+def _filter(info: dict[str, Any], rules: list[Rules]) -> None:
+    """All rules of the pod at once; then what makes forwarded ports work over the loopback."""
+    firewall.apply(info["firewall"], rules)
+    fault("network.after-rules")
+    for one in rules:
+        conntrack.forget(one.forwards, one.family)
+        if one.link and one.family == 4:
+            # What comes from 127.0.0.1 may leave by this device; the rules give it another source.
+            set_sysctl(f"ipv4/conf/{one.link}/route_localnet", "1")
+
+
+def _join(info: dict[str, Any], network: dict[str, Any]) -> list[Rules]:
+    """The rules that are wanted for it."""
+    result: dict[str, Any] = {}
+    rules: list[Rules] = []
+    for plugin in network["plugins"]:
+        call = _call(info, network, plugin, result, info["namespace"])
+        result = cni.add(plugin["program"], call)
+        fault("network.after-plugin")
+        rules += call.rules
+    network["result"] = result
+    network["ip4"], network["ip6"] = addresses(result)
+    return rules
+
+
+def _call(
+    info: dict[str, Any],
+    network: dict[str, Any],
+    plugin: dict[str, Any],
+    previous: dict[str, Any] | None,
+    namespace: str,
+) -> PluginCall:
+    configuration = {
+        **plugin["configuration"],
+        "cniVersion": network["cniVersion"],
+        "name": network["name"],
+    }
+    if previous:
+        configuration["prevResult"] = previous
+    return PluginCall(
+        info["uuid"],
+        namespace,
+        network["interface"],
+        network["args"],
+        configuration,
+        tuple(info["directories"]),
+        info["stateDirectory"],
+        info["firewall"],
+        network["programs"],
+    )
+
+
+def tear_down(info: dict[str, Any]) -> list[str]:
+    """Leave the networks, the last first; what went wrong.  Raises nothing.
+
+    What is not there any more is no problem.
+    """
+    problems: list[str] = []
+    try:
+        namespace = info["namespace"]
+        if not info["networks"]:
+            return []
+        same = info["boot"] == owners.boot() and (
+            owners.namespace_identity(namespace) == info["identity"]
+        )
+        calls = [
+            _delete_call(info, network, plugin, namespace if same else "")
+            for network in reversed(info["networks"])
+            for plugin in reversed(network["plugins"])
+        ]
+        # First: an address may be another pod's as soon as it is given back.
+        tags = [tag for program, call in calls for tag in cni.tags(program, call)]
+        _try(problems, lambda: firewall.remove(info["firewall"], tags))
+        for program, call in calls:
+            _try(problems, _deletion(program, call))
+        if not problems:
+            owners.forget(info["stateDirectory"], info["uuid"])
+    except RuntimeFailure as failure:
+        problems.append(str(failure))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        problems.append(f"the record of the networks is damaged: {error!r}")
+    return problems
+
+
+def _delete_call(
+    info: dict[str, Any], network: dict[str, Any], plugin: dict[str, Any], namespace: str
+) -> tuple[str, PluginCall]:
+    call = _call(info, network, plugin, network["result"], namespace)
+    program = plugin["program"]
+    # One that has been removed since has left nothing that ours of its name does not undo.
+    if program and call.configuration["type"] in cni.BUILTIN and not posix.access(program, 1):
+        program = ""
+    return program, call
+
+
+def _deletion(program: str, call: PluginCall) -> Callable[[], None]:
+    return lambda: cni.delete(program, call)
+
+
+def _try(problems: list[str], step: Callable[[], None]) -> None:
+    try:
+        step()
+    except (RuntimeFailure, OSError) as failure:
+        problems.append(str(failure))
+
+
+def check(info: dict[str, Any]) -> list[str]:
+    """What is not as ``set_up`` left it, as the plugins see it."""
+    problems = []
+    for network in info["networks"]:
+        for plugin in network["plugins"]:
+            call = _call(info, network, plugin, network["result"], info["namespace"])
+            try:
+                cni.check(plugin["program"], call)
+            except (RuntimeFailure, OSError) as failure:
+                problems.append(str(failure))
+    return problems

@@ -1,0 +1,142 @@
+"""Which pods have networks: a small file each, so that what dead ones had can be had again.
+
+``STATE/.pods/UUID`` is there from before the first address is taken until everything is given
+back.  It names the boot and the network namespace: once that has gone, so has the pod, whatever
+became of those who should have cleaned up.  It also has the ports of the host that lead there, of
+which two pods cannot have the same.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError, NetworkError
+from ociruntime.base.files import replace_file
+from ociruntime.base.json_text import dump, load
+from ociruntime.base.trusted import make_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+DIRECTORY = ".pods"
+ANY = ("0.0.0.0", "::")  # noqa: S104 - what stands for every address of the host
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+def boot() -> str:
+    """The kernel's name for this boot."""
+    with open(BOOT_ID, encoding="utf-8") as file:
+        return file.read().strip()
+
+
+def namespace_identity(path: str) -> list[int]:
+    """[device, inode] of a namespace, [] if there is none at ``path``."""
+    try:
+        found = posix.stat(path)
+    except OSError:
+        return []
+    return [found.st_dev, found.st_ino]
+
+
+def note(
+    state: str,
+    uuid: str,
+    path: str,
+    identity: list[int],
+    ports: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Make the file of a pod, with ports in the form of CNI's mappings.
+
+    Raises HostError, and NetworkError if a living pod has one of the ports.
+    """
+    import fcntl
+
+    directory = f"{state}/{DIRECTORY}"
+    record = {"boot": boot(), "namespace": path, "identity": identity, "ports": list(ports)}
+    try:
+        make_directory(directory, 0o750, "network directory")
+        lock = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if ports:
+                _refuse_taken(state, uuid, ports)
+            replace_file(f"{directory}/{uuid}", dump(record).encode(), 0o640)
+        finally:
+            posix.close(lock)
+    except OSError as error:
+        raise HostError(f"write {directory}/{uuid}", error) from None
+
+
+def _refuse_taken(state: str, uuid: str, ports: Sequence[Mapping[str, Any]]) -> None:
+    directory = f"{state}/{DIRECTORY}"
+    for other in posix.listdir(directory):
+        if other == uuid or other.startswith("."):
+            continue
+        record = _read(f"{directory}/{other}") or {}
+        for theirs in record.get("ports") or ():
+            for ours in ports:
+                if _collide(ours, theirs) and not dead(state, {other}):
+                    raise NetworkError(
+                        f"port {ours['hostPort']}/{ours['protocol']} of the host "
+                        f"leads to pod {other} already"
+                    )
+
+
+def _collide(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    same = all(one.get(name) == other.get(name) for name in ("hostPort", "protocol"))
+    addresses = {one.get("hostIP") or ANY[0], other.get("hostIP") or ANY[0]}
+    return same and (len(addresses) == 1 or bool(addresses & set(ANY)))
+
+
+def _read(path: str) -> dict[str, Any] | None:
+    """A record, {} if it cannot be understood, None if it is gone."""
+    try:
+        with open(path, "rb") as file:
+            record = load(file.read())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def forget(state: str, uuid: str) -> None:
+    """Remove it.  Raises HostError."""
+    try:
+        posix.unlink(f"{state}/{DIRECTORY}/{uuid}")
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise HostError(f"remove {state}/{DIRECTORY}/{uuid}", error) from None
+
+
+def dead(state: str, uuids: set[str]) -> set[str]:
+    """Those that cannot come back for their addresses.  What cannot be read counts as alive."""
+    found = set()
+    namespaces: set[tuple[int, int]] | None = None
+    for uuid in uuids:
+        record = _read(f"{state}/{DIRECTORY}/{uuid}")
+        if record is None or record.get("boot", boot()) != boot():
+            found.add(uuid)
+            continue
+        path, identity = record.get("namespace"), record.get("identity")
+        if not isinstance(path, str) or not isinstance(identity, list):
+            continue
+        if namespace_identity(path) != identity:
+            if namespaces is None:
+                namespaces = _namespaces_in_use()
+            if tuple(identity) not in namespaces:
+                found.add(uuid)
+    return found
+
+
+def _namespaces_in_use() -> set[tuple[int, int]]:
+    found = set()
+    for name in posix.listdir("/proc"):
+        if name.isdigit():
+            identity = namespace_identity(f"/proc/{name}/ns/net")
+            if identity:
+                found.add((identity[0], identity[1]))
+    return found

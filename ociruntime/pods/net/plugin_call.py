@@ -1,0 +1,81 @@
+"""What a plugin is asked: the same for programs and for the ones inside."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ociruntime.pods.net.rules import Rules
+
+
+class PluginCall:
+    """``namespace`` is a path, "" if it is gone; ``configuration`` is what goes to stdin."""
+
+    __slots__ = (
+        "arguments",
+        "configuration",
+        "container",
+        "directories",
+        "firewall",
+        "interface",
+        "namespace",
+        "programs",
+        "rules",
+        "state_directory",
+    )
+
+    def __init__(
+        self,
+        container: str,
+        namespace: str,
+        interface: str,
+        arguments: str,
+        configuration: dict[str, Any],
+        directories: tuple[str, ...],
+        state_directory: str,
+        firewall: str,
+        programs: bool = True,
+    ) -> None:
+        self.container = container
+        self.namespace = namespace
+        self.interface = interface
+        self.arguments = arguments  # K=V;K2=V2
+        self.configuration = configuration
+        self.directories = directories  # where plugins are looked for
+        self.state_directory = state_directory
+        self.firewall = firewall  # nft, iptables or ""
+        self.programs = programs  # whether addresses may come from an installed program
+        self.rules: list[Rules] = []  # what plugins inside want of the packet filter
+
+    @property
+    def network(self) -> str:
+        """The network's name."""
+        return str(self.configuration["name"])
+
+    @property
+    def previous(self) -> dict[str, Any]:
+        """The result so far, {} for the first plugin of a chain."""
+        found = self.configuration.get("prevResult")
+        return found if isinstance(found, dict) else {}
+
+    def environment(self, command: str) -> Mapping[str, str]:
+        """The variables of the protocol for a program."""
+        return {
+            "CNI_COMMAND": command,
+            "CNI_CONTAINERID": self.container,
+            "CNI_NETNS": self.namespace,
+            "CNI_IFNAME": self.interface,
+            "CNI_ARGS": self.arguments,
+            "CNI_PATH": ":".join(self.directories),
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        }
+
+    def argument(self, name: str) -> str:
+        """A value of ``arguments``, "" without it."""
+        for word in self.arguments.split(";"):
+            key, _, value = word.partition("=")
+            if key == name:
+                return value
+        return ""

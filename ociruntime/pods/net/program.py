@@ -1,0 +1,150 @@
+"""Running a program of somebody else's: a network plugin, nft, iptables.
+
+It gets three descriptors and no other, so that whatever it leaves behind holds neither a pod's
+lock nor anything else of ours.  Its end counts, not the end of what it prints: a program that it
+left running may keep the pipes open for as long as it likes.
+"""
+
+from __future__ import annotations
+
+import posix
+import select
+import time
+
+from ociruntime.base.errors import NetworkError, reason
+from ociruntime.base.programs import DIRECTORIES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Mapping
+else:
+    import _signal
+
+OUTPUT_MOST = 1 << 20  # bytes of a stream; more is no answer
+CHUNK = 1 << 16
+
+
+def run_program(
+    argv: list[str], data: bytes, timeout: float, environment: Mapping[str, str] | None = None
+) -> tuple[int, bytes, bytes]:
+    """Give ``data`` to ``argv[0]``, a path, and wait: (wait status' exit code, output, errors).
+
+    The code is negative for a signal.  Raises NetworkError if it cannot be run, prints too much
+    or takes more than ``timeout`` seconds; then all of its process group is ended.
+    """
+    if _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN:
+        # Whoever started this process ignores it: the kernel would reap the program.
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+    if environment is None:
+        environment = {"PATH": ":".join(DIRECTORIES), "LC_ALL": "C"}
+    streams = [_memory(data), *posix.pipe2(posix.O_CLOEXEC), *posix.pipe2(posix.O_CLOEXEC)]
+    try:
+        theirs = (streams[0], streams[2], streams[4])
+        pid = _spawn(argv, environment, theirs)
+        for fd in theirs:
+            posix.close(fd)
+            streams.remove(fd)
+        try:
+            return _collect(pid, argv[0], (streams[0], streams[1]), timeout)
+        except BaseException:
+            _end(pid)
+            raise
+    finally:
+        for fd in streams:
+            posix.close(fd)
+
+
+def _memory(data: bytes) -> int:
+    fd = posix.memfd_create("input", posix.MFD_CLOEXEC)
+    try:
+        sent = 0
+        while sent < len(data):
+            sent += posix.pwrite(fd, data[sent:], sent)
+    except BaseException:
+        posix.close(fd)
+        raise
+    return fd
+
+
+def _spawn(argv: list[str], environment: Mapping[str, str], streams: tuple[int, ...]) -> int:
+    # First out of the way of 0, 1 and 2, of which this process may have none.
+    high = 3 + max(int(name) for name in posix.listdir("/proc/self/fd"))
+    actions: list[tuple[int, ...]] = []
+    for i, fd in enumerate(streams):
+        actions.append((posix.POSIX_SPAWN_DUP2, fd, high + i))
+    for i in range(3):
+        actions.append((posix.POSIX_SPAWN_DUP2, high + i, i))
+    actions += [(posix.POSIX_SPAWN_CLOSE, fd) for fd in range(3, high + 3)]
+    try:
+        return posix.posix_spawn(
+            argv[0],
+            argv,
+            dict(environment),
+            file_actions=actions,
+            setsid=True,
+            setsigmask=(),
+            setsigdef=(_signal.SIGPIPE, _signal.SIGINT, _signal.SIGTERM, _signal.SIGCHLD),
+        )
+    except OSError as error:
+        raise NetworkError(f"run {argv[0]}: {reason(error)}") from None
+
+
+def _collect(
+    pid: int, path: str, pipes: tuple[int, int], timeout: float
+) -> tuple[int, bytes, bytes]:
+    parts: dict[int, bytearray] = {fd: bytearray() for fd in pipes}
+    for fd in pipes:
+        posix.set_blocking(fd, False)
+    process = _pidfd(pid)
+    try:
+        waiting = select.poll()
+        for fd in (process, *pipes):
+            waiting.register(fd, select.POLLIN)
+        limit = time.monotonic() + timeout
+        ended = False
+        while not ended:
+            left = limit - time.monotonic()
+            if left <= 0:
+                raise NetworkError(f"{path} has not ended after {timeout:g} seconds")
+            ready = [fd for fd, _ in waiting.poll(left * 1000)]
+            ended = process in ready
+            for fd in pipes if ended else ready:
+                if fd != process and not _take(fd, parts[fd], path, ended) and not ended:
+                    waiting.unregister(fd)
+    finally:
+        posix.close(process)
+    _, status = posix.waitpid(pid, 0)
+    return posix.waitstatus_to_exitcode(status), bytes(parts[pipes[0]]), bytes(parts[pipes[1]])
+
+
+def _take(fd: int, into: bytearray, path: str, everything: bool) -> bool:
+    """Read what is there, once or to the end; whether more may come."""
+    while True:
+        try:
+            data = posix.read(fd, CHUNK)
+        except BlockingIOError:
+            return True
+        into += data
+        if len(into) > OUTPUT_MOST:
+            raise NetworkError(f"{path} prints more than {OUTPUT_MOST} bytes")
+        if not data or not everything:
+            return bool(data)
+
+
+def _pidfd(pid: int) -> int:
+    import os
+
+    return os.pidfd_open(pid)
+
+
+def _end(pid: int) -> None:
+    """Kill its session's group and reap it."""
+    try:
+        posix.killpg(pid, _signal.SIGKILL)
+    except OSError:
+        pass
+    try:
+        posix.waitpid(pid, 0)
+    except OSError:
+        pass

@@ -1,0 +1,157 @@
+"""resolv.conf and hosts of a pod's apps: what the options say, what they become; pure.
+
+Stronger first, for resolv.conf: the options ``--dns...``, what the networks say (not with
+``--dns=none``), else nothing is written and the image's own file stays.  For hosts: the options
+``--hosts-entry``, the image's own file, else a stub.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import UsageError
+from ociruntime.pods.net.addresses import parse_address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+HOST = "host"
+NONE = "none"
+LOCAL_NAMES = (
+    ("127.0.0.1", "localhost localhost.localdomain"),
+    ("::1", "localhost ip6-localhost ip6-loopback"),
+    ("fe00::0", "ip6-localnet"),
+    ("ff00::0", "ip6-mcastprefix"),
+    ("ff02::1", "ip6-allnodes"),
+    ("ff02::2", "ip6-allrouters"),
+)
+DNS_MEMBERS = ("nameservers", "search", "options")
+
+
+def parse_dns(
+    servers: list[str], search: list[str], options: list[str], domain: str
+) -> dict[str, Any]:
+    """Options to JSON: ``{"mode": "host|none|", "nameservers", "search", "options", "domain"}``.
+
+    ``servers`` are addresses, or the one word ``host`` (the host's file) or ``none`` (nothing from
+    networks).  Raises UsageError.
+    """
+    mode = ""
+    words = [word for text in servers for word in text.split(",")]
+    if HOST in words or NONE in words:
+        mode = HOST if HOST in words else NONE
+        if len(words) > 1 or search or options or domain:
+            raise UsageError(f"--dns={mode} goes with no other --dns, --dns-search, --dns-opt")
+        words = []
+    for word in words:
+        try:
+            parse_address(word.partition("%")[0])
+        except ValueError:
+            hint = "an IP address, host or none"
+            raise UsageError(f'--dns: "{word}" is no name server', hint) from None
+    for option, values in (
+        ("--dns-search", search),
+        ("--dns-opt", options),
+        ("--dns-domain", [domain] if domain else []),
+    ):
+        for value in values:
+            if not value or not value.isprintable() or " " in value:
+                raise UsageError(f'{option}: "{value}" is not one word')
+    return {
+        "mode": mode,
+        "nameservers": words,
+        "search": list(search),
+        "options": list(options),
+        "domain": domain,
+    }
+
+
+def resolv_conf(options: Mapping[str, Any], networks: Mapping[str, Any]) -> str | None:
+    """The file's contents, or None: the image's own stays.
+
+    ``options`` from ``parse_dns``; ``networks`` is ``dns`` of the networks' result.  With mode
+    ``host`` the caller shows the host's file read-only.
+    """
+    if options.get("mode") == HOST:
+        return None
+    said = any(options.get(name) for name in (*DNS_MEMBERS, "domain"))
+    source = options if said else networks
+    if options.get("mode") == NONE or not any(
+        source.get(name) for name in (*DNS_MEMBERS, "domain")
+    ):
+        return None
+    lines = [f"nameserver {server}" for server in source.get("nameservers") or ()]
+    if source.get("domain"):
+        lines.append(f"domain {source['domain']}")
+    for word, name in (("search", "search"), ("options", "options")):
+        if source.get(name):
+            lines.append(f"{word} {' '.join(source[name])}")
+    return "\n".join([*lines, ""])
+
+
+def parse_resolv_conf(text: str) -> dict[str, Any]:
+    """The other way round: ``dns`` as in results; of ``domain`` and ``search`` the last counts."""
+    found: dict[str, Any] = {}
+    for line in text.splitlines():
+        words = line.partition("#")[0].partition(";")[0].split()
+        if len(words) < 2:
+            continue
+        if words[0] == "nameserver":
+            found.setdefault("nameservers", []).append(words[1])
+        elif words[0] == "domain":
+            found["domain"] = words[1]
+        elif words[0] == "search":
+            found["search"] = words[1:]
+        elif words[0] == "options":
+            found.setdefault("options", []).extend(words[1:])
+    return found
+
+
+def parse_hosts_entries(words: list[str]) -> dict[str, Any]:
+    """``--hosts-entry`` to JSON: ``{"mode": "host|", "entries": [[IP, [NAME, ...]], ...]}``.
+
+    Each word is ``IP=NAME``, with commas further names or further such pairs, or ``host`` alone
+    (the host's file).  Names of one address are put together.  Raises UsageError.
+    """
+    if HOST in words:
+        if len(words) > 1:
+            raise UsageError("--hosts-entry=host goes with no other --hosts-entry")
+        return {"mode": HOST, "entries": []}
+    entries: dict[str, list[str]] = {}
+    for word in words:
+        address = ""
+        for part in word.split(","):
+            before, equals, name = part.rpartition("=")
+            address = before if equals else address
+            if not _is_address(address) or not _is_host_name(name):
+                hint = "IP=NAME[,NAME][,IP=NAME] or host"
+                raise UsageError(f'--hosts-entry: "{part}" is no entry', hint)
+            entries.setdefault(address, []).append(name)
+    return {"mode": "", "entries": [[address, names] for address, names in entries.items()]}
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parse_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def hosts(options: Mapping[str, Any], hostname: str, image_has_one: bool) -> str | None:
+    """The file's contents, or None: the image's own stays, or with mode ``host`` the host's."""
+    entries = options.get("entries") or []
+    if options.get("mode") == HOST or (image_has_one and not entries):
+        return None
+    lines = [f"{address}\t{names}" for address, names in LOCAL_NAMES]
+    if hostname:
+        lines.append(f"127.0.0.1\t{hostname}")
+    lines += [f"{address}\t{' '.join(names)}" for address, names in entries]
+    return "\n".join([*lines, ""])
+
+
+def _is_host_name(text: str) -> bool:
+    return 0 < len(text) < 256 and all(
+        part and part.replace("-", "").replace("_", "").isalnum() and part.isascii()
+        for part in text.removesuffix(".").split(".")
+    )

@@ -1,0 +1,98 @@
+"""Results of CNI plugins: checking them, their versions, reading addresses from them; pure.
+
+The form that is worked with inside is that of 1.0.0.  0.3.1 and 0.4.0 also name the family of each
+address.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import NetworkError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+VERSIONS = ("0.3.1", "0.4.0", "1.0.0", "1.1.0")
+WITH_FAMILY = ("0.3.1", "0.4.0")
+# A configuration that says nothing: the oldest version that every plugin of today speaks and that
+# hands results back at DEL.
+UNSAID = "0.4.0"
+
+
+def check_result(value: object, plugin: str) -> dict[str, Any]:
+    """What a plugin has printed, taken apart.  Raises NetworkError."""
+    if not isinstance(value, dict):
+        raise NetworkError(f"plugin {plugin}: its result is no JSON object")
+    for name in ("interfaces", "ips", "routes"):
+        items = value.get(name)
+        if items is not None and not (
+            isinstance(items, list) and all(isinstance(item, dict) for item in items)
+        ):
+            raise NetworkError(f'plugin {plugin}: "{name}" of its result is no list of objects')
+    for item in value.get("ips") or ():
+        if not isinstance(item.get("address"), str):
+            raise NetworkError(f'plugin {plugin}: an address of its result has no "address"')
+        _check_address(item["address"], plugin)
+    check_dns(value.get("dns"), f'plugin {plugin}: "dns" of its result')
+    return value
+
+
+def _check_address(address: str, plugin: str) -> None:
+    """Raise NetworkError for what is no address: it is shown, and written into files."""
+    from ipaddress import ip_interface
+
+    try:
+        ip_interface(address)
+    except ValueError:
+        shown = ascii(address)
+        raise NetworkError(f"plugin {plugin}: its result has {shown} as an address") from None
+
+
+def check_dns(value: object, what: str) -> None:
+    """Raises NetworkError for what resolv.conf cannot have: each member is words."""
+    if value is None:
+        return
+    if not isinstance(value, dict):
+        raise NetworkError(f"{what} is no object")
+    for name in ("nameservers", "search", "options"):
+        words = value.get(name) or []
+        if not isinstance(words, list) or not all(map(_is_word, words)):
+            raise NetworkError(f'{what}: "{name}" is no list of words')
+    if value.get("domain") and not _is_word(value["domain"]):
+        raise NetworkError(f'{what}: "domain" is no word')
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable() and value != "" and " " not in value
+
+
+def in_version(result: dict[str, Any], version: str) -> dict[str, Any]:
+    """A result of ours as plugins of that version write it."""
+    made = {"cniVersion": version, **{k: v for k, v in result.items() if k != "cniVersion"}}
+    if version in WITH_FAMILY:
+        made["ips"] = [
+            {"version": "6" if ":" in ip["address"] else "4", **ip}
+            for ip in result.get("ips") or ()
+        ]
+    return made
+
+
+def addresses(result: dict[str, Any]) -> tuple[str, str]:
+    """The first address of each family without its length: (IPv4 or "", IPv6 or "")."""
+    found = {False: "", True: ""}
+    for item in result.get("ips") or ():
+        address = item["address"].partition("/")[0]
+        found[":" in address] = found[":" in address] or address
+    return found[False], found[True]
+
+
+def dns(result: dict[str, Any]) -> dict[str, Any]:
+    """What the result says about names, whole or {} without any servers, domain and so on."""
+    said = result.get("dns") or {}
+    members = {}
+    for name in ("nameservers", "search", "options"):
+        if said.get(name):
+            members[name] = list(said[name])
+    if said.get("domain"):
+        members["domain"] = said["domain"]
+    return members

@@ -1,0 +1,83 @@
+"""The rules of ``rules.py`` as input of ``iptables-restore --noflush``; pure."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ociruntime.pods.net.rules import Rules
+
+MULTICAST = {4: "224.0.0.0/4", 6: "ff00::/8"}
+LOOPBACK = {4: "127.0.0.0/8", 6: "::1/128"}
+LOCAL = "-m addrtype --dst-type LOCAL"
+
+
+def chains(tag: str) -> tuple[str, str]:
+    """(for what comes, for what leaves): at most 28 characters each."""
+    short = tag.replace("ocipod-", "OCIPOD-", 1)
+    return f"{short}-D", f"{short}-S"
+
+
+def script(rules: Rules) -> str:
+    """Chains of the pod, and what leads there: the table nat, then raw."""
+    incoming, leaving = chains(rules.tag)
+    lines = ["*nat", f":{incoming} - [0:0]", f":{leaving} - [0:0]"]
+    if rules.forwards:
+        # First, as with nft: a dead pod that nobody has swept yet may still have the same port.
+        lines += [f"-I PREROUTING {LOCAL} -j {incoming}", f"-I OUTPUT {LOCAL} -j {incoming}"]
+    lines.append(f"-A POSTROUTING -j {leaving}")
+    address = rules.address
+    target = address if rules.family == 4 else f"[{address}]"
+    for one in rules.forwards:
+        where = f" -d {one.host_ip}" if one.host_ip else ""
+        lines.append(
+            f"-A {incoming}{where} -p {one.protocol} --dport {one.host_port} "
+            f"-j DNAT --to-destination {target}:{one.pod_port}"
+        )
+        for source in (address, LOOPBACK[rules.family]):
+            lines.append(
+                f"-A {leaving} -s {source} -d {address} -p {one.protocol} "
+                f"--dport {one.pod_port} -j MASQUERADE"
+            )
+    if rules.masquerade:
+        lines += [
+            f"-A {leaving} -d {rules.masquerade} -j RETURN",
+            f"-A {leaving} -s {address} ! -d {MULTICAST[rules.family]} -j MASQUERADE",
+        ]
+    lines.append("COMMIT")
+    if rules.forwards and rules.link and rules.family == 4:
+        drop = f"-A {incoming} -i {rules.link} -d {LOOPBACK[4]} -j DROP"
+        lines += ["*raw", f":{incoming} - [0:0]", f"-A PREROUTING -j {incoming}", drop, "COMMIT"]
+    return "\n".join([*lines, ""])
+
+
+def removal(tag: str, saved: str) -> str:
+    """What takes away all of ``tag`` that ``saved``, an output of iptables-save, still has."""
+    return "".join(_table_removal(set(chains(tag)), *table) for table in _tables(saved))
+
+
+def _tables(saved: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Name, chains and rules of each table."""
+    name = ""
+    found: list[str] = []
+    rules: list[str] = []
+    for line in saved.splitlines():
+        if line.startswith("*"):
+            name, found, rules = line[1:].strip(), [], []
+        elif line.startswith(":"):
+            found.append(line[1:].split()[0])
+        elif line.startswith("-A "):
+            rules.append(line)
+        elif line.startswith("COMMIT"):
+            yield name, found, rules
+
+
+def _table_removal(wanted: set[str], name: str, found: list[str], rules: list[str]) -> str:
+    ours = [chain for chain in found if chain in wanted]
+    if not ours:
+        return ""
+    jumps = [line for line in rules if wanted & set(line.split()) and line.split()[1] not in wanted]
+    lines = [f"*{name}", *(f"-D {line.removeprefix('-A ')}" for line in jumps)]
+    lines += [f"-F {chain}" for chain in ours] + [f"-X {chain}" for chain in ours]
+    return "\n".join([*lines, "COMMIT", ""])

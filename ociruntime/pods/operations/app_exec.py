@@ -1,0 +1,130 @@
+"""A command inside a running app, by the runtime's ``exec``."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import PodError, UsageError
+from ociruntime.pods.bundle.runtime_calls import RuntimeCalls, failure, find_runtime
+from ociruntime.pods.store.app_states import app_record
+from ociruntime.pods.store.manifest_file import read_object, read_runtime_config
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, NoReturn
+
+    from ociruntime.pods.store.pod import Pod
+
+
+class Command:
+    """``words`` to run; ``env`` (``NAME=VALUE``) comes beside what the app has.
+
+    ``user`` is ``UID[:GID]``; empty texts: as the app's own process.
+    """
+
+    __slots__ = ("cwd", "env", "tty", "user", "words")
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        *,
+        tty: bool = False,
+        env: Sequence[str] = (),
+        user: str = "",
+        cwd: str = "",
+    ) -> None:
+        self.words = words
+        self.tty = tty
+        self.env = env
+        self.user = user
+        self.cwd = cwd
+
+
+def become_command(pod: Pod, app: str, command: Command, log: str = "") -> NoReturn:
+    """Become ``command`` in ``app``; its exit status is ours.
+
+    The runtime's own errors go to the file ``log``, if one is named.  Raises PodError if the app
+    does not run, UsageError.
+    """
+    runtime = _runtime_of(pod, app)
+    runtime.become(log, ["exec", *_words(runtime, pod, app, command)], (0, 1, 2))
+
+
+def start_command(pod: Pod, app: str, command: Command) -> None:
+    """Start ``command`` in ``app`` without streams; it goes on by itself.
+
+    Raises PodError: the app does not run, or the command cannot be executed; UsageError.
+    """
+    runtime = _runtime_of(pod, app)
+    words = ["exec", "--detach", *_words(runtime, pod, app, command)]
+    log = posix.memfd_create("log", posix.MFD_CLOEXEC)
+    path = f"/proc/{posix.getpid()}/fd/{log}"
+    child = posix.fork()
+    if child == 0:
+        try:
+            runtime.become(path, words, (-1, -1, -1))
+        finally:
+            posix._exit(127)
+    _, status = posix.waitpid(child, 0)
+    text = failure(path, f"{runtime.program} ended without a word") if status else ""
+    posix.close(log)
+    if text:
+        raise PodError(text)
+
+
+def _runtime_of(pod: Pod, app: str) -> RuntimeCalls:
+    """Raises PodError if the app does not run."""
+    if pod.state != "running":
+        raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
+    state = app_record(pod, app)["state"]
+    if state != "running":
+        raise PodError(f'app "{app}" of pod {pod.uuid} is not running: it is {state}')
+    config = read_runtime_config(pod)
+    if config.get("flavor") == "kvm":
+        raise PodError(f"pod {pod.uuid}: a virtual machine cannot be entered", "attach, or logs")
+    return RuntimeCalls(find_runtime(str(config.get("runtime") or "ociruntime")), pod.uuid)
+
+
+def _words(runtime: RuntimeCalls, pod: Pod, app: str, command: Command) -> list[str]:
+    """What goes behind the runtime's ``exec``.  Raises UsageError."""
+    container = runtime.container(app)
+    if command.env:
+        own = read_object(pod, f"apps/{app}/bundle/config.json") or {}
+        process = process_with(own.get("process") or {}, command)
+        return ["--process", _descriptor_of(process), container]
+    words = ["--tty"] if command.tty else []
+    words += ["--user", command.user] if command.user else []
+    words += ["--cwd", command.cwd] if command.cwd else []
+    return [*words, container, *command.words]
+
+
+def process_with(own: Mapping[str, Any], command: Command) -> dict[str, Any]:
+    """The app's process changed as asked, as runtimes do it with options of their ``exec``.
+
+    Of ``--env`` they make two things: runc adds to the app's variables, crun has none but these.
+    Raises UsageError.
+    """
+    process = {**own, "args": list(command.words), "terminal": command.tty}
+    process["env"] = [*(own.get("env") or ()), *command.env]
+    if command.user:
+        process["user"] = {**(own.get("user") or {}), **_ids(command.user)}
+    if command.cwd:
+        process["cwd"] = command.cwd
+    return process
+
+
+def _ids(user: str) -> dict[str, int]:
+    numbers = user.split(":")
+    if len(numbers) > 2 or not all(one.isascii() and one.isdigit() for one in numbers):
+        raise UsageError(f"--user {user}: not UID[:GID]", "numbers alone")
+    return dict(zip(("uid", "gid"), map(int, numbers), strict=False))
+
+
+def _descriptor_of(document: dict[str, Any]) -> str:
+    """A path where the runtime finds it: in memory, since nobody is left to remove a file."""
+    from ociruntime.base.json_text import dump
+
+    fd = posix.memfd_create("process.json", 0)
+    posix.write(fd, dump(document).encode())
+    return f"/proc/self/fd/{fd}"

@@ -1,0 +1,134 @@
+"""The user's side of ``attach``: our streams or terminal and those of an app in between."""
+
+from __future__ import annotations
+
+import posix
+import select
+
+from ociruntime.base.detach_keys import KeyWatch
+from ociruntime.base.errors import HostError, UsageError
+from ociruntime.pods.store.control import ask_over, connect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    import socket as _socket
+
+    from ociruntime.base.terminal import Terminal
+    from ociruntime.pods.store.pod import Pod
+else:
+    import _signal
+    import _socket
+
+CHUNK = 32768
+LARGEST = 1 << 17
+STREAMS = ("stdin", "stdout", "stderr")
+TERMINAL = {"tty": STREAMS, "tty-in": ("stdin",), "tty-out": ("stdout",)}
+
+
+def parse_mode(text: str) -> list[str]:
+    """``auto`` is [], all there is; else streams.  Raises UsageError."""
+    if text in ("", "auto"):
+        return []
+    words = text.split(",")
+    if all(word in TERMINAL for word in words):
+        return [name for name in STREAMS if any(name in TERMINAL[word] for word in words)]
+    if all(word in STREAMS for word in words):
+        return [name for name in STREAMS if name in words]
+    raise UsageError(
+        f'--mode: "{text}"',
+        "auto, list, stdin,stdout,stderr in any combination, tty, or tty-in,tty-out",
+    )
+
+
+def attach(pod: Pod, app: str, streams: list[str], keys: bytes, *, wait: bool = False) -> int:
+    """Until the app ends, or the keys are typed: the app's exit code, or 0.
+
+    With ``wait`` an app that does not run is attached when it is started.  Raises PodError,
+    HostError.
+    """
+    sock = connect(pod)
+    terminal: Terminal | None = None
+    try:
+        answer = ask_over(sock, {"op": "attach", "app": app, "streams": streams, "wait": wait})
+        wanted = answer["streams"]
+        if answer["tty"] and posix.isatty(0) and "stdin" in wanted:
+            from ociruntime.base.terminal import Terminal
+
+            terminal = Terminal(0, owned=False)
+            terminal.make_raw()
+        client = _Client(sock, terminal, KeyWatch(keys if answer["tty"] else b""))
+        return client.run("stdin" in wanted)
+    except OSError as error:
+        raise HostError(f'attach to app "{app}"', error) from None
+    finally:
+        if terminal is not None:
+            terminal.restore()
+        sock.close()
+
+
+class _Client:
+    def __init__(self, sock: _socket.socket, terminal: Terminal | None, watch: KeyWatch) -> None:
+        self._socket = sock
+        self._terminal = terminal
+        self._watch = watch
+
+    def run(self, with_input: bool) -> int:
+        poll = select.poll()
+        poll.register(self._socket.fileno(), select.POLLIN)
+        if with_input:
+            poll.register(0, select.POLLIN)
+        if self._terminal is not None:
+            # An interrupted poll(2) is gone on with; the size is sent by the handler.
+            _signal.signal(_signal.SIGWINCH, lambda *_: self._send_size())
+            self._send_size()
+        while True:
+            for fd, _ in poll.poll():
+                if fd == 0:
+                    if not self._send_input():
+                        poll.unregister(0)
+                    if self._watch.found:
+                        return 0
+                    continue
+                code = self._receive()
+                if code is not None:
+                    return code
+
+    def _send_input(self) -> bool:
+        data = posix.read(0, CHUNK)
+        if not data:
+            self._send(b"c")
+            return False
+        data = self._watch.pass_on(data)
+        if data:
+            self._send(b"i" + data)
+        return True
+
+    def _send_size(self) -> None:
+        from ociruntime.base.terminal import window_size
+
+        size = window_size(0)
+        if size is not None:
+            self._send(b"r%d %d" % size)
+
+    def _send(self, message: bytes) -> None:
+        try:
+            self._socket.send(message, _socket.MSG_NOSIGNAL)
+        except BrokenPipeError:
+            pass  # the app's end is about to be read
+
+    def _receive(self) -> int | None:
+        """The exit code, when it comes."""
+        try:
+            message = self._socket.recv(LARGEST)
+        except ConnectionResetError:
+            message = b""
+        if not message:
+            return 0
+        if message[:1] == b"x":
+            return int(message[1:])
+        data = memoryview(message)[1:]
+        fd = 2 if message[:1] == b"e" else 1
+        while data:
+            data = data[posix.write(fd, data) :]
+        return None

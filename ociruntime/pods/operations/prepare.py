@@ -1,0 +1,374 @@
+"""From a request to a pod in the phase ``prepare``: images, trees, and the pod's files.
+
+What fails before the pod's directory is made changes nothing but the image store; what fails later
+removes the pod again.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.base.errors import HostError, PodError, UsageError
+from ociruntime.base.fault import fault
+from ociruntime.base.files import write_new
+from ociruntime.base.json_text import dump
+from ociruntime.pods.bundle.copy_files import copy_metadata, copy_tree
+from ociruntime.pods.bundle.users import account, open_inside
+from ociruntime.pods.manifest import build as manifest
+from ociruntime.pods.manifest import environment, isolators, seccomp
+from ociruntime.pods.manifest.app_options import SAID_BY_MANIFEST
+from ociruntime.pods.manifest.flavours import Flavour, check_number, flavour
+from ociruntime.pods.manifest.ports import check_network
+from ociruntime.pods.manifest.volumes import check_owners
+from ociruntime.pods.operations.runtime_config import COUNT, Host, prepared_settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ociruntime.images.model.image import Image
+    from ociruntime.images.model.limits import Budget
+    from ociruntime.images.model.progress import Progress
+    from ociruntime.images.store.store import Store
+    from ociruntime.pods.bundle.copy_files import PrivateUsers
+    from ociruntime.pods.manifest.app_arguments import PodWords, Values
+    from ociruntime.pods.store.pod import Pod
+
+
+class Request:
+    """What is to become a pod.
+
+    ``networks`` are the names of --net, or None if they are not told yet.  ``warn`` gets lines for
+    the user, ``progress`` what is being transferred.
+    """
+
+    __slots__ = ("host", "inherited", "networks", "progress", "run_settings", "warn", "words")
+
+    def __init__(self, host: Host, words: PodWords, warn: Callable[[str], None]) -> None:
+        self.host = host
+        self.words = words
+        self.warn = warn
+        self.progress: Progress | None = None
+        self.networks: list[str] | None = None
+        self.inherited: dict[str, str] = {}
+        self.run_settings: Callable[[str], dict[str, Any]] = lambda _uuid: {}
+
+
+def prepare(request: Request) -> Pod:
+    """A pod in the phase ``prepare``, whose lock is held.  Raises RuntimeFailure."""
+    from ociruntime.images.store.store import Store
+
+    kind = check(request)
+    _warn_of_ignored(request, kind)
+    with Store(request.host.directory) as store:
+        draft, images = _draft(request, store)
+        _check_draft(draft, request, kind)
+        for warning in draft.warnings:
+            request.warn(warning)
+        return _make(request, draft, images, kind)
+
+
+def check(request: Request) -> Flavour:
+    """What can be refused by the options alone.  Raises UsageError, PodError."""
+    options = request.words.options
+    file = options.text("pod-manifest")
+    if file:
+        for name in SAID_BY_MANIFEST:
+            if options.has(name):
+                raise UsageError(f"--pod-manifest and --{name} exclude each other")
+        if request.words.apps:
+            raise UsageError("--pod-manifest and images exclude each other")
+    elif not request.words.apps:
+        raise UsageError(
+            "no image is given", "IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE"
+        )
+    kind = flavour(options.text("flavor") or options.text("stage1-name") or "oci")
+    check_number(kind, len(request.words.apps))
+    if kind.name == "fly" and options.flag("private-users"):
+        raise UsageError("--private-users: a pod of flavour fly has the host's users")
+    if options.flag("interactive") and len(request.words.apps) > 1:
+        number = len(request.words.apps)
+        raise UsageError(f"--interactive is for a pod of one app, and this one has {number}")
+    if options.flag("interactive") and options.flag("detach"):
+        raise UsageError("--interactive and --detach exclude each other")
+    networks = ["host"] if kind.name == "fly" else request.networks or []
+    for alone in {"none", "host"}.intersection(networks):
+        if options.list("port"):
+            raise UsageError(f"--net={alone}: ports cannot be forwarded", "leave out --port")
+    if kind.name == "kvm":
+        from ociruntime.pods.kvm.refusals import check_options
+
+        check_options(options, request.host.local_config)
+    elif options.text("kvm-kernel"):
+        raise UsageError("--kvm-kernel is for pods of flavour kvm", "--flavor=kvm")
+    return kind
+
+
+def _warn_of_ignored(request: Request, kind: Flavour) -> None:
+    given = [request.words.options, *(app.options for app in request.words.apps)]
+    told = [name for name in kind.ignored if any(values.has(name) for values in given)]
+    if told:
+        request.warn(f"without effect in a pod of flavour {kind.name}: --{', --'.join(told)}")
+
+
+def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Image]]:
+    """The manifest, and the image of each app by the app's name."""
+    words = request.words
+    options = words.options
+    if options.text("pod-manifest"):
+        from ociruntime.pods.manifest.input import read_input
+
+        draft = read_input(options.text("pod-manifest"), store)
+        if options.flag("interactive"):
+            manifest.make_interactive(draft.manifest)
+        ids = [store.find(entry["image"]["id"]).id for entry in draft.manifest["apps"]]
+        found = [fetch_image(request, store, id) for id in ids]
+    else:
+        variables = environment.pod_variables(options.list("set-env-file"), options.list("set-env"))
+        found = [
+            fetch_image(request, store, app.image, app.options.text("signature"))
+            for app in words.apps
+        ]
+        draft = manifest.build(words, list(found), variables, request.inherited)
+    names = [entry["name"] for entry in draft.manifest["apps"]]
+    return draft, dict(zip(names, found, strict=True))
+
+
+def fetch_image(request: Request, store: Store, reference: str, signature: str = "") -> Image:
+    """The image in the store, by the pull policy.  Raises ImageError."""
+    from ociruntime.images.fetch import fetch
+    from ociruntime.images.model.settings import Settings
+
+    options, host = request.words.options, request.host
+    policy = options.text("pull-policy") or "new"
+    if options.flag("store-only"):
+        policy = "never"
+    elif options.flag("no-store"):
+        policy = "update"
+    data = None
+    if signature:
+        try:
+            with open(signature, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            raise HostError(f"read the signature {signature}", error) from error
+    settings = Settings(host.system_config, host.local_config, host.user_config)
+    image: Image = fetch(
+        store,
+        reference,
+        policy,
+        host.insecure,
+        request.progress,
+        settings=settings,
+        signature=data,
+        warn=request.warn,
+    )
+    return image
+
+
+def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None:
+    if request.networks is not None:
+        check_network(draft.manifest, request.networks)
+    isolators.check_pod(draft.manifest["isolators"])
+    for entry in draft.manifest["apps"]:
+        isolators.check(entry["app"].get("isolators", []), f'app "{entry["name"]}"')
+        seccomp.check(entry["app"].get("isolators", []))
+    check_number(kind, len(draft.manifest["apps"]))
+    if request.words.options.flag("private-users"):
+        check_owners(draft.manifest["volumes"], COUNT)
+    for volume in draft.manifest["volumes"]:
+        if volume["kind"] == "host" and not os.path.exists(volume["source"]):
+            name, source = volume["name"], volume["source"]
+            raise UsageError(f'the volume "{name}": there is no {source} on this host')
+    if kind.name == "kvm":
+        from ociruntime.pods.kvm.refusals import check_manifest
+
+        check_manifest(draft.manifest)
+
+
+def _make(
+    request: Request,
+    draft: manifest.Draft,
+    images: dict[str, Image],
+    kind: Flavour,
+) -> Pod:
+    from ociruntime.pods.store.lock import prepare_lock
+    from ociruntime.pods.store.making import make_pod
+    from ociruntime.pods.store.manifest_file import write_manifest, write_runtime_config
+
+    options, host = request.words.options, request.host
+
+    def fill(pod: Pod) -> None:
+        private, overlay = options.flag("private-users"), not options.flag("no-overlay")
+        settings = prepared_settings(host, kind.name, private, overlay)
+        if options.text("kvm-kernel"):
+            settings["kvm_kernel"] = os.path.abspath(options.text("kvm-kernel"))
+        trees = {name: render(host, image) for name, image in images.items()}
+        fault("prepare.after-render")
+        draw = Copies(host)
+        for entry in draft.manifest["apps"]:
+            name = entry["name"]
+            add_files(pod.path(), entry, images[name], trees[name], settings, request.warn, draw)
+        roots = {name: tree[1] for name, tree in trees.items()}
+        make_volumes(pod.path(), draft, roots, settings, draw)
+        write_manifest(pod, draft.manifest)
+        write_runtime_config(pod, settings | request.run_settings(pod.uuid))
+
+    with prepare_lock(host.directory, exclusive=False):
+        return make_pod(host.directory, fill)
+
+
+def render(host: Host, image: Image) -> tuple[str, str]:
+    """The id of the image's tree, and its root.  Raises ImageError, HostError."""
+    from ociruntime.images.model.settings import Settings
+    from ociruntime.images.unpack.tree_store import TreeStore
+
+    settings = Settings(host.system_config, host.local_config, host.user_config)
+    trees = TreeStore(host.directory, settings.limits)
+    tree = trees.render(image)
+    return tree, trees.rootfs(tree)
+
+
+class Copies:
+    """What may be copied of its images for a pod: as much as one image may take.
+
+    A call draws a file.  Raises ImageError, HostError.
+    """
+
+    __slots__ = ("_budget", "_host")
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._budget: Budget | None = None
+
+    def __call__(self, status: os.stat_result) -> None:
+        if self._budget is None:
+            from ociruntime.images.model.limits import Budget
+            from ociruntime.images.model.settings import Settings
+
+            host = self._host
+            settings = Settings(host.system_config, host.local_config, host.user_config)
+            self._budget = Budget.at(host.directory, settings.limits())
+        self._budget.take_file()
+        self._budget.take_bytes(status.st_blocks * 512)  # holes are kept
+
+
+def add_files(
+    path: str,
+    entry: dict[str, Any],
+    image: Image,
+    tree: tuple[str, str],
+    settings: dict[str, Any],
+    warn: Callable[[str], None],
+    draw: Copies,
+) -> None:
+    """Makes ``apps/NAME`` of the pod at ``path``, with all that its container will need.
+
+    With an overlay that the host refuses, ``settings["overlay"]`` becomes false and the image's
+    files are copied, which ``draw`` allows.  Raises HostError, PodError, ImageError.
+    """
+    from ociruntime.pods.bundle.overlay import refusal
+    from ociruntime.pods.bundle.own_mounts import leave_the_hosts
+
+    home = f"{path}/apps/{entry['name']}"
+    users = _private_users(settings)
+    app = entry["app"]
+    who = account(tree[1], app["user"], app["group"], app.get("supplementaryGIDs", []))
+    given = {one["name"]: one["value"] for one in app["environment"]}
+    variables = environment.completed(given, entry["name"], who.name, who.home, who.shell)
+    for directory in (home, f"{home}/bundle", f"{home}/bundle/rootfs"):
+        os.mkdir(directory, 0o750)
+    if settings["overlay"]:
+        for name in ("upper", "work"):
+            os.mkdir(f"{home}/{name}", 0o700)
+        copy_metadata(tree[1], f"{home}/upper", os.stat(tree[1]), users)
+        leave_the_hosts()
+        why = refusal(tree[1], home, users)
+        if why:
+            warn(f"the files of images are copied, because there is no overlay: {why}")
+            settings["overlay"] = False
+            os.rmdir(f"{home}/upper")
+            _remove(f"{home}/work")
+    if not settings["overlay"]:
+        copy_tree(tree[1], f"{home}/bundle/rootfs", users, draw)
+    _write_json(
+        f"{home}/image.json",
+        {"id": image.id, "name": image.name, "tree": tree[0], "config": image.config},
+    )
+    _write_json(f"{home}/env", variables)
+
+
+def make_volumes(
+    path: str,
+    draft: manifest.Draft,
+    roots: dict[str, str],
+    settings: dict[str, Any],
+    draw: Copies,
+) -> None:
+    """The pod's empty volumes that are not there yet; ``roots``: the tree of each app.
+
+    ``draw`` allows what is copied from there.  Raises HostError, ImageError, OSError.
+    """
+    users = _private_users(settings)
+    shift = users[0] if users else 0
+    origins = {volume: (app, place) for volume, app, place in draft.implicit}
+    for volume in draft.manifest["volumes"]:
+        target = f"{path}/volumes/{volume['name']}"
+        if volume["kind"] != "empty" or os.path.isdir(target):
+            continue
+        os.mkdir(target, 0o700)
+        origin = origins.get(volume["name"])
+        if origin and _copied(origin, roots, target, users, draw):
+            continue
+        os.chown(target, volume.get("uid", 0) + shift, volume.get("gid", 0) + shift)
+        os.chmod(target, int(volume.get("mode", "0755"), 8))
+
+
+def _copied(
+    origin: tuple[str, str],
+    roots: dict[str, str],
+    target: str,
+    users: PrivateUsers,
+    draw: Copies,
+) -> bool:
+    """Fills a volume with what the image has at its place; False if that is no directory."""
+    app, place = origin
+    root = os.open(roots[app], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fd = open_inside(root, place, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return False
+    finally:
+        os.close(root)
+    try:
+        copy_tree(f"/proc/self/fd/{fd}/.", target, users, draw)
+    finally:
+        os.close(fd)
+    return True
+
+
+def _private_users(settings: dict[str, Any]) -> PrivateUsers:
+    users = settings["private_users"]
+    return (users["shift"], users["count"]) if users else None
+
+
+def _write_json(path: str, document: dict[str, Any]) -> None:
+    write_new(path, dump(document).encode() + b"\n", 0o640)
+
+
+def _remove(path: str) -> None:
+    import shutil
+
+    shutil.rmtree(path)
+
+
+def interactive_values(values: Values, prepared: dict[str, Any]) -> bool:
+    """Whether a prepared pod is now to get the caller's terminal.  Raises UsageError."""
+    if not values.flag("interactive"):
+        return False
+    manifest.make_interactive(prepared)
+    return True
+
+
+__all__ = ("Host", "PodError", "Request", "prepare")

@@ -1,0 +1,1 @@
+"""Pods on disk: directories, phases, locks, manifests, states of apps."""

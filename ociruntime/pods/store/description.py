@@ -1,0 +1,162 @@
+"""What can be said of a pod from outside: its state, times, networks, apps and how they ended.
+
+The names of the members are rkt's; times are seconds since 1970::
+
+    {"name": UUID, "state", "mutable", "created_at", "started_at", "pid", "exited",
+     "networks": [{"name", "interface", "ip4", "ip6"}], "app_names": [...],
+     "apps": [{"name", "state", "image_id", "image_name", "created_at", "started_at",
+               "finished_at", "exit_code", ...}],
+     "user_annotations": {...}, "user_labels": {...}}
+
+What is not known is left out.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import PodError, RuntimeFailure
+from ociruntime.base.process import is_alive
+from ociruntime.pods.store.app_states import app_record
+from ociruntime.pods.store.manifest_file import MANIFEST, read_object
+from ociruntime.pods.store.pod import GONE, RUN, STATES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.pods.store.pod import Pod
+
+RUNNING = STATES[RUN][0]
+ENDED = ("exited", "exited garbage", "exited deleting")
+MUTABLE = "ociruntime/mutable"
+
+
+def describe(pod: Pod) -> dict[str, Any]:
+    """All there is; a file that is not written yet is no error.  Raises PodError, HostError."""
+    try:
+        return _describe(pod)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise PodError(f"a file of pod {pod.uuid} is damaged: {error}") from None
+
+
+def _describe(pod: Pod) -> dict[str, Any]:
+    # First: how its apps ended is written before a pod has exited.
+    state = pod.refresh()
+    manifest = read_object(pod, MANIFEST) or {}
+    monitor = read_object(pod, "monitor.json") or {}
+    apps = [_app(pod, entry) for entry in manifest.get("apps") or ()]
+    found: dict[str, Any] = {
+        "name": pod.uuid,
+        "state": state,
+        "mutable": is_mutable(manifest),
+        "created_at": _created(pod),
+        "started_at": seconds(monitor.get("started")),
+        "pid": _pid(monitor) if state == RUNNING else None,
+        "exited": state in ENDED,
+        "networks": _networks(read_object(pod, "net-info.json") or {}),
+        "app_names": [app["name"] for app in apps],
+        "apps": apps,
+        "user_annotations": manifest.get("userAnnotations") or {},
+        "user_labels": manifest.get("userLabels") or {},
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def is_mutable(manifest: dict[str, Any]) -> bool:
+    """Whether apps may be added to the pod and taken from it."""
+    annotations = manifest.get("annotations") or ()
+    return any(one.get("name") == MUTABLE and one.get("value") == "true" for one in annotations)
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether it runs and has said that all is up."""
+    try:
+        posix.lstat(f"/proc/self/fd/{pod.fd}/ready")
+    except OSError:
+        return False
+    return pod.refresh() == RUNNING
+
+
+def exit_code(pod: Pod) -> int | None:
+    """The pod's own, if it has ended orderly.  Raises PodError, HostError."""
+    code = (read_object(pod, "exit") or {}).get("code")
+    return code if isinstance(code, int) else None
+
+
+def _app(pod: Pod, entry: dict[str, Any]) -> dict[str, Any]:
+    name = str(entry.get("name"))
+    image = entry.get("image") or {}
+    kept = app_record(pod, name)
+    found: dict[str, Any] = {
+        "name": name,
+        "state": kept["state"],
+        "image_id": image.get("id"),
+        "image_name": image.get("name"),
+        "created_at": seconds(kept.get("created")),
+        "started_at": seconds(kept.get("started")),
+        "finished_at": seconds(kept.get("finished")),
+        "exit_code": _code(pod, name, kept),
+        "signal": kept.get("signal"),
+        "stopped_by": kept.get("stopped_by"),
+        "reason": kept.get("reason") or None,
+    }
+    return {member: value for member, value in found.items() if value is not None}
+
+
+def _code(pod: Pod, name: str, kept: dict[str, Any]) -> int | None:
+    if isinstance(kept.get("exit_code"), int):
+        return int(kept["exit_code"])
+    try:
+        return int(pod.read(f"apps/{name}/status"))
+    except (OSError, ValueError):
+        return None
+
+
+def _created(pod: Pod) -> int | None:
+    try:
+        return int(posix.stat("pod-created", dir_fd=pod.fd).st_mtime)
+    except OSError:
+        return None
+
+
+def _pid(monitor: dict[str, Any]) -> int | None:
+    """That of the pod's first process, if it is still the very one."""
+    pid, started = monitor.get("init_pid"), monitor.get("init_start_time")
+    if isinstance(pid, int) and isinstance(started, int) and is_alive(pid, started):
+        return pid
+    return None
+
+
+def _networks(info: dict[str, Any]) -> list[dict[str, str]]:
+    shown = ("name", "interface", "ip4", "ip6")
+    networks = info.get("networks")
+    if not isinstance(networks, list):
+        return []
+    return [
+        {member: str(network[member]) for member in shown if network.get(member)}
+        for network in networks
+        if isinstance(network, dict)
+    ]
+
+
+def seconds(stamp: object) -> int | None:
+    """Of a time as RFC 3339 writes it; None if it is none."""
+    if not isinstance(stamp, str):
+        return None
+    from datetime import datetime
+
+    try:
+        return int(datetime.fromisoformat(stamp).timestamp())
+    except ValueError:
+        return None
+
+
+def try_describe(pod: Pod, problems: list[str]) -> dict[str, Any] | None:
+    """As ``describe``; a damaged pod gets a line in ``problems`` instead, one that is gone none."""
+    try:
+        found = describe(pod)
+    except RuntimeFailure as failure:
+        problems.append(str(failure))
+        return None
+    return None if found["state"] == GONE else found

@@ -1,0 +1,91 @@
+"""Files of a pod that are JSON objects: read whole, replaced whole.
+
+``pod`` is the manifest, for everybody to read; ``runtime-config`` has what the pod was started
+with, and is private.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base import json_files as records
+from ociruntime.base.errors import HostError, PodError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.pods.store.pod import Pod
+
+MANIFEST = "pod"
+RUNTIME_CONFIG = "runtime-config"
+_MODES = {MANIFEST: 0o640, RUNTIME_CONFIG: 0o600}
+
+
+def read_manifest(pod: Pod) -> dict[str, Any]:
+    """The pod's manifest.  Raises PodError, also if there is none (yet)."""
+    manifest = read_object(pod, MANIFEST)
+    if manifest is None:
+        raise PodError(f"pod {pod.uuid} has no manifest", f"it is {pod.state}")
+    return manifest
+
+
+def write_manifest(pod: Pod, manifest: dict[str, Any]) -> None:
+    """Replaces the manifest; who changes one holds ``manifest_lock``.  Raises HostError."""
+    write_object(pod, MANIFEST, manifest)
+
+
+def read_runtime_config(pod: Pod) -> dict[str, Any]:
+    """What the pod is run with.  Raises PodError, also if there is none (yet)."""
+    config = read_object(pod, RUNTIME_CONFIG)
+    if config is None:
+        raise PodError(f"pod {pod.uuid} has no {RUNTIME_CONFIG}", f"it is {pod.state}")
+    return config
+
+
+def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
+    """Raises HostError."""
+    write_object(pod, RUNTIME_CONFIG, config)
+
+
+def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
+    """The JSON object in the pod's file ``name``; None if there is no such file.
+
+    An empty one is what a power failure leaves of those that are not ``lasting``: as none.
+    Raises PodError if it is no object, HostError if it cannot be read.
+    """
+    try:
+        text = pod.read(name)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise HostError(f"read {name} of pod {pod.uuid}", error) from None
+    if not text and name not in _MODES:
+        return None
+    return records.parse(text, f"{name} of pod {pod.uuid}")
+
+
+def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
+    """Replaces the pod's file ``name``, in its top directory: the old one or the new one is there.
+
+    Raises HostError.
+    """
+    data = memoryview(records.text_of(value) + b"\n")
+    # The pid lets several writers go side by side; a dead one's is written over.
+    temporary = f".{name}.{posix.getpid()}"
+    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
+    try:
+        fd = posix.open(temporary, flags, _MODES.get(name, 0o640), dir_fd=pod.fd)
+        try:
+            while data:
+                data = data[posix.write(fd, data) :]
+            posix.fsync(fd)
+        finally:
+            posix.close(fd)
+        posix.rename(temporary, name, src_dir_fd=pod.fd, dst_dir_fd=pod.fd)
+    except OSError as error:
+        try:
+            posix.unlink(temporary, dir_fd=pod.fd)
+        except OSError:
+            pass
+        raise HostError(f"write {name} of pod {pod.uuid}", error) from None

@@ -1,0 +1,134 @@
+"""A pod's cgroup: in each hierarchy one directory, and in it one for each app."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError
+from ociruntime.base.files import read_file
+from ociruntime.base.paths import mount_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # A file of a cgroup, named after its controller, and what is written to it.
+    Write = tuple[str, str]
+
+
+def hierarchies() -> list[str]:
+    """Where hierarchies with processes are mounted, by mountinfo; the host's alone."""
+    return list(_controllers())
+
+
+def _controllers() -> dict[str, list[str] | None]:
+    """Where hierarchies are mounted, and the controllers of those of v1; None is v2."""
+    found: dict[str, list[str] | None] = {}
+    for line in mount_lines(read_file("/proc/self/mountinfo").decode("utf-8", "surrogateescape")):
+        fields, _, rest = line.partition(" - ")
+        kind = rest.partition(" ")[0]
+        if kind in ("cgroup", "cgroup2"):
+            options = rest.rpartition(" ")[2].split(",")
+            found[fields.split(" ")[4]] = options if kind == "cgroup" else None
+    return found
+
+
+def directories(mounts: list[str], name: str) -> list[str]:
+    """The pod's directory in each hierarchy, whether it is there or not."""
+    return [f"{mount}/{name}" for mount in mounts]
+
+
+def limit(name: str, divided: list[Write], unified: list[Write]) -> None:
+    """Make the group ``name`` where its limits are to be, and write them.  Raises HostError.
+
+    ``divided`` is for the hierarchies of cgroup v1, ``unified`` for that of v2.
+    """
+    for mount, controllers in _controllers().items():
+        if controllers is not None:
+            _limit(f"{mount}/{name}", divided, controllers)
+            continue
+        offered = read_file(f"{mount}/cgroup.controllers").decode().split()
+        wanted = {file.partition(".")[0] for file, _ in unified}.intersection(offered)
+        if wanted:
+            text = " ".join(f"+{each}" for each in sorted(wanted))
+            _write(f"{mount}/cgroup.subtree_control", text)
+        _limit(f"{mount}/{name}", unified, offered)
+
+
+def _limit(directory: str, writes: list[Write], controllers: list[str]) -> None:
+    for file, value in writes:
+        if file.partition(".")[0] in controllers:
+            _make(directory)
+            _write(f"{directory}/{file}", value)
+
+
+def _make(directory: str) -> None:
+    try:
+        posix.mkdir(directory, 0o755)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise HostError(f"make the pod's cgroup {directory}", error) from None
+
+
+def _write(path: str, value: str) -> None:
+    try:
+        fd = posix.open(path, posix.O_WRONLY | posix.O_CLOEXEC)
+        try:
+            posix.write(fd, value.encode())
+        finally:
+            posix.close(fd)
+    except OSError as error:
+        raise HostError(f"limit the pod: write {value} to {path}", error) from None
+
+
+def was_out_of_memory(directories: list[str], app: str) -> bool:
+    """Whether the kernel killed a process of the app for its memory limit."""
+    for directory in directories:
+        for name in ("memory.oom_control", "memory.events"):
+            try:
+                text = read_file(f"{directory}/{app}/{name}")
+            except OSError:
+                continue
+            for line in text.splitlines():
+                key, _, value = line.partition(b" ")
+                if key == b"oom_kill" and value != b"0":
+                    return True
+    return False
+
+
+def processes(directories: list[str]) -> list[int]:
+    """Who is in these cgroups or below them, each once."""
+    found: set[int] = set()
+    for directory in directories:
+        for below in _tree(directory):
+            try:
+                found.update(int(pid) for pid in read_file(f"{below}/cgroup.procs").split())
+            except OSError:
+                continue
+    return sorted(found - {0})
+
+
+def remove(directories: list[str]) -> list[str]:
+    """Remove the cgroups, deepest first; those that are still there."""
+    left = []
+    for directory in directories:
+        for below in reversed(_tree(directory)):
+            try:
+                posix.rmdir(below)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                left.append(below)
+    return left
+
+
+def _tree(directory: str) -> list[str]:
+    """The directory and all below it, parents first; nothing if it is not there."""
+    try:
+        with posix.scandir(directory) as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+    found = [directory]
+    for name in names:
+        found += _tree(f"{directory}/{name}")
+    return found

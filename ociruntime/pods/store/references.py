@@ -1,0 +1,71 @@
+"""Which images and rendered trees the pods need: what ``image gc`` and ``image rm`` ask."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError, PodError, RuntimeFailure
+from ociruntime.pods.store.manifest_file import read_object
+from ociruntime.pods.store.phases import each_pod
+from ociruntime.pods.store.pod import EMBRYO, PHASES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.pods.store.pod import Pod
+
+# A pod that is kept can still be looked into and exported, whatever phase it is in; an embryo
+# has nothing yet.
+_HOLDING = tuple(phase for phase in PHASES if phase != EMBRYO)
+
+
+def used_images(directory: str) -> set[str]:
+    """Ids of the images of all pods.  Raises PodError if that cannot be said for every pod."""
+    return _used(directory, "id")
+
+
+def used_trees(directory: str) -> set[str]:
+    """Ids of the rendered trees of all pods.  Raises PodError as ``used_images``."""
+    return _used(directory, "tree")
+
+
+def running_trees(directory: str) -> set[str]:
+    """Ids of the trees that running pods may have mounted.  Raises PodError as ``used_images``."""
+    return _used(directory, "tree", running=True)
+
+
+def _used(directory: str, member: str, *, running: bool = False) -> set[str]:
+    found: set[str] = set()
+    problems: list[str] = []
+    try:
+        for pod in each_pod(directory, _HOLDING, problems):
+            with pod:
+                if not running or pod.state == "running":
+                    found.update(_of_pod(pod, member))
+    except RuntimeFailure as failure:
+        raise _unknown(str(failure)) from None
+    # What is no pod (a file, a strange name) needs no image.
+    unread = [line for line in problems if line.startswith("open pod ")]
+    if unread:
+        raise _unknown(unread[0])
+    return found
+
+
+def _unknown(why: str) -> PodError:
+    return PodError(f"which images are in use cannot be said: {why}")
+
+
+def _of_pod(pod: Pod, member: str) -> set[str]:
+    try:
+        apps = posix.listdir(f"/proc/self/fd/{pod.fd}/apps")
+    except FileNotFoundError:
+        return set()
+    except OSError as error:
+        raise HostError(f"list the apps of pod {pod.uuid}", error) from None
+    found: set[str] = set()
+    for app in apps:
+        # Without the file an app is only half made, or half removed.
+        image = read_object(pod, f"apps/{app}/image.json")
+        value = image.get(member) if image is not None else None
+        if isinstance(value, str) and value:
+            found.add(value)
+    return found

@@ -1,0 +1,109 @@
+"""An app's log file, in the format of Kubernetes' container runtimes.
+
+Each line is ``TIME stdout|stderr F|P TEXT``.  P stands for a piece of a line: it was written
+without a line feed, or is longer than a piece may be; the next one of its stream goes on with it.
+A file that has grown to its limit becomes NAME.1, that one NAME.2, and so on.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base import json_files as records
+from ociruntime.base.errors import HostError
+
+LONGEST = 16384  # bytes of one piece
+LIMIT = 10 << 20  # bytes of one file
+FILES = 3
+
+
+class AppLog:
+    """Appends to ``path``; what cannot be written is counted in ``lost``, bytes."""
+
+    __slots__ = ("_fd", "_limit", "_path", "_size", "lost")
+
+    def __init__(self, path: str, limit: int = LIMIT, fd: int = -1) -> None:
+        """``fd``: that of the file if it is open already, or -1.  Raises HostError."""
+        self._path = path
+        self._limit = limit
+        self.lost = 0
+        self._fd, self._size = self._open() if fd < 0 else (fd, posix.fstat(fd).st_size)
+
+    def _open(self) -> tuple[int, int]:
+        """Descriptor and size of the file at the path, made if need be.  Raises HostError."""
+        flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
+        fd = -1
+        try:
+            fd = posix.open(self._path, flags, 0o640)
+            return fd, posix.fstat(fd).st_size
+        except OSError as error:
+            if fd >= 0:
+                posix.close(fd)
+            raise HostError(f"open the log {self._path}", error) from None
+
+    def write(self, stream: str, data: bytes) -> None:
+        """Append what came in one piece from ``stream``.  Never raises: an app must go on."""
+        lines = format_lines(records.now(), stream, data)
+        if self._size and self._size + len(lines) > self._limit:
+            self._try_to_rotate()
+        try:
+            self._size += posix.write(self._fd, lines)
+        except OSError:
+            self.lost += len(data)
+
+    def _try_to_rotate(self) -> None:
+        # Without success the file grows past its limit, and the next write tries again.
+        try:
+            self._rotate()
+        except (OSError, HostError):
+            pass
+
+    def _rotate(self) -> None:
+        if self._is_there():  # else an earlier attempt has come so far, and ours is NAME.1
+            self._set_aside()
+        fd, size = self._open()
+        posix.close(self._fd)
+        self._fd, self._size = fd, size
+
+    def _is_there(self) -> bool:
+        try:
+            posix.lstat(self._path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _set_aside(self) -> None:
+        for number in range(FILES - 1, 0, -1):
+            older = f"{self._path}.{number}"
+            newer = f"{self._path}.{number - 1}" if number > 1 else self._path
+            try:
+                posix.rename(newer, older)
+            except FileNotFoundError:
+                continue
+
+    @property
+    def descriptor(self) -> int:
+        """That of the file; nothing that was written waits elsewhere."""
+        return self._fd
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        posix.close(self._fd)
+
+
+def format_lines(time: str, stream: str, data: bytes) -> bytes:
+    """``data`` as lines of a log."""
+    whole = f"{time} {stream} F ".encode()
+    piece = f"{time} {stream} P ".encode()
+    lines: list[bytes] = []
+    texts = data.split(b"\n")
+    for text in texts[:-1]:
+        while len(text) > LONGEST:
+            lines += (piece, text[:LONGEST], b"\n")
+            text = text[LONGEST:]  # noqa: PLW2901 - the rest of the line
+        lines += (whole, text, b"\n")
+    rest = texts[-1]
+    while rest:
+        lines += (piece, rest[:LONGEST], b"\n")
+        rest = rest[LONGEST:]
+    return b"".join(lines)

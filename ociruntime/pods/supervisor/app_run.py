@@ -1,0 +1,387 @@
+"""One app under supervision: it is started, watched, stopped and recorded."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base import json_files as records
+from ociruntime.base.errors import PodError, RuntimeFailure
+from ociruntime.base.files import read_file
+from ociruntime.pods.bundle.own_mounts import unmount
+from ociruntime.pods.bundle.runtime_calls import failure, failure_code
+from ociruntime.pods.loop import worker
+from ociruntime.pods.store import pod_cgroup
+from ociruntime.pods.supervisor.app_log import AppLog
+from ociruntime.pods.supervisor.app_record import RecordFile, new_record, note_end, note_start
+from ociruntime.pods.supervisor.app_streams import AppStreams
+from ociruntime.pods.supervisor.console_listener import ConsoleListener
+from ociruntime.pods.supervisor.stop_signal import stop_signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ociruntime.pods.bundle.pod_context import Surroundings
+    from ociruntime.pods.loop.loop import Timer
+    from ociruntime.pods.loop.worker import Outcome
+
+    Done = Callable[[RuntimeFailure | None], None]
+    App = dict[str, Any]
+
+SIGKILL = 9
+
+
+class AppRun:
+    """An app of the pod, with the record that is its ``state.json``.
+
+    Of its tasks one is done at a time (``busy``), the others wait in the order they came.
+    """
+
+    __slots__ = (
+        *("_cancelled", "_failure", "_file", "_kill_timer", "_log", "_queue", "_start_done"),
+        *("_starting", "_status", "_stop_done", "_stop_signal", "around", "busy", "kinds"),
+        *("label", "name"),
+        *("on_end", "on_output", "on_streams", "on_terminal", "pid", "record", "streams"),
+        *("terminal", "watchers"),
+    )
+
+    def __init__(self, around: Surroundings, entry: App, frozen: App | None = None) -> None:
+        """``entry``: of the manifest's ``apps``; ``frozen``: see there.  Raises HostError."""
+        self.around = around
+        self.name: str = entry["name"]
+        app = entry.get("app") or {}
+        self.kinds: dict[str, str] = app.get("streams") or {}
+        self._stop_signal = stop_signal(str(app.get("stopSignal") or "SIGTERM"))
+        self.terminal = "tty" in self.kinds.values() or (
+            self.kinds.get("stdin") == "interactive" and around.has_terminal
+        )
+        self.label = self.name  # what its lines in the foreground begin with
+        self.busy = False
+        self.pid = 0
+        self._status: int | None = None  # what the process returned, while it is not recorded
+        self._failure: RuntimeFailure | None = None
+        self._cancelled = False
+        self._starting = False
+        self._queue: list[Callable[[], None]] = []
+        self._start_done: Done = _nothing
+        self._stop_done: list[Callable[[], None]] = []
+        self._kill_timer: Timer | None = None
+        self._log: AppLog | None = None
+        self.streams: AppStreams | None = None
+        self.watchers: list[Callable[[int], None]] = []  # are told the exit code
+        self.on_streams: list[Callable[[AppStreams], None]] = []  # at the next start, once
+        self.on_output: Callable[[AppRun, str, bytes], None] = _no_output
+        self.on_terminal: Callable[[AppStreams], None] | None = None
+        self.on_end: Callable[[AppRun], None] = _no_end
+        self.record: dict[str, Any] = frozen["record"] if frozen else new_record()
+        self._file = RecordFile(around.loop, self.directory, self.record)
+        if frozen is None:
+            self._file.save()
+        elif "pid" in frozen:
+            self._take_up(frozen)
+
+    @property
+    def directory(self) -> str:
+        return f"apps/{self.name}"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether anything of it is left to be cleared away."""
+        return self.busy
+
+    def start(self, done: Done) -> None:
+        """Make its container and start it; ``done(None)`` at once if it runs already."""
+        self._in_turn(lambda: self._start(done))
+
+    def stop(self, by: str, seconds: float, done: Callable[[], None]) -> None:
+        """As ``halt``, after what was asked for before."""
+        if self._cancelled and not self._queue:
+            self.halt(by, seconds, done)  # it is being stopped: perhaps this one waits less
+        else:
+            self._in_turn(lambda: self.halt(by, seconds, done))
+
+    def remove(self, seconds: float, done: Done) -> None:
+        """Stop it and unmount its files; then nothing of it is left but files."""
+        self._in_turn(lambda: self._remove(seconds, done))
+
+    def save_late(self) -> None:
+        """Write down for the last time what could not be before.  Raises HostError."""
+        self._file.save_late()
+
+    def abandon(self) -> None:
+        """Forget what was asked for and has not begun: the pod ends."""
+        self._queue.clear()
+
+    def _in_turn(self, task: Callable[[], None]) -> None:
+        if self._queue or not self._is_settled():
+            self._queue.append(task)
+        else:
+            task()
+
+    def _is_settled(self) -> bool:
+        """Whether it runs, or nothing of it does: not on the way from one to the other."""
+        return not self.busy or self.record["state"] == "running"
+
+    def _go_on(self) -> None:
+        while self._queue and self._is_settled():
+            self._queue.pop(0)()
+
+    def _start(self, done: Done) -> None:
+        if self.busy or self.record["state"] == "deleting":
+            done(None if self.busy else PodError(f'the pod has no app "{self.name}"'))
+            return
+        try:
+            self._create(done)
+        except RuntimeFailure as error:
+            self._start_done = done
+            self._not_started(error)
+
+    def _create(self, done: Done) -> None:
+        self.busy = True
+        self._cancelled = False
+        self._start_done = done
+        self._status = self._failure = None
+        self.label = self.name
+        note_start(self.record)
+        self._file.save_start()
+        around = self.around
+        self.streams = streams = self._connect()
+        streams.make(self.kinds, self.terminal)
+        console = f"{self.directory}/bundle/console"
+        listener = ConsoleListener(console) if self.terminal else None
+        worker.start(
+            around.loop,
+            around.private,
+            lambda: around.create_container(self.name, streams.given, self.terminal),
+            lambda outcome: self._created(outcome, listener),
+        )
+
+    def _connect(self, log: int = -1) -> AppStreams:
+        """Streams, still without any, into the log (``log``: that of the file if it is open)."""
+        self._log = AppLog(f"logs/{self.name}.log", self.around.log_limit, log)
+        streams = AppStreams(self.around.loop)
+        streams.sinks.append(self._log.write)
+        streams.sinks.append(lambda stream, data: self.on_output(self, stream, data))
+        return streams
+
+    def _created(self, outcome: Outcome, listener: ConsoleListener | None) -> None:
+        assert self.streams is not None
+        self.streams.close_given()
+        master = listener.take() if listener is not None else -1
+        if outcome.status:
+            text = outcome.error or failure(
+                self.around.runtime_log(self.name), f"the runtime ended with {outcome.status}"
+            )
+            if master >= 0:
+                posix.close(master)
+            self._not_started(PodError(text))
+            return
+        self._expect(int(read_file(f"{self.directory}/pid")))
+        self.streams.read()
+        if master >= 0:
+            self.streams.use_terminal(master)
+            if self.on_terminal is not None:
+                self.on_terminal(self.streams)
+        while self.on_streams:
+            self.on_streams.pop(0)(self.streams)
+        self.record["pid"] = self.pid
+        if self._cancelled:
+            posix.kill(self.pid, SIGKILL)
+            return
+        around = self.around
+        words = ("start", around.runtime.container(self.name))
+        worker.start(
+            around.loop,
+            around.private,
+            lambda: around.call_runtime(self.name, words),
+            self._started,
+        )
+        self._starting = True
+
+    def _expect(self, pid: int) -> None:
+        self.pid = pid
+        self.label = f"{self.name}[{pid}]"
+        self.around.loop.expect(pid, self._exited)
+
+    def _started(self, outcome: Outcome) -> None:
+        self._starting = False
+        if outcome.status:
+            text = outcome.error or failure(
+                self.around.runtime_log(self.name), f"the runtime ended with {outcome.status}"
+            )
+            self._failure = PodError(text)
+            if self._status is None:
+                posix.kill(self.pid, SIGKILL)
+            else:
+                self._finish()
+            return
+        self.record.update(started=records.now(), state="running")
+        if self._cancelled:
+            self.record["state"] = "stopping"
+            if self.pid:
+                self._send(self._stop_signal)
+        self._file.note()
+        done, self._start_done = self._start_done, _nothing
+        done(None)
+        if self._status is not None:
+            self._finish()
+        else:
+            self._go_on()
+
+    def _exited(self, wait_status: int) -> None:
+        self._status = wait_status
+        self.pid = 0
+        if not self._starting:
+            self._finish()
+
+    def _not_started(self, error: RuntimeFailure) -> None:
+        """No process was made, or it did not become the app's program."""
+        self._failure = error
+        self._finish()
+
+    def _finish(self) -> None:
+        """Record how it ended, and have the runtime forget its container."""
+        if self._kill_timer is not None:
+            self._kill_timer.cancel()
+            self._kill_timer = None
+        self.record.update(state="exited", finished=records.now(), pid=None)
+        if self._failure is not None:
+            text = str(self._failure)
+            self.record.update(exit_code=failure_code(text), reason=text)
+            if self._log is not None:
+                self._log.write("stderr", f"{text}\n".encode())
+            self.on_output(self, "stderr", f"{text}\n".encode())
+        elif self._status is not None:
+            killed_for_memory = pod_cgroup.was_out_of_memory(self.around.cgroups, self.name)
+            note_end(self.record, self._status, killed_for_memory)
+            if self.streams is not None:
+                self.streams.drain()
+        self._file.note_end()
+        around = self.around
+        words = ("delete", "--force", around.runtime.container(self.name))
+        worker.start(
+            around.loop,
+            around.private,
+            lambda: around.call_runtime(self.name, words),
+            self._deleted,
+        )
+
+    def _deleted(self, outcome: Outcome) -> None:
+        del outcome  # the container of one that was not started may not exist
+        if self.streams is not None:
+            if self._failure is None:
+                self.streams.drain()
+            for watcher in list(self.watchers):
+                watcher(self.record["exit_code"])
+            self.streams.close()
+            self.streams = None
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+        error, self._failure = self._failure, None
+        self.busy = self._cancelled = False
+        done, self._start_done = self._start_done, _nothing
+        done(error or PodError(f'app "{self.name}" was stopped before it had started'))
+        waiting, self._stop_done = self._stop_done, []
+        for call in waiting:
+            call()
+        self.on_end(self)
+        self._go_on()
+
+    def halt(self, by: str, seconds: float, done: Callable[[], None]) -> None:
+        """Send the stop signal, after ``seconds`` KILL (0: at once); ``done`` when it is over."""
+        if not self.busy:
+            done()
+            return
+        self._stop_done.append(done)
+        if self.record["state"] == "exited":
+            return
+        first = not self._cancelled
+        self._cancelled = True
+        if first:
+            self.record["stopped_by"] = by
+        if self.pid and first and not self._starting and seconds > 0:
+            self._send(self._stop_signal)
+        if seconds > 0:
+            if self._kill_timer is not None:
+                self._kill_timer.cancel()
+            self._kill_timer = self.around.loop.after(seconds, self.kill)
+        else:
+            self.kill()
+        if self.record["state"] == "running":
+            self.record["state"] = "stopping"
+            self._file.note()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it is on no way to another state, is written down, and has taken its input."""
+        if self._queue or self._cancelled or self._file.is_late or not self._is_settled():
+            return False
+        return not self.busy or (self.streams is not None and self.streams.is_quiet)
+
+    def frozen(self) -> App:
+        """While it is quiet, all that another monitor needs to have it in the place of this one.
+
+        {"entry", "record"}, and if it runs "pid", "log", "streams"
+        """
+        options = {"streams": self.kinds, "stopSignal": str(self._stop_signal)}
+        entry = {"name": self.name, "app": options}
+        if self._log is None or self.streams is None:
+            return {"entry": entry, "record": self.record}
+        running = {"log": self._log.descriptor, "streams": self.streams.frozen()}
+        return {"entry": entry, "record": self.record, "pid": self.pid, **running}
+
+    def _take_up(self, frozen: App) -> None:
+        self.busy = True
+        self.streams = self._connect(frozen["log"])
+        self.streams.take_up(frozen["streams"])
+        self._expect(frozen["pid"])
+
+    def _remove(self, seconds: float, done: Done) -> None:
+        if self.busy:
+            self.halt("stop", seconds, lambda: self._remove(seconds, done))
+            return
+        if self.record["state"] == "deleting":  # by a request before this one
+            done(None)
+            return
+        self.busy = True
+        self.record["state"] = "deleting"
+        self._file.note()
+        path = f"{self.around.path}/{self.directory}/bundle/rootfs"
+        worker.start(
+            self.around.loop,
+            self.around.private,
+            lambda: unmount(path),
+            lambda outcome: self._removed(outcome, done),
+        )
+
+    def _removed(self, outcome: Outcome, done: Done) -> None:
+        self.busy = False
+        self.record["state"] = "exited" if outcome.status else "deleting"
+        if not outcome.status:
+            self._file.give_up()  # its directory goes
+        done(PodError(outcome.error) if outcome.status else None)
+        self._go_on()
+
+    def kill(self) -> None:
+        """End it without asking; the rest of its cgroup goes with the container."""
+        self._cancelled = True
+        if self.pid:
+            self._send(SIGKILL)
+
+    def _send(self, number: int) -> None:
+        # Ours to reap, so the pid still means it.
+        posix.kill(self.pid, number)
+
+
+def _nothing(error: RuntimeFailure | None) -> None:
+    del error
+
+
+def _no_output(app: AppRun, stream: str, data: bytes) -> None:
+    del app, stream, data
+
+
+def _no_end(app: AppRun) -> None:
+    del app

@@ -1,0 +1,234 @@
+"""What an app reads and writes: pipes or a terminal, held by the monitor.
+
+Everything that comes out goes to the log, to the foreground and to whoever is attached; none of
+them can make the app wait.  What is put in waits here until the app takes it.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError
+from ociruntime.pods.loop.loop import READABLE, WRITABLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ociruntime.pods.loop.loop import Loop
+
+    Sink = Callable[[str, bytes], None]  # "stdout" or "stderr", and what came
+
+CHUNK = 32768
+INPUT_HELD = 65536  # bytes; who puts in more is paused
+PIPE_HOLDS = 1 << 20  # bytes at most, as long as nobody with CAP_SYS_RESOURCE has enlarged it
+HUNG_UP_PAUSE = 0.1  # seconds until a terminal that nobody has open is looked at again
+
+
+class AppStreams:
+    """One for each start.  ``given`` are the descriptors of the app, -1 for the null device.
+
+    ``sinks`` get what comes out; ``on_room`` are called when input may be put in again.
+    """
+
+    __slots__ = (
+        *("_closing", "_given_closed", "_input", "_loop", "_pending", "_readers", "_terminal"),
+        *("given", "on_room", "sinks"),
+    )
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._readers: dict[int, str] = {}
+        self._input = -1
+        self._pending = b""
+        self._closing = False
+        self._given_closed = False
+        self._terminal = -1
+        self.sinks: list[Sink] = []
+        self.on_room: list[Callable[[], None]] = []
+        self.given = [-1, -1, -1]
+
+    def make(self, kinds: dict[str, str], terminal: bool) -> None:
+        """``kinds``: of stdin, stdout and stderr, as in the manifest; ``read`` begins to read.
+
+        Raises HostError.
+        """
+        if terminal:
+            return
+        if kinds.get("stdin") == "interactive":
+            self.given = [posix.dup(fd) for fd in (0, 1, 2)]
+            return
+        try:
+            if kinds.get("stdin") == "stream":
+                self.given[0], self._input = posix.pipe2(posix.O_CLOEXEC)
+                posix.set_blocking(self._input, False)
+            for number, name in ((1, "stdout"), (2, "stderr")):
+                if kinds.get(name) != "null":
+                    self._make_reader(number, name)
+        except OSError as error:
+            self.close()
+            raise HostError("make an app's pipes", error) from None
+
+    def _make_reader(self, number: int, name: str) -> None:
+        reader, self.given[number] = posix.pipe2(posix.O_CLOEXEC)
+        posix.set_blocking(reader, False)
+        self._readers[reader] = name
+
+    def read(self) -> None:
+        """Begin to read; what came before may have been that of a runtime without success."""
+        for reader in self._readers:
+            self._watch(reader)
+
+    def _watch(self, reader: int) -> None:
+        self._loop.watch(reader, READABLE, lambda _: self._take(reader))
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all input has been taken by the app."""
+        return self._given_closed and not self._pending
+
+    def frozen(self) -> dict[str, Any]:
+        """While it is quiet: {"readers": [[descriptor, stream]], "input", "terminal"}."""
+        readers = [list(reader) for reader in self._readers.items()]
+        return {"readers": readers, "input": self._input, "terminal": self._terminal}
+
+    def take_up(self, frozen: dict[str, Any]) -> None:
+        """Go on with these descriptors instead of making some."""
+        self._given_closed = True
+        self._readers = dict(frozen["readers"])
+        self._input, self._terminal = frozen["input"], frozen["terminal"]
+        for reader in self._readers:
+            if reader != self._terminal:
+                self._watch(reader)
+        self._watch_terminal()
+
+    def close_given(self) -> None:
+        """The app has its descriptors; from now on the end of a pipe can be seen."""
+        if not self._given_closed:
+            self._given_closed = True
+            for fd in self.given:
+                if fd >= 0:
+                    posix.close(fd)
+
+    def use_terminal(self, master: int) -> None:
+        """Take over the app's terminal."""
+        posix.set_blocking(master, False)
+        self._terminal = self._input = master
+        self._readers[master] = "stdout"
+        self._watch_terminal()
+
+    @property
+    def terminal(self) -> int:
+        """The master of the app's terminal, or -1."""
+        return self._terminal
+
+    @property
+    def has_terminal(self) -> bool:
+        return self._terminal >= 0
+
+    @property
+    def has_input(self) -> bool:
+        return self._input >= 0
+
+    def has_output(self, name: str) -> bool:
+        """Whether anything can come from ``stdout`` or ``stderr``."""
+        return name in self._readers.values()
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Give the terminal another size."""
+        if self._terminal >= 0:
+            from ociruntime.base.terminal import set_window_size
+
+            set_window_size(self._terminal, rows, columns)
+
+    def put(self, data: bytes) -> bool:
+        """Hand input to the app; whether there is room for more."""
+        if self._input >= 0 and not self._closing:
+            self._pending += data
+            self._write()
+        return len(self._pending) < INPUT_HELD
+
+    def end_input(self) -> None:
+        """No input comes any more; a terminal does not end by that."""
+        if self._input >= 0 and self._input != self._terminal:
+            self._closing = True
+            self._write()
+
+    def _write(self) -> None:
+        if self._input < 0:
+            return
+        try:
+            while self._pending:
+                self._pending = self._pending[posix.write(self._input, self._pending) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._pending = b""  # it does not read any more
+        if self._input == self._terminal:
+            self._watch_terminal()
+        elif self._pending:
+            self._loop.watch(self._input, WRITABLE, lambda _: self._write())
+        else:
+            self._loop.forget(self._input)
+            if self._closing:
+                posix.close(self._input)
+                self._input = -1
+        if len(self._pending) < INPUT_HELD:
+            for call in list(self.on_room):
+                call()
+
+    def _watch_terminal(self) -> None:
+        if self._terminal in self._readers:
+            wanted = READABLE | (WRITABLE if self._pending else 0)
+            self._loop.watch(self._terminal, wanted, self._terminal_ready)
+
+    def _terminal_ready(self, events: int) -> None:
+        if events & WRITABLE:
+            self._write()
+        if events & ~WRITABLE and self._terminal in self._readers:
+            self._read(self._terminal)
+
+    def _read(self, fd: int) -> int:
+        """Take a piece and hand it on; its bytes, 0 if there was none."""
+        try:
+            data = posix.read(fd, CHUNK)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            data = b""
+        if data:
+            for sink in list(self.sinks):
+                sink(self._readers[fd], data)
+            return len(data)
+        self._loop.forget(fd)
+        if fd == self._terminal:
+            # Nobody has it open at the moment, which is not yet its end.
+            self._loop.after(HUNG_UP_PAUSE, self._watch_terminal)
+        else:
+            del self._readers[fd]
+            posix.close(fd)
+        return 0
+
+    def _take(self, fd: int) -> None:
+        self._read(fd)
+
+    def drain(self) -> None:
+        """Take what has been written so far.
+
+        Perhaps somebody goes on writing, faster than we read: no more is taken than can have been
+        there before the call.
+        """
+        for fd in list(self._readers):
+            left = PIPE_HOLDS
+            while left > 0 and (taken := self._read(fd)):
+                left -= taken
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.close_given()
+        for fd in {*self._readers, self._input, self._terminal} - {-1}:
+            self._loop.forget(fd)
+            posix.close(fd)
+        self._readers.clear()
+        self._input = self._terminal = -1

@@ -1,0 +1,128 @@
+"""The apps' output on the stdout and stderr of who has started the pod, with a name in front."""
+
+from __future__ import annotations
+
+import posix
+import stat
+
+from ociruntime.pods.loop.loop import WRITABLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket as _socket
+    from collections.abc import Callable
+
+    from ociruntime.pods.loop.loop import Loop
+else:
+    import _socket
+
+HELD = 1 << 20  # bytes kept for a reader that does not keep up; then output is dropped
+
+
+class ForegroundCopy:
+    """Writes to ``fd``, in lines; a line without an end is completed by the next one's start."""
+
+    __slots__ = (
+        *("_dropped", "_fd", "_loop", "_open_line", "_owned", "_pending", "_put"),
+        "_unwanted",
+    )
+
+    def __init__(self, loop: Loop, fd: int) -> None:
+        self._loop = loop
+        self._fd, self._owned = _without_blocking(fd)
+        self._put: Callable[[int, bytes], int] = _send if _is_socket(fd) else posix.write
+        self._pending = b""
+        self._open_line = ""  # whose line has not ended yet
+        self._dropped = 0
+        self._unwanted = False
+
+    def write(self, prefix: str, data: bytes) -> None:
+        """Add what came, each line with ``prefix``."""
+        if self._unwanted or not data:
+            return
+        if len(self._pending) > HELD:
+            self._dropped += len(data)
+            return
+        text = b""
+        if self._open_line and self._open_line != prefix:
+            text = b"\n"
+            self._open_line = ""
+        mark = prefix.encode()
+        body = data if data[-1:] != b"\n" else data[:-1]
+        text += (b"" if self._open_line else mark) + body.replace(b"\n", b"\n" + mark)
+        if body is not data:
+            text += b"\n"
+        self._open_line = prefix if body is data else ""
+        if self._dropped and not self._pending:
+            text = f"[{self._dropped} bytes left out]\n".encode() + text
+            self._dropped = 0
+        self._pending += text
+        self._flush()
+
+    def write_bare(self, data: bytes) -> None:
+        """Add what came as it is."""
+        if self._unwanted:
+            return
+        if len(self._pending) > HELD:
+            self._dropped += len(data)
+            return
+        self._pending += data
+        self._flush()
+
+    def _flush(self) -> None:
+        try:
+            while self._pending:
+                self._pending = self._pending[self._put(self._fd, self._pending) :]
+        except BlockingIOError:
+            self._loop.watch(self._fd, WRITABLE, lambda _: self._flush())
+            return
+        except OSError:
+            self._unwanted = True  # nobody listens any more
+            self._pending = b""
+        self._loop.forget(self._fd)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._pending
+
+    def frozen(self) -> tuple[str, int]:
+        """While it is empty: what ``take_up`` needs."""
+        return self._open_line, self._dropped
+
+    def take_up(self, frozen: tuple[str, int]) -> None:
+        """Go on from there."""
+        self._open_line, self._dropped = frozen
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        self._loop.forget(self._fd)
+        if self._owned:
+            posix.close(self._fd)
+
+
+def _without_blocking(fd: int) -> tuple[int, bool]:
+    """Another open description of a pipe or terminal: O_NONBLOCK is shared with its other users."""
+    try:
+        mode = posix.fstat(fd).st_mode
+        if stat.S_ISFIFO(mode) or (stat.S_ISCHR(mode) and posix.isatty(fd)):
+            flags = posix.O_WRONLY | posix.O_NONBLOCK | posix.O_NOCTTY | posix.O_CLOEXEC
+            return posix.open(f"/proc/self/fd/{fd}", flags), True
+    except OSError:
+        pass  # closed, or another user's: used as it is
+    return fd, False
+
+
+def _is_socket(fd: int) -> bool:
+    try:
+        return stat.S_ISSOCK(posix.fstat(fd).st_mode)
+    except OSError:
+        return False  # closed, which writing tells
+
+
+def _send(fd: int, data: bytes) -> int:
+    """As write(2) without blocking: of a socket there is no other open description to be had."""
+    sock = _socket.socket(fileno=fd)
+    try:
+        return sock.send(data, _socket.MSG_DONTWAIT | _socket.MSG_NOSIGNAL)
+    finally:
+        sock.detach()  # it is not ours to close

@@ -1,0 +1,114 @@
+"""From a command that has prepared a pod to its monitor: this process, or one in the background."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError, PodError, RuntimeFailure, reason
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+    from ociruntime.pods.store.pod import Pod
+    from ociruntime.pods.supervisor.supervise import Supervisor
+
+    Say = Callable[[str], None]
+
+MONITOR_LOG = "monitor.log"
+FAILED = 254
+
+
+def be_monitor(pod: Pod, warn: Say, on_ready: Callable[[], object] | None = None) -> int:
+    """Watch over ``pod``, which is in phase run and locked by us, until it ends; its exit code.
+
+    What the apps write appears on our streams.  Raises RuntimeFailure.
+    """
+    monitor = _monitor(pod, warn)
+    monitor.stay_in_foreground()
+
+    def tell(error: str) -> None:
+        if not error and on_ready is not None:
+            on_ready()
+
+    monitor.tell = tell
+    return monitor.run()
+
+
+def start_monitor(pod: Pod, warn: Say) -> None:
+    """Start the monitor of ``pod``, which is in phase run and locked by us, in the background.
+
+    ``warn`` is called there, with a log for standard error.  Returns when the pod is ready; the
+    lock is not ours any more then.  Raises PodError with what kept it from that, HostError.
+    """
+    try:
+        told, telling = posix.pipe2(posix.O_CLOEXEC)
+        child = posix.fork()
+    except OSError as error:
+        raise HostError("start the pod's monitor", error) from None
+    if child == 0:
+        posix.close(told)
+        _be_background(pod, warn, telling)
+    posix.close(telling)
+    pod.close()
+    said = b""
+    while part := posix.read(told, 4096):
+        said += part
+    posix.close(told)
+    if said != b"\n":
+        posix.waitpid(child, 0)
+        text = said.decode(errors="replace")
+        raise PodError(text or f"pod {pod.uuid} ended before it was ready")
+
+
+def _monitor(pod: Pod, warn: Say) -> Supervisor:
+    """Of the working directory from now on.  Raises RuntimeFailure."""
+    from ociruntime.pods.bundle.own_mounts import leave_the_hosts
+    from ociruntime.pods.supervisor.supervise import Supervisor
+
+    leave_the_hosts()
+    posix.chdir(pod.path())
+    return Supervisor(pod.path(), pod.uuid, pod.fd, warn)
+
+
+def _be_background(pod: Pod, warn: Say, telling: int) -> NoReturn:
+    status = FAILED
+    tell = _teller(telling)
+    try:
+        posix.setsid()
+        null = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
+        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC
+        log = posix.open(MONITOR_LOG, flags, 0o640, dir_fd=pod.fd)
+        for number, fd in ((0, null), (1, null), (2, log)):
+            posix.dup2(fd, number)
+        posix.close(null)
+        posix.close(log)
+        monitor = _monitor(pod, warn)
+        monitor.tell = tell
+        status = monitor.run()
+    except RuntimeFailure as failure:
+        warn(str(failure))
+        tell(str(failure))
+    except BaseException as error:  # noqa: BLE001 - the child must end here, whatever comes
+        why = reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        text = f"start the pod's monitor: {why}"
+        warn(text)
+        tell(text)
+    finally:
+        posix._exit(status)
+
+
+def _teller(fd: int) -> Say:
+    """Tells who waits at the other end of ``fd`` once: a line feed, or an error's text."""
+    open_ones = [fd]
+
+    def tell(error: str) -> None:
+        while open_ones:
+            try:
+                posix.write(fd, error.encode() or b"\n")
+            except OSError:
+                pass  # nobody waits any more
+            posix.close(open_ones.pop())
+
+    return tell

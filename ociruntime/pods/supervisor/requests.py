@@ -1,0 +1,131 @@
+"""What a pod's monitor is asked for over the control socket."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import PodError, RuntimeFailure
+from ociruntime.pods.bundle.pod_context import apps_of, read_manifest
+from ociruntime.pods.supervisor.attachment import Attachment, endpoints
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ociruntime.pods.loop.control_socket import Connection
+    from ociruntime.pods.supervisor.app_run import AppRun
+    from ociruntime.pods.supervisor.supervise import Supervisor
+
+    Request = dict[str, Any]
+
+
+class Requests:
+    """Answers the requests for ``pod``; each is an object with ``op`` and what that needs."""
+
+    __slots__ = ("_operations", "_pod")
+
+    def __init__(self, pod: Supervisor) -> None:
+        self._pod = pod
+        self._operations: dict[str, Callable[[Connection, Request], None]] = {
+            "status": self._status,
+            "add": self._add,
+            "start": self._start,
+            "stop": self._stop,
+            "rm": self._remove,
+            "halt": self._halt,
+            "endpoints": self._endpoints,
+            "attach": self._attach,
+        }
+
+    def handle(self, connection: Connection, request: Request) -> None:
+        """Answer now or later.  Raises RuntimeFailure for what is refused at once."""
+        operation = self._operations.get(str(request.get("op")))
+        if operation is None:
+            raise PodError(f'unknown request "{request.get("op")}"')
+        operation(connection, request)
+
+    def _app(self, request: Request) -> AppRun:
+        name = str(request.get("app"))
+        app = self._pod.apps.get(name)
+        if app is None:
+            known = ", ".join(self._pod.apps) or "it has none"
+            raise PodError(f'the pod has no app "{name}"', known)
+        return app
+
+    def _must_be_ready(self) -> None:
+        if self._pod.halting:
+            raise PodError("the pod is being stopped")
+        if not self._pod.ready:
+            raise PodError("the pod is not ready yet", "ocipod status --wait-ready")
+
+    def _must_be_mutable(self) -> None:
+        if not self._pod.mutable:
+            raise PodError("the pod is immutable", "only pods of `app sandbox` can be changed")
+        self._must_be_ready()
+
+    def _status(self, connection: Connection, request: Request) -> None:
+        del request
+        pod = self._pod
+        apps = {name: app.record for name, app in pod.apps.items()}
+        facts = {"ready": pod.ready, "halting": pod.halting, "mutable": pod.mutable}
+        connection.answer({**facts, "apps": apps})
+
+    def _add(self, connection: Connection, request: Request) -> None:
+        self._must_be_mutable()
+        name = str(request.get("app"))
+        if name in self._pod.apps:
+            raise PodError(f'the pod has an app "{name}" already')
+        for entry in apps_of(read_manifest()):
+            if entry["name"] == name:
+                self._pod.add_app(entry)
+                connection.answer({})
+                return
+        raise PodError(f'the manifest has no app "{name}"')
+
+    def _start(self, connection: Connection, request: Request) -> None:
+        self._must_be_mutable()
+        self._app(request).start(lambda error: _answer(connection, error))
+
+    def _stop(self, connection: Connection, request: Request) -> None:
+        self._must_be_mutable()
+        app = self._app(request)
+        app.stop("stop", _seconds(request), lambda: connection.answer({}))
+
+    def _remove(self, connection: Connection, request: Request) -> None:
+        self._must_be_mutable()
+        app = self._pod.apps.get(str(request.get("app")))
+        if app is None:  # who added it did not come so far
+            connection.answer({})
+            return
+        app.remove(_seconds(request), lambda error: self._removed(connection, app, error))
+
+    def _removed(self, connection: Connection, app: AppRun, error: RuntimeFailure | None) -> None:
+        if error is None:
+            self._pod.apps.pop(app.name, None)
+        _answer(connection, error)
+        self._pod.go_on()
+
+    def _halt(self, connection: Connection, request: Request) -> None:
+        seconds = 0 if request.get("force") else _seconds(request)
+        connection.answer({})
+        # What fails now is no answer any more: the pod is to end, in this way or that.
+        self._pod.attempt(lambda: self._pod.halt("pod stop", seconds))
+
+    def _endpoints(self, connection: Connection, request: Request) -> None:
+        connection.answer({"endpoints": endpoints(self._app(request))})
+
+    def _attach(self, connection: Connection, request: Request) -> None:
+        Attachment(connection, self._app(request), request)
+
+
+def _answer(connection: Connection, error: RuntimeFailure | None) -> None:
+    if error is None:
+        connection.answer({})
+    else:
+        connection.refuse(error)
+
+
+def _seconds(request: Request) -> float:
+    value = request.get("seconds", 10)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1e6:
+        raise PodError(f"no number of seconds: {value}")
+    return float(value)

@@ -1,0 +1,380 @@
+"""A pod's life from its first process to the release of its lock, as one process."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base import json_files as records
+from ociruntime.base.errors import HostError, InternalError, PodError, RuntimeFailure
+from ociruntime.base.files import remove_file
+from ociruntime.base.process import become_subreaper, start_time
+from ociruntime.base.trusted import make_directory
+from ociruntime.pods.bundle.pod_context import Surroundings, apps_of, read_manifest
+from ociruntime.pods.bundle.pod_network import (
+    bring_up,
+    is_host_network,
+    joins_networks,
+    take_down,
+    write_files,
+)
+from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE, RuntimeCalls, find_runtime
+from ociruntime.pods.loop import worker
+from ociruntime.pods.loop.control_socket import ControlSocket
+from ociruntime.pods.loop.loop import Loop
+from ociruntime.pods.store import pod_cgroup
+from ociruntime.pods.supervisor.app_run import AppRun
+from ociruntime.pods.supervisor.foreground_copy import ForegroundCopy
+from ociruntime.pods.supervisor.local_terminal import LocalTerminal
+from ociruntime.pods.supervisor.pod_processes import PodProcesses
+from ociruntime.pods.supervisor.requests import Requests
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Callable
+    from typing import Any
+
+    from ociruntime.pods.loop.worker import Outcome
+else:
+    import _signal
+
+GRACE = 10.0  # seconds between the stop signal and KILL
+LOG_LIMIT = 10 << 20
+FAILURE_LIMIT = 5.0  # seconds that apps may take to end after a failure of the monitor itself
+FLUSH_LIMIT = 5.0  # seconds that a slow reader in the foreground may take at the end
+ENDING = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT)
+
+
+class Supervisor:
+    """Supervises the pod in the working directory; ``run`` is its whole life.
+
+    ``tell`` is called once: with "" when the pod is ready, with what kept it from that before.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        uuid: str,
+        lock: int,
+        warn: Callable[[str], None],
+        frozen: dict[str, Any] | None = None,
+    ) -> None:
+        """``warn`` gets what the user should know; ``frozen`` is of the monitor before us.
+
+        Raises RuntimeFailure.
+        """
+        self.path = path
+        self.uuid = uuid
+        self.lock = lock
+        self._warn = warn
+        self.config: dict[str, Any] = records.read("runtime-config")
+        self.loop = Loop()
+        self.loop.on_signal = self._signal
+        self._enter: Callable[[], None] = self._begin
+        if frozen is None:
+            program = find_runtime(str(self.config.get("runtime") or "ociruntime"))
+            cgroups = pod_cgroup.directories(pod_cgroup.hierarchies(), f"ocipod-{uuid}")
+        else:
+            program, cgroups = frozen["runtime"], frozen["cgroups"]
+            self._enter = lambda: self._take_up(frozen)
+        runtime = RuntimeCalls(program, uuid, bool(self.config.get("debug")))
+        self.around = _surroundings(self.config)(self.loop, path, runtime)
+        self.around.private = (lock,)
+        self.around.cgroups = cgroups
+        self.around.log_limit = int(self.config.get("log_size") or LOG_LIMIT)
+        self.mutable = bool(self.config.get("mutable"))
+        self.keeps_on_failure = self.mutable and self.config.get("on_failure") != "halt"
+        self.processes = PodProcesses(self.loop, lock, self.around.cgroups)
+        self.processes.on_loss = self._lost
+        self.apps: dict[str, AppRun] = {}
+        self.ready = False
+        self.halting = ""
+        self.code = 0
+        self.reason = ""
+        self.failure: RuntimeFailure | None = None
+        self.copies: dict[str, ForegroundCopy] = {}
+        self.terminal: LocalTerminal | None = None
+        self.control: ControlSocket | None = None
+        self.tell: Callable[[str], None] | None = None
+        self._winding_down = False
+        self._starting = 0
+        self._network_running = False  # whether the networks are just going up
+
+    def run(self) -> int:
+        """The pod's exit code.  Raises what kept it from starting, after clearing away."""
+        become_subreaper()
+        self.attempt(self._enter)
+        while not self.loop.stopped:
+            self.attempt(self.loop.run)
+        if self.terminal is not None:
+            self.terminal.close()
+        self.loop.close()
+        if self.failure is not None:
+            self._say(str(self.failure))
+            raise self.failure
+        return self.code
+
+    def attempt(self, step: Callable[[], None]) -> None:
+        """Take a step without which the pod cannot be: if it fails, everything is taken down."""
+        try:
+            step()
+        except RuntimeFailure as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the pod is taken down
+            self._fail(InternalError(f"internal error: {type(error).__name__}: {error}"))
+
+    def warn(self, text: str) -> None:
+        """Say what the user should know, if it can be said: the log may be on a full disk."""
+        try:
+            self._warn(text)
+        except OSError:
+            pass
+
+    def _begin(self) -> None:
+        kinds = _kinds(self.config)
+        mapped = self.config.get("private_users")
+        id_map = f"0 {mapped['shift']} {mapped['count']}\n" if mapped else ""
+        remove_file("exit")
+        make_directory(self.around.runtime.root, 0o700, "state directory of the runtime")
+        self.processes.start(kinds, str(self.config.get("hostname") or ""), id_map)
+        manifest = read_manifest()
+        for warning in self.around.set_up(self.config, manifest):
+            self.warn(warning)
+        self.around.namespaces = self.processes.namespaces(tuple(k for k in kinds if k != "mount"))
+        records.replace("monitor.json", self._identity(), lasting=False)
+        for entry in apps_of(manifest):
+            self.add_app(entry)
+        remove_file("ctl")
+        self.control = ControlSocket(self.loop, "ctl", Requests(self).handle)
+        if not joins_networks(self.config):
+            write_files(self.path, self.config, {})
+            self._connected()
+            return
+        self._network_running = True
+        namespace = self.around.namespaces["network"]
+        worker.start(
+            self.loop,
+            self.around.private,
+            lambda: bring_up(self.path, self.uuid, self.config, namespace),
+            self._network_up,
+        )
+
+    def _take_up(self, frozen: dict[str, Any]) -> None:
+        from ociruntime.pods.supervisor.hibernated_state import take_up
+
+        take_up(self, frozen)
+
+    def _identity(self) -> dict[str, Any]:
+        pid = posix.getpid()
+        return {
+            "pid": pid,
+            "start_time": start_time(pid),
+            "init_pid": self.processes.pid,
+            "init_start_time": self.processes.started(),
+            "started": records.now(),
+        }
+
+    def add_app(self, entry: dict[str, Any], frozen: dict[str, Any] | None = None) -> AppRun:
+        """Take an app of the manifest under supervision, or again.  Raises HostError."""
+        app = AppRun(self.around, entry, frozen)
+        app.on_end = self._app_ended
+        app.on_output = self._copy
+        if self.terminal is not None:
+            app.on_terminal = self.terminal.connect
+        self.apps[app.name] = app
+        return app
+
+    def _network_up(self, outcome: Outcome) -> None:
+        self._network_running = False
+        outcome.check("bringing the network up")
+        self._connected()
+
+    def _connected(self) -> None:
+        """All that the apps need is there."""
+        if self.halting:
+            self.go_on()
+            return
+        if self.mutable:
+            self._become_ready()
+            return
+        self.around.begin()
+        self._starting = len(self.apps)
+        for app in list(self.apps.values()):
+            app.start(self._app_started)
+        if not self.apps:
+            raise PodError("the pod has no apps")
+
+    def _app_started(self, error: RuntimeFailure | None) -> None:
+        self._starting -= 1
+        if error is not None:
+            self._say(str(error))
+        elif self._starting == 0 and not self.halting:
+            self._become_ready()
+
+    def stay_in_foreground(self) -> None:
+        """Show what the apps write on our streams as well, or give the only app our terminal."""
+        if self.config.get("interactive") and posix.isatty(0):
+            self.terminal = LocalTerminal(self.loop)
+            self.around.has_terminal = True
+        else:
+            self.copies["stdout"] = ForegroundCopy(self.loop, 1)
+            self.copies["stderr"] = ForegroundCopy(self.loop, 2)
+
+    def _become_ready(self) -> None:
+        remove_file("ready")
+        posix.symlink("running", "ready")
+        self.ready = True
+        self._say("")
+        from ociruntime.pods.supervisor.hibernated_state import sleep_when_quiet
+
+        sleep_when_quiet(self)
+
+    def _say(self, error: str) -> None:
+        tell, self.tell = self.tell, None
+        if tell is not None:
+            tell(error)
+
+    def _copy(self, app: AppRun, stream: str, data: bytes) -> None:
+        copy = self.copies.get(stream)
+        if self.terminal is not None:
+            self.terminal.write(data)
+        elif copy is not None:
+            copy.write(f"{app.label}: ", data)
+
+    def _app_ended(self, app: AppRun) -> None:
+        code = app.record["exit_code"]
+        failed = bool(code) and app.record["stopped_by"] is None
+        if failed and not self.keeps_on_failure and not self.code:
+            self.code = code
+            self.reason = f"app {app.name} ended with {code}"
+            if self.halting != "pod stop":
+                self.halt("halt")
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Look whether the pod's end has come."""
+        if self._network_running or any(app.is_active for app in self.apps.values()):
+            return
+        if self.halting or (not self.mutable and self._starting <= 0):
+            self._wind_down()
+
+    def halt(self, by: str, seconds: float = GRACE) -> None:
+        """End every app in order, and then the pod; ``by`` is what their records tell."""
+        first = not self.halting
+        self.halting = self.halting or by
+        self.ready = False
+        remove_file("ready")
+        for app in reversed(list(self.apps.values())):
+            app.abandon()
+            app.halt(by, seconds, _nothing)
+        if first:
+            self.go_on()
+
+    def _fail(self, error: RuntimeFailure) -> None:
+        """The monitor itself cannot go on: everything is taken down at once."""
+        if self.failure is None:
+            self.failure = error
+            self.code = OWN_FAILURE
+            self.reason = str(error)
+            # What an app was waiting for may have failed with it, and never come.
+            self.loop.after(FAILURE_LIMIT, self._wind_down)
+        if self._winding_down:
+            self.loop.stopped = True
+            return
+        self.halting = self.halting or "halt"
+        for app in self.apps.values():
+            app.abandon()
+            app.kill()
+        self.go_on()
+
+    def _lost(self) -> None:
+        """Process 1 has ended, and all processes of the pod with it."""
+        if not self._winding_down:
+            self.code = self.code or 137
+            self.reason = self.reason or "the pod's first process was killed"
+            self.halt("halt", 0)
+            self.go_on()
+
+    def _signal(self, number: int) -> None:
+        if self.terminal is not None:
+            self.terminal.signal(number)
+        if number in ENDING:
+            self.halt("pod stop", 0 if self.halting else GRACE)
+
+    def _wind_down(self) -> None:
+        if self._winding_down:
+            return
+        self._winding_down = True
+        self.loop.patience = None  # no sleep any more
+        if self.control is not None:
+            self.control.close()
+        self.around.end(self._leave_networks)
+
+    def _leave_networks(self) -> None:
+        if not joins_networks(self.config):
+            self._end_processes()
+            return
+        worker.start(
+            self.loop, self.around.private, lambda: take_down(self.path), self._network_down
+        )
+
+    def _network_down(self, outcome: Outcome) -> None:
+        for problem in outcome.value.get("problems") or [outcome.error]:
+            if problem:
+                self.warn(problem)
+        self._end_processes()
+
+    def _end_processes(self) -> None:
+        self.processes.on_end = self._processes_ended
+        if self.processes.is_over:
+            self._processes_ended()
+        else:
+            self.processes.end()
+
+    def _processes_ended(self) -> None:
+        for left in pod_cgroup.remove(self.around.cgroups):
+            self.warn(f"the cgroup {left} could not be removed")
+        for app in self.apps.values():
+            try:
+                app.save_late()
+            except HostError as error:
+                self.warn(str(error))
+        records.replace("exit", {"code": self.code, "reason": self.reason})
+        self.loop.after(FLUSH_LIMIT, self._stop)
+        self._stop_when_flushed()
+
+    def _stop_when_flushed(self) -> None:
+        shown = [self.terminal] if self.terminal is not None else list(self.copies.values())
+        if all(each.is_empty for each in shown):
+            self._stop()
+        else:
+            self.loop.after(0.02, self._stop_when_flushed)
+
+    def _stop(self) -> None:
+        self.loop.stopped = True
+
+
+def _kinds(config: dict[str, Any]) -> tuple[str, ...]:
+    """Namespaces that the apps of a pod share."""
+    if config.get("flavor") == "fly":
+        return ()
+    kinds = ["pid", "uts", "mount"]
+    if config.get("ipc") != "parent":
+        kinds.append("ipc")
+    if not is_host_network(config):
+        kinds.append("network")
+    if config.get("private_users"):
+        kinds.append("user")
+    return tuple(kinds)
+
+
+def _surroundings(config: dict[str, Any]) -> type[Surroundings]:
+    if config.get("flavor") != "kvm":
+        return Surroundings
+    from ociruntime.pods.kvm.machine import Machine
+
+    return Machine
+
+
+def _nothing() -> None:
+    pass

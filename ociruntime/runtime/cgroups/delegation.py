@@ -1,0 +1,139 @@
+"""The cgroups that an ordinary user may use: those that have been delegated to him.
+
+Also for root in a user namespace.  A v2 cgroup is delegated by giving away its directory and
+its ``cgroup.procs`` (cgroups(7), delegation); a process can be moved only within what has been
+given away as a whole, so the common ancestor counts, too.  Where nothing is delegated the
+container stays in its creator's cgroup, unless it asks for limits.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.cgroups import control_files
+from ociruntime.runtime.cgroups.no_group import visible_directories
+from ociruntime.runtime.cgroups.paths import WHERE
+from ociruntime.runtime.cgroups.placement import Placement
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ociruntime.runtime.cgroups.group import Cgroup
+    from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
+
+DELEGATE = (
+    "have it delegated: below systemd run `systemd-run --user --scope -p Delegate=yes` around the"
+    " command; else let root make a cgroup, chown it with its cgroup.procs, cgroup.threads and"
+    " cgroup.subtree_control, and start the command in it"
+)
+DELEGATE_V1 = (
+    "cgroup v1 is not delegated by itself: let root make a cgroup in the hierarchy, chown it, and"
+    f" name a child of it in {WHERE}"
+)
+
+
+def keep_within_reach(
+    cgroup: Cgroup,
+    layout: Layout,
+    chosen: bool,
+    resources: Mapping[str, Any] | None,
+    membership: str = "",
+) -> None:
+    """Leave the hierarchies that this user cannot use out of ``cgroup``.
+
+    What the container sees of those is the caller's own directory: there it will be.
+    ``chosen`` says that the configuration names the path; else, on v2, the container goes
+    beside the caller or below.  ``membership`` is the caller's /proc/PID/cgroup.  Raises
+    ConfigError if ``resources`` need what is not there.
+    """
+    own = dict(visible_directories(layout, membership or control_files.read("/proc/self/cgroup")))
+    needed = {each.controller: each.where for each in cgroup.settings(resources)}
+    if not control_files.may_set_device_rules():
+        _refuse_single_devices((resources or {}).get("devices") or ())
+    shown = []
+    for each in list(cgroup.placements):
+        hierarchy = each.hierarchy
+        top = hierarchy.mountpoint.rstrip("/")
+        mine = own.get(hierarchy.option, top)
+        if not control_files.is_directory(mine):
+            mine = top  # it is outside of what is mounted here
+        placement = each
+        if layout.mode == "v2" and not chosen:
+            placement, cgroup.path = _nearby(each, cgroup.path, mine)
+            cgroup.placements[0] = placement
+        why = _obstacle(placement, mine)
+        shown.append((hierarchy.option, mine if why else placement.directory))
+        if why:
+            _refuse_limits(hierarchy, needed, why)
+            cgroup.placements.remove(placement)
+    cgroup.shown = tuple(shown)
+
+
+def _refuse_limits(hierarchy: Hierarchy, needed: Mapping[str, str], why: str) -> None:
+    unified = hierarchy.version == 2
+    for controller in (*hierarchy.controllers, *([""] if unified else [])):
+        if controller in needed:
+            raise ConfigError(
+                needed[controller],
+                f'the cgroup controller "{controller or "cgroup"}" cannot be used: {why}',
+                DELEGATE if unified else DELEGATE_V1,
+            )
+
+
+def _nearby(placement: Placement, path: str, mine: str) -> tuple[Placement, str]:
+    """Beside the caller, whose own cgroup has processes and can pass no controllers on; if that
+    is not to be had, below it.
+    """
+    top = placement.hierarchy.mountpoint.rstrip("/")
+    beside = mine.rpartition("/")[0] if mine != top else mine
+    for parent in (beside, mine):
+        there = parent[len(top) :] + path
+        nearby = Placement(placement.hierarchy, there)
+        if not _obstacle(nearby, mine):
+            return nearby, there
+    return placement, path
+
+
+def _obstacle(placement: Placement, mine: str) -> str:
+    """Why the container cannot be put there, or nothing."""
+    directories = [placement.hierarchy.mountpoint.rstrip("/"), *placement.directories]
+    deepest = [each for each in directories if control_files.is_directory(each)][-1]
+    if deepest == placement.directory:
+        wanted, mode = f"{deepest}/cgroup.procs", posix.W_OK
+    else:
+        wanted, mode = deepest, posix.W_OK | posix.X_OK
+    if not posix.access(wanted, mode, effective_ids=True):
+        return f"this user may not write to {wanted}"
+    if placement.hierarchy.version == 2:
+        common = _common(directories, mine)
+        if not posix.access(f"{common}/cgroup.procs", posix.W_OK, effective_ids=True):
+            return f"this user may not move processes out of {mine}: {common} is not his"
+    return ""
+
+
+def _common(directories: list[str], mine: str) -> str:
+    """The deepest of ``directories`` that ``mine`` is in, too."""
+    shared = directories[0]
+    for each in directories:
+        if mine == each or mine.startswith(each + "/"):
+            shared = each
+    return shared
+
+
+def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.json has them
+    """Device rules take the host's root.  Without them nothing can be made or opened beyond what
+    the user may open already; but a device he may open is not taken away by them either.
+    """
+    for index, rule in enumerate(rules):
+        everything = rule.get("type") in (None, "a") and not (
+            rule.get("major") is not None or rule.get("minor") is not None
+        )
+        if not rule["allow"] and not everything:
+            raise ConfigError(
+                f"linux.resources.devices[{index}]",
+                "only the host's root can deny a single device",
+                "leave the rule out, and the device out of mounts and linux.devices",
+            )

@@ -1,0 +1,172 @@
+"""The device policy as an eBPF program for cgroup v2, and its way into the kernel.
+
+Sources: include/uapi/linux/bpf.h (BPF_PROG_TYPE_CGROUP_DEVICE, struct
+bpf_cgroup_dev_ctx), bpf(2).  Loaded only on hosts with cgroup v2.
+"""
+
+from __future__ import annotations
+
+import errno
+import posix
+from struct import pack, pack_into, unpack_from
+
+from ociruntime.base.errors import HostError
+from ociruntime.runtime.cgroups.control_files import may_set_device_rules
+from ociruntime.runtime.cgroups.devices import EVERY_ACCESS, DevicePolicy, DeviceRule
+
+_DEVICE_NUMBERS = {"b": 1, "c": 2}  # BPF_DEVCG_DEV_*
+
+# Opcodes: class | source | operation.
+LOAD_WORD = 0x61  # dst = *(u32 *)(src + off)
+AND_VALUE, SHIFT_RIGHT, MOVE, MOVE_VALUE = 0x54, 0x74, 0xBC, 0xB4  # 32 bits
+JUMP, JUMP_UNLESS_EQUAL, JUMP_IF_BITS = 0x05, 0x55, 0x45
+EXIT = 0x95
+
+# Registers: r0 verdict, r1 context, r2 device type, r3 access not yet allowed, r4 r5 numbers.
+_VERDICT, _CONTEXT, _KIND, _NEEDED, _MAJOR, _MINOR = 0, 1, 2, 3, 4, 5
+
+_PROG_LOAD, _PROG_ATTACH, _PROG_DETACH = 5, 8, 9
+_PROG_GET_FD_BY_ID, _PROG_QUERY = 13, 16
+_TYPE_CGROUP_DEVICE = 15
+_ATTACH_CGROUP_DEVICE = 6
+_ALLOW_MULTI = 2
+# Some kernels write back more of the attribute than its size says.
+_ATTRIBUTE_SIZE = 256
+_MOST_PROGRAMS = 64
+
+
+def _instruction(opcode: int, dst: int = 0, src: int = 0, offset: int = 0, value: int = 0) -> bytes:
+    return pack("<BBhi", opcode, dst | src << 4, offset, value)
+
+
+def assemble(wanted: DevicePolicy) -> bytes:
+    """An array of struct bpf_insn; the program returns 1 for allowed, 0 for EPERM.
+
+    The rules are walked from the last to the first, for the last one wins.  r3 holds the
+    kinds of access for which no rule has spoken yet: a ``deny`` that touches them ends the
+    walk, an ``allow`` takes its own away and ends the walk when none is left.
+    """
+    code = [
+        _instruction(LOAD_WORD, _KIND, _CONTEXT, 0),
+        _instruction(MOVE, _NEEDED, _KIND),
+        _instruction(SHIFT_RIGHT, _NEEDED, value=16),
+        _instruction(AND_VALUE, _KIND, value=0xFFFF),
+        _instruction(LOAD_WORD, _MAJOR, _CONTEXT, 4),
+        _instruction(LOAD_WORD, _MINOR, _CONTEXT, 8),
+        _instruction(MOVE_VALUE, _VERDICT, value=0),
+    ]
+    for rule in reversed(wanted.rules):
+        code += _rule(rule)
+    code += [_instruction(MOVE_VALUE, _VERDICT, value=int(wanted.allow_rest)), _instruction(EXIT)]
+    return b"".join(code)
+
+
+def _rule(rule: DeviceRule) -> list[bytes]:
+    if rule.allow:
+        body = [
+            _instruction(AND_VALUE, _NEEDED, value=EVERY_ACCESS & ~rule.access),
+            _instruction(JUMP_UNLESS_EQUAL, _NEEDED, offset=2, value=0),
+            _instruction(MOVE_VALUE, _VERDICT, value=1),
+            _instruction(EXIT),
+        ]
+    else:
+        body = [
+            _instruction(JUMP_IF_BITS, _NEEDED, offset=1, value=rule.access),
+            _instruction(JUMP, offset=1),
+            _instruction(EXIT),
+        ]
+    tests = [(_KIND, _DEVICE_NUMBERS[rule.kind])]
+    tests += [(reg, n) for reg, n in ((_MAJOR, rule.major), (_MINOR, rule.minor)) if n >= 0]
+    code = []
+    for index, (register, number) in enumerate(tests):
+        skip = len(tests) - index - 1 + len(body)
+        code.append(_instruction(JUMP_UNLESS_EQUAL, register, offset=skip, value=number))
+    return code + body
+
+
+def install(program: bytes, directory: str) -> None:
+    """Make ``program`` the only device program of a cgroup; ancestors' programs stay in force.
+
+    A program that is there already (an update) goes after the new one has come, so that at
+    no moment there is none.  Raises HostError; in a user namespace, where the kernel does
+    not let anybody load one, EPERM is no error: there the container's creator has no devices
+    to give away.
+    """
+    cgroup = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+    try:
+        former = _attached(cgroup)
+        loaded = bpf_load(program)
+        try:
+            bpf_attach(cgroup, loaded)
+        finally:
+            posix.close(loaded)
+        for number in former:
+            _detach(cgroup, number)
+    except OSError as error:
+        if error.errno == errno.EPERM and not may_set_device_rules():
+            return
+        hint = "loading needs CAP_BPF or CAP_SYS_ADMIN" if error.errno == errno.EPERM else ""
+        raise HostError(f"set the device rules of {directory} by eBPF", error, hint) from None
+    finally:
+        posix.close(cgroup)
+
+
+def bpf_load(program: bytes) -> int:
+    """Load a device program; returns its descriptor.  Raises OSError."""
+    import ociruntime._shim as shim
+
+    buffer = shim.ffi.from_buffer(program)
+    licence = shim.ffi.from_buffer(b"Apache-2.0\0")  # it calls no helper that asks for another
+    attribute = bytearray(_ATTRIBUTE_SIZE)
+    pack_into(
+        "=IIQQ",
+        attribute,
+        0,
+        _TYPE_CGROUP_DEVICE,
+        len(program) // 8,
+        int(shim.ffi.cast("uintptr_t", buffer)),
+        int(shim.ffi.cast("uintptr_t", licence)),
+    )
+    pack_into("=16s", attribute, 48, b"ociruntime")
+    return _bpf(_PROG_LOAD, attribute)
+
+
+def bpf_attach(cgroup: int, program: int) -> None:
+    """Attach, leaving room for the programs of nested managers.  Raises OSError."""
+    attribute = bytearray(_ATTRIBUTE_SIZE)
+    pack_into("=IIII", attribute, 0, cgroup, program, _ATTACH_CGROUP_DEVICE, _ALLOW_MULTI)
+    _bpf(_PROG_ATTACH, attribute)
+
+
+def _attached(cgroup: int) -> list[int]:
+    """The ids of the programs attached to this very cgroup."""
+    import ociruntime._shim as shim
+
+    numbers = bytearray(4 * _MOST_PROGRAMS)
+    attribute = bytearray(_ATTRIBUTE_SIZE)
+    address = int(shim.ffi.cast("uintptr_t", shim.ffi.from_buffer(numbers)))
+    pack_into("=IIIIQI", attribute, 0, cgroup, _ATTACH_CGROUP_DEVICE, 0, 0, address, _MOST_PROGRAMS)
+    _bpf(_PROG_QUERY, attribute)
+    (count,) = unpack_from("=I", attribute, 24)
+    return list(unpack_from(f"={count}I", numbers, 0))
+
+
+def _detach(cgroup: int, number: int) -> None:
+    attribute = bytearray(_ATTRIBUTE_SIZE)
+    pack_into("=I", attribute, 0, number)
+    program = _bpf(_PROG_GET_FD_BY_ID, attribute)
+    try:
+        attribute = bytearray(_ATTRIBUTE_SIZE)
+        pack_into("=III", attribute, 0, cgroup, program, _ATTACH_CGROUP_DEVICE)
+        _bpf(_PROG_DETACH, attribute)
+    finally:
+        posix.close(program)
+
+
+def _bpf(command: int, attribute: bytearray) -> int:
+    import ociruntime._shim as shim
+
+    result = int(shim.lib.oci_bpf(command, shim.ffi.from_buffer(attribute), len(attribute)))
+    if result < 0:
+        raise OSError(-result, posix.strerror(-result))
+    return result

@@ -1,0 +1,202 @@
+"""Which devices a container may open and create: rules, and their form for cgroup v1.
+
+The order of things (config-linux.md, allowed device list):
+
+1. Nothing is allowed.  The policy always begins that way, also when the configuration has
+   no rules: without it, a list of ``allow`` rules would restrict nothing.
+2. The devices that the spec promises in every container, and mknod(2) of any device (which
+   gives no access to it).
+3. The configuration's rules in their order; a later one wins.  A rule for everything starts
+   over: ``deny`` leads back to 1 and 2, so that the usual first rule of engines does not take
+   /dev/null away; ``allow`` allows everything.  A later ``deny`` of a particular device wins
+   over 2.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    Devices = tuple[str, int, int]  # kind, major and minor
+
+MKNOD, READ, WRITE = 1, 2, 4  # BPF_DEVCG_ACC_*
+EVERY_ACCESS = MKNOD | READ | WRITE
+_LETTERS = (("r", READ), ("w", WRITE), ("m", MKNOD))
+ANY = -1
+_LARGEST_MAJOR = (1 << 12) - 1  # the kernel's dev_t: 12 + 20 bits
+_LARGEST_MINOR = (1 << 20) - 1
+
+
+class DeviceRule:
+    """One rule for devices of one kind.
+
+    ``kind`` is ``c`` or ``b``; ``major`` and ``minor`` may be ANY; ``access`` is a mask of
+    MKNOD, READ and WRITE; ``where`` is the rule's JSON path, empty for a built-in one.
+    """
+
+    __slots__ = ("access", "allow", "kind", "major", "minor", "where")
+
+    def __init__(
+        self, allow: bool, kind: str, major: int, minor: int, access: int, where: str = ""
+    ) -> None:
+        self.allow = allow
+        self.kind = kind
+        self.major = major
+        self.minor = minor
+        self.access = access
+        self.where = where
+
+    def covers(self, other: DeviceRule) -> bool:
+        """True if every device of ``other`` is one of this rule's."""
+        return (
+            self.kind == other.kind
+            and self.major in (ANY, other.major)
+            and self.minor in (ANY, other.minor)
+        )
+
+    def meets(self, other: DeviceRule) -> bool:
+        """True if the two have a device in common."""
+        return (
+            self.kind == other.kind
+            and (ANY in (self.major, other.major) or self.major == other.major)
+            and (ANY in (self.minor, other.minor) or self.minor == other.minor)
+        )
+
+    def line(self) -> str:
+        """As written to devices.allow and devices.deny: ``c 136:* rwm``."""
+        major = "*" if self.major == ANY else str(self.major)
+        minor = "*" if self.minor == ANY else str(self.minor)
+        letters = "".join(letter for letter, bit in _LETTERS if self.access & bit)
+        return f"{self.kind} {major}:{minor} {letters}"
+
+
+class DevicePolicy:
+    """``allow_rest`` is the verdict where no rule speaks; of the rules the last one wins."""
+
+    __slots__ = ("allow_rest", "rules")
+
+    def __init__(self, allow_rest: bool, rules: list[DeviceRule]) -> None:
+        self.allow_rest = allow_rest
+        self.rules = rules
+
+
+_DEFAULT_RULES: tuple[tuple[str, int, int, int], ...] = (
+    ("c", ANY, ANY, MKNOD),
+    ("b", ANY, ANY, MKNOD),
+    ("c", 1, 3, EVERY_ACCESS),  # null
+    ("c", 1, 5, EVERY_ACCESS),  # zero
+    ("c", 1, 7, EVERY_ACCESS),  # full
+    ("c", 1, 8, EVERY_ACCESS),  # random
+    ("c", 1, 9, EVERY_ACCESS),  # urandom
+    ("c", 5, 0, EVERY_ACCESS),  # tty
+    # Not 5:1, the system's console: a container's own /dev/console is a terminal of devpts.
+    ("c", 5, 2, EVERY_ACCESS),  # ptmx
+    ("c", 136, ANY, EVERY_ACCESS),  # pts/*
+)
+
+
+def default_rules() -> list[DeviceRule]:
+    """What every container gets."""
+    return [DeviceRule(True, *fields) for fields in _DEFAULT_RULES]
+
+
+def policy(entries: Sequence[dict[str, Any]], where: str) -> DevicePolicy:
+    """The policy of ``linux.resources.devices``.  Raises ConfigError."""
+    result = DevicePolicy(False, default_rules())
+    for index, entry in enumerate(entries):
+        path = f"{where}[{index}]"
+        kind = entry.get("type", "a")
+        if kind not in ("a", "b", "c"):
+            raise ConfigError(f"{path}.type", f'"{kind}" is not one of a, b, c')
+        if "allow" not in entry:
+            raise ConfigError(f"{path}.allow", "is required")
+        allow = entry["allow"]
+        access = _access(entry.get("access", "rwm"), f"{path}.access")
+        major = _number(entry.get("major"), _LARGEST_MAJOR, f"{path}.major")
+        minor = _number(entry.get("minor"), _LARGEST_MINOR, f"{path}.minor")
+        if kind == "a" and major == minor == ANY and access == EVERY_ACCESS:
+            result = DevicePolicy(allow, [] if allow else default_rules())
+            continue
+        for each in "cb" if kind == "a" else kind:
+            result.rules.append(DeviceRule(allow, each, major, minor, access, path))
+    return result
+
+
+def _access(letters: str, where: str) -> int:
+    mask = 0
+    for letter in letters:
+        for known, bit in _LETTERS:
+            if letter == known:
+                mask |= bit
+                break
+        else:
+            raise ConfigError(where, f'"{letters}" must be made of the letters r, w and m')
+    return mask or EVERY_ACCESS
+
+
+def _number(value: int | None, largest: int, where: str) -> int:
+    if value is None or value == ANY:
+        return ANY
+    if not 0 <= value <= largest:
+        raise ConfigError(where, f"{value} is not in the range from 0 to {largest}")
+    return value
+
+
+def lines_v1(wanted: DevicePolicy) -> list[tuple[str, str, str]]:
+    """(file, line, JSON path) in the order of writing; the first one wipes the list.
+
+    A v1 list is a verdict for everything and a set of exceptions without order.  So the
+    rules are played through here and only the outcome is written.  Where a rule takes a part
+    out of a wider exception, no set can say so: ConfigError; if the wider one is a built-in
+    rule, it gives way instead.
+    """
+    found: dict[Devices, DeviceRule] = {}
+    for rule in wanted.rules:
+        if rule.allow != wanted.allow_rest:
+            _add(found, rule)
+        else:
+            found = _subtract(found, rule)
+    exceptions = list(found.values())
+    # No two are about the same devices: only one for all numbers covers others.
+    wide_ones = [one for one in exceptions if ANY in (one.major, one.minor)]
+    # The kernel asks for one exception that holds all of an access: "c *:* r" and
+    # "c 1:3 w" together would not allow opening 1:3 for both.
+    for narrow in exceptions:
+        for wide in wide_ones:
+            if wide.covers(narrow):
+                narrow.access |= wide.access
+    first, rest = ("allow", "deny") if wanted.allow_rest else ("deny", "allow")
+    lines = [(f"devices.{first}", "a", "")]
+    lines += [(f"devices.{rest}", exception.line(), exception.where) for exception in exceptions]
+    return lines
+
+
+def _add(exceptions: dict[Devices, DeviceRule], rule: DeviceRule) -> None:
+    devices = (rule.kind, rule.major, rule.minor)
+    present = exceptions.get(devices)
+    if present is not None:
+        present.access |= rule.access
+        present.where = present.where or rule.where
+        return
+    exceptions[devices] = DeviceRule(rule.allow, *devices, rule.access, rule.where)
+
+
+def _subtract(exceptions: dict[Devices, DeviceRule], rule: DeviceRule) -> dict[Devices, DeviceRule]:
+    left = {}
+    for devices, present in exceptions.items():
+        if present.meets(rule) and present.access & rule.access:
+            if not rule.covers(present) and present.where:
+                verb, other = ("allow", "denies") if rule.allow else ("deny", "allows")
+                raise ConfigError(
+                    rule.where,
+                    f"cgroup v1 cannot {verb} a part of what {present.where} {other}",
+                    "make that rule narrower",
+                )
+            present.access &= ~rule.access
+        if present.access:
+            left[devices] = present
+    return left

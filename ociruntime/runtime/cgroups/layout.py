@@ -1,0 +1,207 @@
+"""Which cgroup hierarchies the host has, and where they are mounted.
+
+Sources: proc_pid_mountinfo(5), cgroups(7).  Three modes: ``v1`` (one hierarchy per
+controller or group of controllers), ``v2`` (one unified hierarchy) and ``hybrid`` (v1
+hierarchies beside a cgroup2 mount, which may own the controllers that no v1 hierarchy
+has taken).  The parsers take text, so that a test can show them any host.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.paths import mount_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+_USUAL_PLACE = "/sys/fs/cgroup"
+
+
+class Hierarchy:
+    """One mounted hierarchy.
+
+    ``controllers`` are kernel names (``memory``, ``cpu``, ``cpuacct``); ``name`` is that
+    of a named v1 hierarchy (``systemd``), else empty.  ``mountpoint`` is absolute;
+    ``version`` is 1 or 2.
+    """
+
+    __slots__ = ("controllers", "mountpoint", "name", "version")
+
+    def __init__(
+        self,
+        controllers: tuple[str, ...],
+        name: str,
+        mountpoint: str,
+        version: int,
+    ) -> None:
+        self.controllers = controllers
+        self.name = name
+        self.mountpoint = mountpoint
+        self.version = version
+
+    @property
+    def option(self) -> str:
+        """What names the hierarchy in v1 mount options; empty for v2."""
+        if self.version == 2:
+            return ""
+        return f"name={self.name}" if self.name else ",".join(self.controllers)
+
+    def record(self) -> dict[str, Any]:
+        """A JSON-able form."""
+        return {
+            "version": self.version,
+            "controllers": list(self.controllers),
+            "name": self.name,
+            "mountpoint": self.mountpoint,
+        }
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """The inverse of :meth:`record`."""
+        return cls(
+            tuple(record["controllers"]),
+            record["name"],
+            record["mountpoint"],
+            record["version"],
+        )
+
+
+class Layout:
+    """All hierarchies of a host: v1 ones in the kernel's order, the unified one last."""
+
+    __slots__ = ("hierarchies", "mode")
+
+    def __init__(self, mode: str, hierarchies: tuple[Hierarchy, ...]) -> None:
+        self.mode = mode
+        self.hierarchies = hierarchies
+
+
+class CgroupMount:
+    """One line of mountinfo with file system type cgroup or cgroup2."""
+
+    __slots__ = ("mountpoint", "options", "version")
+
+    def __init__(self, mountpoint: str, version: int, options: tuple[str, ...]) -> None:
+        self.mountpoint = mountpoint
+        self.version = version
+        self.options = options
+
+
+def detect() -> Layout:
+    """The layout seen by the calling process.
+
+    A host without any cgroup mount has an empty one of mode ``v1``.
+    """
+    mounts = parse_mountinfo(_read("/proc/self/mountinfo"))
+    existing = parse_existing(_read("/proc/self/cgroup"))
+    unified = _choose([mount for mount in mounts if mount.version == 2])
+    controllers: tuple[str, ...] = ()
+    if unified is not None:
+        controllers = tuple(_read(unified.mountpoint + "/cgroup.controllers").split())
+    return assemble(mounts, existing, controllers)
+
+
+def parse_mountinfo(text: str) -> list[CgroupMount]:
+    """Return the cgroup mounts that can be reached.
+
+    A later mount hides those before it on the same point and below.
+    """
+    found: dict[str, CgroupMount] = {}
+    above: set[str] = set()  # directories that lead to those found
+    for line in mount_lines(text):
+        left, separator, right = line.partition(" - ")
+        if not separator:
+            continue
+        fields = left.split(" ")
+        kind, _, rest = right.partition(" ")
+        mountpoint = _unescape(fields[4])
+        found.pop(mountpoint, None)
+        if mountpoint in above:
+            for hidden in [path for path in found if path.startswith(f"{mountpoint}/")]:
+                del found[hidden]
+        if kind not in ("cgroup", "cgroup2"):
+            continue
+        options = rest.rpartition(" ")[2].split(",")
+        version = 2 if kind == "cgroup2" else 1
+        found[mountpoint] = CgroupMount(mountpoint, version, tuple(options))
+        while mountpoint := mountpoint.rpartition("/")[0]:
+            above.add(mountpoint)
+    return list(found.values())
+
+
+def parse_existing(text: str) -> list[tuple[str, ...]]:
+    """The v1 hierarchies in /proc/PID/cgroup, in ascending order of their number.
+
+    Each is what names it: ``("cpu", "cpuacct")`` or ``("name=systemd",)``.
+    """
+    lines = []
+    for line in text.splitlines():
+        number, _, rest = line.partition(":")
+        names, separator, _ = rest.partition(":")
+        if names and separator and number.isdigit():
+            lines.append((int(number), tuple(name for name in names.split(",") if name)))
+    lines.sort()
+    return [names for _, names in lines]
+
+
+def assemble(
+    mounts: list[CgroupMount],
+    existing: list[tuple[str, ...]],
+    unified_controllers: tuple[str, ...],
+) -> Layout:
+    """Match the hierarchies that exist with those that are mounted.
+
+    A controller compiled in but mounted nowhere belongs to the unified hierarchy and is
+    listed all the same by some kernels; without a v1 mount it is left out.
+    """
+    hierarchies = []
+    for names in existing:
+        mount = _choose(
+            [m for m in mounts if m.version == 1 and all(name in m.options for name in names)]
+        )
+        if mount is None:
+            continue
+        label = names[0].removeprefix("name=") if names[0].startswith("name=") else ""
+        controllers = tuple(name for name in names if not name.startswith("name="))
+        hierarchies.append(Hierarchy(controllers, label, mount.mountpoint, 1))
+    unified = _choose([mount for mount in mounts if mount.version == 2])
+    if unified is None:
+        return Layout("v1", tuple(hierarchies))
+    mode = "hybrid" if hierarchies else "v2"
+    hierarchies.append(Hierarchy(unified_controllers, "", unified.mountpoint, 2))
+    return Layout(mode, tuple(hierarchies))
+
+
+def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
+    """The host's own mount: root file systems of running containers hold more of them."""
+    for mount in mounts:
+        if mount.mountpoint == _USUAL_PLACE or mount.mountpoint.startswith(_USUAL_PLACE + "/"):
+            return mount
+    return mounts[0] if mounts else None
+
+
+def _unescape(field: str) -> str:
+    r"""Undo mountinfo's ``\040`` for space, tab, newline and backslash."""
+    if "\\" not in field:
+        return field
+    parts = field.split("\\")
+    text = parts[0]
+    for part in parts[1:]:
+        text += chr(int(part[:3], 8)) + part[3:]
+    return text
+
+
+def _read(path: str) -> str:
+    try:
+        fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        chunks = []
+        while chunk := posix.read(fd, 65536):
+            chunks.append(chunk)
+    finally:
+        posix.close(fd)
+    return b"".join(chunks).decode("utf-8", "surrogateescape")

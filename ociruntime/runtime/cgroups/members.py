@@ -1,0 +1,125 @@
+"""Who is in a cgroup, and how to kill them all."""
+
+from __future__ import annotations
+
+import errno
+import posix
+import time
+
+from ociruntime.base.linux import SIGKILL
+from ociruntime.runtime.cgroups.control_files import GONE, failure, is_directory, read, write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_ROUNDS = 100
+
+
+def tree(directory: str) -> list[str]:
+    """The cgroups below and including ``directory``, children first; none if it is gone."""
+    try:
+        # kernfs counts subdirectories in the link number as other file systems do.
+        if posix.stat(directory).st_nlink <= 2:
+            return [directory]
+        with posix.scandir(directory) as entries:
+            children = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError as error:
+        if error.errno in GONE:
+            return []
+        raise failure(f"list {directory}", error) from None
+    found = []
+    for child in children:
+        found += tree(child)
+    found.append(directory)
+    return found
+
+
+def pids(directory: str) -> list[int]:
+    """The processes of one cgroup, none if it is gone.
+
+    Processes of another pid namespace appear as 0 and are left out.  A threaded v2 cgroup
+    has no list of processes, but one of threads, any of which names its process.
+    """
+    for file in ("cgroup.procs", "cgroup.threads"):
+        try:
+            words = read(f"{directory}/{file}").split()
+        except OSError as error:
+            if error.errno in GONE:
+                return []
+            if error.errno == errno.EOPNOTSUPP:
+                continue
+            raise failure(f"read {directory}/{file}", error) from None
+        return [int(word) for word in words if word != "0"]
+    return []
+
+
+def processes(directories: Sequence[str]) -> list[int]:
+    """The processes of these cgroups and all below, each once, in ascending order."""
+    found: set[int] = set()
+    for top in directories:
+        for directory in tree(top):
+            found.update(pids(directory))
+    return sorted(found)
+
+
+def kill_unified(directory: str) -> bool:
+    """SIGKILL to a whole v2 tree in one step; False where the kernel (before 5.14) cannot."""
+    try:
+        write(f"{directory}/cgroup.kill", "1")
+    except OSError as error:
+        if error.errno in (errno.ENODEV, errno.ESRCH):
+            return True
+        if error.errno in (errno.ENOENT, errno.EOPNOTSUPP):
+            return not is_directory(directory)
+        raise failure(f"write {directory}/cgroup.kill", error) from None
+    return True
+
+
+def kill_each(directories: Sequence[str]) -> None:
+    """SIGKILL to every member, round after round until nobody new appears."""
+    signalled: set[int] = set()
+    for _ in range(_ROUNDS):
+        fresh = [pid for pid in processes(directories) if pid not in signalled]
+        if not fresh:
+            return
+        _kill_members(fresh, lambda: processes(directories))
+        signalled.update(fresh)
+
+
+def _kill_members(wanted: Sequence[int], present: Callable[[], list[int]]) -> None:
+    """Hold each process by a pidfd, look whether it still is a member, and only then kill."""
+    from _signal import pidfd_send_signal  # type: ignore[import-not-found]
+
+    handles: dict[int, int] = {}
+    try:
+        for pid in wanted:
+            try:
+                handles[pid] = posix.pidfd_open(pid)
+            except OSError as error:
+                # No such process, or the descriptors are used up: the next round's.
+                if error.errno not in (errno.ESRCH, errno.EINVAL, errno.EMFILE, errno.ENFILE):
+                    raise failure(f"open process {pid}", error) from None
+        for pid in present():
+            if pid in handles:
+                try:
+                    pidfd_send_signal(handles[pid], SIGKILL)
+                except ProcessLookupError:
+                    continue
+                except OSError as error:
+                    raise failure(f"kill process {pid}", error) from None
+    finally:
+        for handle in handles.values():
+            posix.close(handle)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
+    """Look again and again, at growing intervals, until it is so; False at the deadline."""
+    deadline = time.monotonic() + seconds
+    pause = 0.0001
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(pause)
+        pause = min(pause * 2, 0.05)
+    return True

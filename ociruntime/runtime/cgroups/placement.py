@@ -1,0 +1,302 @@
+"""A container's directory in one hierarchy: making it, knowing what was made, removing it."""
+
+from __future__ import annotations
+
+import errno
+import posix
+import time
+
+from ociruntime.base.errors import ConfigError, HostError
+from ociruntime.runtime.cgroups import paths
+from ociruntime.runtime.cgroups.control_files import GONE, failure, is_directory, read, write
+from ociruntime.runtime.cgroups.layout import Hierarchy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Self
+
+_REMOVAL_DEADLINE = 10.0  # seconds
+_UNKNOWN = -1
+_CREATION_ATTEMPTS = 20
+_SHOWN_PIDS = 10
+
+
+class Placement:
+    """Where the container goes in one hierarchy.
+
+    ``directories`` leads from the first component to the container's own; ``existing``
+    counts those that were there before.  Only the others are ever removed.  ``adopted`` says
+    that the container's own was there too, and was found free to be used.
+    """
+
+    __slots__ = ("adopted", "directories", "existing", "hierarchy")
+
+    def __init__(
+        self, hierarchy: Hierarchy, path: str, existing: int = _UNKNOWN, adopted: bool = False
+    ) -> None:
+        self.hierarchy = hierarchy
+        top = hierarchy.mountpoint.rstrip("/")
+        self.directories = [top + part for part in paths.components(path)]
+        self.existing = existing
+        self.adopted = adopted
+
+    @property
+    def directory(self) -> str:
+        """The container's own."""
+        return self.directories[-1]
+
+    def record(self) -> dict[str, Any]:
+        """JSON-able."""
+        existing = self.survey()
+        return {**self.hierarchy.record(), "existing": existing, "adopted": self.adopted}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any], path: str) -> Self:
+        """The inverse of :meth:`record`."""
+        hierarchy = Hierarchy.from_record(record)
+        return cls(hierarchy, path, record["existing"], record["adopted"])
+
+    def is_ours(self) -> bool:
+        """False while the directory may be somebody else's: its members are not to be touched."""
+        return self.adopted or self.survey() < len(self.directories)
+
+    def survey(self) -> int:
+        """Count, once, the directories that exist already."""
+        if self.existing == _UNKNOWN:
+            self.existing = self._count()
+        return self.existing
+
+    def _count(self) -> int:
+        for depth, directory in enumerate(self.directories):
+            if not posix.access(directory, posix.F_OK):
+                return depth
+        return len(self.directories)
+
+    def make(self, where: str) -> None:
+        """Create what is missing.
+
+        A directory that appears meanwhile belongs to somebody else and is not counted as
+        made here; one that vanishes (the neighbour's delete takes the common parent away) is
+        made again.  Raises ConfigError if the container's own is in use, HostError.
+        """
+        self.survey()
+        for _ in range(_CREATION_ATTEMPTS):
+            try:
+                self._make_missing(where)
+            except FileNotFoundError:
+                self.existing = self._count()
+                continue
+            break
+        else:
+            error = OSError(errno.ENOENT, posix.strerror(errno.ENOENT))
+            raise failure(f"create cgroup {self.directory}", error)
+        if self.existing == len(self.directories):
+            self._check_fit(where)
+            self.adopted = True
+
+    def _make_missing(self, where: str) -> None:
+        for depth in range(self.existing, len(self.directories)):
+            directory = self.directories[depth]
+            try:
+                posix.mkdir(directory, 0o755)
+            except FileExistsError:
+                self.existing = depth + 1
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                raise _creation_failure(directory, error, where) from None
+
+    def _check_fit(self, where: str) -> None:
+        """LNX-CG-01: a cgroup that somebody uses, or that is frozen, is not the container's."""
+        from ociruntime.runtime.cgroups.freezer import event, frozen
+        from ociruntime.runtime.cgroups.members import processes
+
+        directory = self.directory
+        try:
+            if not is_directory(directory):
+                raise ConfigError(where, f"{directory} is a control file")
+            if self.hierarchy.version == 2 and not event(directory, "populated"):
+                members = []
+            else:
+                members = processes([directory])
+                if not members and self.hierarchy.version == 2:
+                    raise ConfigError(where, f"cgroup {directory} is not empty")
+            if members:
+                raise ConfigError(
+                    where,
+                    f"cgroup {directory} is not empty: {len(members)} process(es) found: "
+                    + listed(members),
+                    "two containers cannot share a cgroup",
+                )
+            freezable = self.hierarchy.version == 2 or "freezer" in self.hierarchy.controllers
+            if freezable and frozen(directory, self.hierarchy.version):
+                raise ConfigError(where, f"cgroup {directory} is frozen")
+        except OSError as error:
+            raise failure(f"look at cgroup {directory}", error) from None
+
+    def inherit_cpuset(self) -> None:
+        """Copy cpus and mems down: a new v1 cpuset is empty and takes no process.
+
+        Directories of others are only filled in where they are empty.  Raises HostError.
+        """
+        self.survey()
+        top = self.hierarchy.mountpoint
+        try:
+            for file in ("cpuset.cpus", "cpuset.mems"):
+                value = read(f"{top}/{file}").strip()
+                for depth, directory in enumerate(self.directories):
+                    path = f"{directory}/{file}"
+                    if depth < self.existing and (present := read(path).strip()):
+                        value = present
+                    else:
+                        write(path, value)
+        except OSError as error:
+            raise failure(f"copy the parent's cpuset to {self.directory}", error) from None
+
+    def enable_controllers(self) -> dict[str, HostError]:
+        """Turn on all controllers of a v2 hierarchy on the way down to the container.
+
+        Returns what could not be turned on, and why; the caller knows what it needs.
+        """
+        refused: dict[str, HostError] = {}
+        for directory in [self.hierarchy.mountpoint, *self.directories[:-1]]:
+            path = f"{directory}/cgroup.subtree_control"
+            try:
+                present = read(path).split()
+            except OSError as error:
+                raise failure(f"read {path}", error) from None
+            missing = [
+                name
+                for name in self.hierarchy.controllers
+                if name not in present and name not in refused
+            ]
+            if not missing or (refusal := _enable(path, missing)) is None:
+                continue
+            if refusal.errno in (errno.EBUSY, errno.EOPNOTSUPP):
+                # Some could be had one by one, and would make the cgroup threaded.
+                reason = failure(f"write to {path}", refusal, _enabling_hint(refusal))
+                refused.update(dict.fromkeys(missing, reason))
+                break
+            for name in missing:
+                if (refusal := _enable(path, [name])) is not None:
+                    refused[name] = failure(
+                        f'write "+{name}" to {path}', refusal, _enabling_hint(refusal)
+                    )
+        return refused
+
+    def is_invalid(self) -> bool:
+        """True for a v2 cgroup below one that has processes and passes controllers on."""
+        try:
+            return read(f"{self.directory}/cgroup.type").strip() == "domain invalid"
+        except OSError:
+            return False
+
+    def made(self) -> list[str]:
+        """The directories made here, parents first."""
+        return self.directories[self.survey() :]
+
+
+def _enable(path: str, controllers: Sequence[str]) -> OSError | None:
+    try:
+        write(path, " ".join("+" + name for name in controllers))
+    except OSError as error:
+        return error
+    return None
+
+
+def _enabling_hint(error: OSError) -> str:
+    if error.errno == errno.EBUSY:
+        return (
+            "a cgroup with processes of its own cannot pass controllers on (no internal "
+            "processes): move them into a child first"
+        )
+    if error.errno == errno.ENOENT:
+        return "the controller is not delegated to this cgroup"
+    if error.errno == errno.EOPNOTSUPP:
+        return "the cgroup is threaded, and the controller is not"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return (
+            "the controller is not delegated to this user: in systemd, Delegate=cpu cpuset io"
+            " memory pids of user@.service (systemctl edit user@.service) does so from the next"
+            " login on"
+        )
+    return ""
+
+
+def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
+    hint = ""
+    if error.errno == errno.EAGAIN:
+        hint = "cgroup.max.descendants or cgroup.max.depth of a parent is reached"
+    elif error.errno == errno.ENOSPC:
+        hint = "the kernel has no room for another cgroup in this hierarchy"
+    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        hint = "--rootless=true does without cgroups that cannot be made"
+    prefix = f"{where}: " if where else ""
+    return failure(f"{prefix}create cgroup {directory}", error, hint)
+
+
+def remove_all(placements: Sequence[Placement], evict: Callable[[], None] | None = None) -> None:
+    """Remove, in every hierarchy, the directories made for the container.
+
+    What was made inside of the container's own goes with it.  A dead process leaves its
+    cgroup a moment after its parent has seen it die, so EBUSY is retried for up to 10 s; then
+    HostError names who is left.  ``evict`` is called once if the first try does not do.  A
+    common parent that others use by now stays.
+    """
+    left = [placement.directory for placement in placements if placement.made()]
+    left = [directory for directory in left if not _remove_own(directory)]
+    if left and evict is not None:
+        evict()
+    deadline = time.monotonic() + _REMOVAL_DEADLINE
+    pause = 0.0001
+    while left := [directory for directory in left if not _remove_own(directory)]:
+        if time.monotonic() >= deadline:
+            raise _still_there(left)
+        time.sleep(pause)
+        pause = min(pause * 2, 0.05)
+    for placement in placements:
+        for directory in reversed(placement.made()[:-1]):
+            try:
+                posix.rmdir(directory)
+            except OSError as error:
+                if error.errno not in (errno.EBUSY, errno.ENOTEMPTY, *GONE):
+                    raise failure(f"remove cgroup {directory}", error) from None
+                break
+
+
+def _still_there(left: Sequence[str]) -> HostError:
+    from ociruntime.runtime.cgroups.members import processes
+
+    members = processes(left)
+    hint = f"processes left: {listed(members)}" if members else "no process is visible in it"
+    error = OSError(errno.EBUSY, posix.strerror(errno.EBUSY))
+    return HostError(f"remove cgroup {', '.join(left)}", error, hint)
+
+
+def _remove_own(directory: str) -> bool:
+    """True when the directory is gone."""
+    try:
+        posix.rmdir(directory)
+    except OSError as error:
+        if error.errno in GONE:
+            return True
+        if error.errno not in (errno.EBUSY, errno.ENOTEMPTY):
+            raise failure(f"remove cgroup {directory}", error) from None
+    else:
+        return True
+    from ociruntime.runtime.cgroups.members import tree
+
+    for below in tree(directory):
+        try:
+            posix.rmdir(below)
+        except OSError as error:
+            if error.errno not in (errno.EBUSY, errno.ENOTEMPTY, *GONE):
+                raise failure(f"remove cgroup {below}", error) from None
+    return not posix.access(directory, posix.F_OK)
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """``1, 2, 3``, cut short where it would be endless."""
+    text = ", ".join(str(number) for number in numbers[:_SHOWN_PIDS])
+    return text + (" ..." if len(numbers) > _SHOWN_PIDS else "")

@@ -1,0 +1,94 @@
+"""linux.resources -> the settings to write on this host, in order.
+
+Pure.  Each controller is looked up on its own: on a hybrid host most of them sit in v1
+hierarchies and the rest in the unified one, and each gets the files of its version.
+Devices are no setting; they are the business of devices.py.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ociruntime.runtime.cgroups.setting import Setting
+
+# (section of the resources, controller in v1, in v2, name of the conversion in settings_*).
+# Memory comes last: once it is tight, no other write may need memory.
+_SECTIONS = (
+    ("cpu", "cpuset", "cpuset", "cpuset"),
+    ("cpu", "cpu", "cpu", "cpu"),
+    ("blockIO", "blkio", "io", "block_io"),
+    ("hugepageLimits", "hugetlb", "hugetlb", "huge_pages"),
+    ("network", "net_cls", "", "class_id"),
+    ("network", "net_prio", "", "priorities"),
+    ("rdma", "rdma", "rdma", "rdma"),
+    ("pids", "pids", "pids", "pids"),
+    ("memory", "memory", "memory", "memory"),
+)
+
+
+def settings(
+    resources: Mapping[str, Any], versions: Mapping[str, int], where: str = "linux.resources"
+) -> list[Setting]:
+    """Everything to write, memory next to last and ``unified`` at the end.
+
+    ``versions`` maps each controller of the host to 1 or 2, and ``""`` to 2 if there is a
+    unified hierarchy at all.  Raises ConfigError for a value without equivalent here.
+    """
+    found: list[Setting] = []
+    has_v1 = 1 in versions.values()
+    for section, name_v1, name_v2, conversion in _SECTIONS:
+        value = resources.get(section)
+        if not value:
+            continue
+        on_v1 = versions.get(name_v1) == 1
+        on_v2 = bool(name_v2) and versions.get(name_v2) == 2
+        # A controller that is nowhere is refused in the words of the host's main version.
+        version = 1 if on_v1 or (not on_v2 and (has_v1 or "" not in versions)) else 2
+        converted = _convert(conversion, value, f"{where}.{section}", version)
+        found += _available(converted, versions)
+    if unified := resources.get("unified"):
+        from ociruntime.runtime.cgroups.settings_v2 import unified as verbatim
+
+        found += _available(verbatim(unified, f"{where}.unified"), versions)
+    return found
+
+
+def _convert(conversion: str, value: Any, where: str, version: int) -> list[Setting]:  # noqa: ANN401
+    from ociruntime.runtime.cgroups.settings_shared import SHARED
+
+    if conversion in SHARED:
+        return SHARED[conversion](value, where, version)
+    if version == 1:
+        from ociruntime.runtime.cgroups.settings_v1 import CONVERTERS
+    else:
+        from ociruntime.runtime.cgroups.settings_v2 import CONVERTERS
+    return CONVERTERS[conversion](value, where)
+
+
+def _available(found: list[Setting], versions: Mapping[str, int]) -> list[Setting]:
+    """Refuse what no hierarchy of this host can do; "no limit" needs no hierarchy."""
+    possible = []
+    for setting in found:
+        version = versions.get(setting.controller)
+        if version == setting.version:
+            possible.append(setting)
+        elif not setting.optional:
+            raise _unavailable(setting, versions)
+    return possible
+
+
+def _unavailable(setting: Setting, versions: Mapping[str, int]) -> ConfigError:
+    controller = setting.controller
+    if setting.version == 2 and "" not in versions:
+        return ConfigError(setting.where, "needs cgroup v2, which this host does not have")
+    if controller in versions:
+        text = f'needs the controller "{controller}" in cgroup v2; this host has it in v1'
+        return ConfigError(setting.where, text)
+    here = ", ".join(sorted(name for name in versions if name)) or "none"
+    text = f'the host has no cgroup controller "{controller}"'
+    return ConfigError(setting.where, text, f"available: {here}")

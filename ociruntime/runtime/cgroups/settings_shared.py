@@ -1,0 +1,71 @@
+"""What cgroup v1 and v2 write alike: whole sections of linux.resources, and parts of values."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.cgroups.setting import Setting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_HUGE_SIZES_HINT = "sizes are written as in the names of the hugetlb control files: 64KB, 2MB, 1GB"
+
+
+def cpuset(section: dict[str, Any], where: str, version: int) -> list[Setting]:
+    """cpus, mems (both empty in a new v1 cgroup: group.py copies the parent's)."""
+    return [
+        Setting(version, "cpuset", ((f"cpuset.{field}", section[field]),), f"{where}.{field}")
+        for field in ("cpus", "mems")
+        if section.get(field)
+    ]
+
+
+def pids(section: dict[str, Any], where: str, version: int) -> list[Setting]:
+    """limit: 0 is a limit, a negative one is none."""
+    limit = section.get("limit")
+    if limit is None:
+        return []
+    files = (("pids.max", str(limit) if limit >= 0 else "max"),)
+    return [Setting(version, "pids", files, f"{where}.limit", optional=limit < 0)]
+
+
+def rdma(section: dict[str, dict[str, Any]], where: str, version: int) -> list[Setting]:
+    """``mlx4_0 hca_handle=2 hca_object=2000``.  Raises ConfigError for an entry without limits."""
+    found = []
+    for name, entry in section.items():
+        limits = _handles(entry)
+        if not limits:
+            raise ConfigError(f'{where}["{name}"]', "hcaHandles or hcaObjects is required")
+        if not name or any(letter.isspace() for letter in name):
+            raise ConfigError(f'{where}["{name}"]', "is not the name of a device")
+        files = (("rdma.max", f"{name} {limits}"),)
+        found.append(Setting(version, "rdma", files, f'{where}["{name}"]'))
+    return found
+
+
+def _handles(entry: dict[str, Any]) -> str:
+    """The limits of an rdma entry in the kernel's words."""
+    words = []
+    if (count := entry.get("hcaHandles")) is not None:
+        words.append(f"hca_handle={count}")
+    if (count := entry.get("hcaObjects")) is not None:
+        words.append(f"hca_object={count}")
+    return " ".join(words)
+
+
+def device_number(entry: dict[str, Any]) -> str:
+    """``{"major": 8, "minor": 0}`` -> ``8:0``."""
+    return f"{entry['major']}:{entry['minor']}"
+
+
+def huge_page_size(entry: dict[str, Any], where: str) -> str:
+    """The size as it stands in file names; anything else could name another file."""
+    size = entry["pageSize"]
+    number, unit = size[:-2], size[-2:]
+    if not (number.isascii() and number.isdigit()) or unit not in ("KB", "MB", "GB"):
+        raise ConfigError(f"{where}.pageSize", f'"{size}" is not a page size', _HUGE_SIZES_HINT)
+    return str(size)
+
+
+SHARED = {"cpuset": cpuset, "pids": pids, "rdma": rdma}

@@ -1,0 +1,167 @@
+"""linux.resources -> control files of cgroup v1.
+
+Sources: config-linux.md of the runtime-spec, Documentation/admin-guide/cgroup-v1.  Each
+function takes one section of the resources and its JSON path and returns settings in the
+order in which they are to be written.  Zero in a field whose zero the kernel could only
+take as "nothing may run" (memory limits, quota, periods, shares, weights) is the way
+engines write "not set".
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.cgroups.setting import Setting
+from ociruntime.runtime.cgroups.settings_shared import device_number, huge_page_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.runtime.cgroups.setting import Converter
+
+
+def _one(
+    controller: str, file: str, value: object, where: str, coupled: str = "", floor: str = ""
+) -> Setting:
+    return Setting(1, controller, ((file, str(value)),), where, coupled, floor=floor)
+
+
+def cpu(section: dict[str, Any], where: str) -> list[Setting]:
+    """shares, idle, period, quota, burst, realtime."""
+    found = []
+    # A positive weight and cpu.idle=1 exclude each other; burst may not exceed the quota;
+    # the share of each group may not exceed its parent's: order depends on the old values.
+    for field, file, coupled in (
+        ("shares", "cpu.shares", "weight"),
+        ("idle", "cpu.idle", "weight"),
+        ("period", "cpu.cfs_period_us", "bandwidth"),
+        ("quota", "cpu.cfs_quota_us", "bandwidth"),
+        ("burst", "cpu.cfs_burst_us", "bandwidth"),
+        ("realtimePeriod", "cpu.rt_period_us", "realtime"),
+        ("realtimeRuntime", "cpu.rt_runtime_us", "realtime"),
+    ):
+        value = section.get(field)
+        if value is None or (value == 0 and field in ("shares", "period", "quota")):
+            continue
+        if field == "realtimePeriod" and value == 0:
+            continue
+        if field == "quota" and value < 0:
+            value = -1
+        found.append(_one("cpu", file, value, f"{where}.{field}", coupled))
+    return found
+
+
+def memory(section: dict[str, Any], where: str) -> list[Setting]:
+    """swappiness, OOM killer and hierarchy, kernel memory, then the limits themselves."""
+    found = []
+    swappiness = section.get("swappiness")
+    # Docker's "not set" is -1 squeezed into an unsigned number.
+    if swappiness is not None and swappiness != 0xFFFFFFFFFFFFFFFF:
+        found.append(_one("memory", "memory.swappiness", swappiness, f"{where}.swappiness"))
+    if section.get("disableOOMKiller"):
+        found.append(_one("memory", "memory.oom_control", 1, f"{where}.disableOOMKiller"))
+    if (hierarchical := section.get("useHierarchy")) is not None:
+        path = f"{where}.useHierarchy"
+        found.append(_one("memory", "memory.use_hierarchy", int(hierarchical), path))
+    for field, file in (
+        ("kernel", "memory.kmem.limit_in_bytes"),
+        ("kernelTCP", "memory.kmem.tcp.limit_in_bytes"),
+        ("reservation", "memory.soft_limit_in_bytes"),
+    ):
+        if value := section.get(field):
+            found.append(_one("memory", file, value, f"{where}.{field}"))
+    limit = section.get("limit") or 0
+    swap = section.get("swap") or 0
+    floor = "memory.usage_in_bytes" if section.get("checkBeforeUpdate") else ""
+    if limit:
+        path = f"{where}.limit"
+        found.append(_one("memory", "memory.limit_in_bytes", limit, path, "memory", floor))
+    if limit == -1 and not swap:
+        # memory+swap may not be less than memory, and so has to go as well.
+        files = (("memory.memsw.limit_in_bytes", "-1"),)
+        found.append(Setting(1, "memory", files, f"{where}.limit", "memory", optional=True))
+    if swap:
+        if limit > swap > 0 or (limit < 0 < swap):
+            raise ConfigError(
+                f"{where}.swap", f"{swap} is below the memory limit", "it counts memory and swap"
+            )
+        files = (("memory.memsw.limit_in_bytes", str(swap)),)
+        found.append(Setting(1, "memory", files, f"{where}.swap", "memory", optional=swap == -1))
+    return found
+
+
+def block_io(section: dict[str, Any], where: str) -> list[Setting]:
+    """Weights (CFQ's names up to 5.0, BFQ's since) and throttling."""
+    found = []
+    for field, names in (
+        ("weight", ("blkio.weight", "blkio.bfq.weight")),
+        ("leafWeight", ("blkio.leaf_weight",)),
+    ):
+        if value := section.get(field):
+            files = tuple((name, str(value)) for name in names)
+            found.append(Setting(1, "blkio", files, f"{where}.{field}"))
+    for index, entry in enumerate(section.get("weightDevice") or ()):
+        path = f"{where}.weightDevice[{index}]"
+        if not entry.get("weight") and not entry.get("leafWeight"):
+            raise ConfigError(path, "weight or leafWeight is required")
+        for field, names in (
+            ("weight", ("blkio.weight_device", "blkio.bfq.weight_device")),
+            ("leafWeight", ("blkio.leaf_weight_device",)),
+        ):
+            if value := entry.get(field):
+                files = tuple((name, f"{device_number(entry)} {value}") for name in names)
+                found.append(Setting(1, "blkio", files, f"{path}.{field}"))
+    for field, name in (
+        ("throttleReadBpsDevice", "blkio.throttle.read_bps_device"),
+        ("throttleWriteBpsDevice", "blkio.throttle.write_bps_device"),
+        ("throttleReadIOPSDevice", "blkio.throttle.read_iops_device"),
+        ("throttleWriteIOPSDevice", "blkio.throttle.write_iops_device"),
+    ):
+        for index, entry in enumerate(section.get(field) or ()):
+            value = f"{device_number(entry)} {entry['rate']}"
+            found.append(_one("blkio", name, value, f"{where}.{field}[{index}]"))
+    return found
+
+
+def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
+    """The limit on reservations where the kernel has it, else that on page faults."""
+    found = []
+    for index, entry in enumerate(section):
+        size = huge_page_size(entry, f"{where}[{index}]")
+        limit = str(entry["limit"])
+        files = (
+            (f"hugetlb.{size}.rsvd.limit_in_bytes", limit),
+            (f"hugetlb.{size}.limit_in_bytes", limit),
+        )
+        found.append(Setting(1, "hugetlb", files, f"{where}[{index}].pageSize"))
+    return found
+
+
+def class_id(section: dict[str, Any], where: str) -> list[Setting]:
+    """network.classID: tags packets for traffic control."""
+    if not (value := section.get("classID")):
+        return []
+    return [_one("net_cls", "net_cls.classid", value, f"{where}.classID")]
+
+
+def priorities(section: dict[str, Any], where: str) -> list[Setting]:
+    """network.priorities: one line for each interface."""
+    return [
+        _one(
+            "net_prio",
+            "net_prio.ifpriomap",
+            f"{entry['name']} {entry['priority']}",
+            f"{where}.priorities[{index}]",
+        )
+        for index, entry in enumerate(section.get("priorities") or ())
+    ]
+
+
+CONVERTERS: dict[str, Converter] = {
+    "cpu": cpu,
+    "block_io": block_io,
+    "huge_pages": huge_pages,
+    "class_id": class_id,
+    "priorities": priorities,
+    "memory": memory,
+}

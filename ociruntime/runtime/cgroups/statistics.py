@@ -1,0 +1,100 @@
+"""The statistics of a container's cgroup, in the form of runc's `events`."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.cgroups import statistics_v1, statistics_v2
+from ociruntime.runtime.cgroups.statistics_files import UNLIMITED, number, text, without_zeros
+from ociruntime.runtime.spec.cpu_list import listed_numbers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.runtime.cgroups.group import Cgroup
+
+_NO_MEMORY = {"limit": 0, "failcnt": 0}
+
+
+def statistics(cgroup: Cgroup) -> dict[str, Any]:
+    """``data`` of an event of type ``stats``.
+
+    Counters of what the host has no controller for are 0 or left out, as runc has it;
+    ``network_interfaces`` is always null there, too.
+    """
+    return {
+        "cpu": _cpu(cgroup),
+        "cpuset": _cpuset(cgroup),
+        "memory": _memory(cgroup),
+        "pids": _pids(cgroup),
+        "blkio": _by_version(cgroup, "blkio", statistics_v1.blkio, "io", statistics_v2.blkio),
+        "hugetlb": _by_version(
+            cgroup, "hugetlb", statistics_v1.hugetlb, "hugetlb", statistics_v2.hugetlb
+        ),
+        "intel_rdt": {},
+        "network_interfaces": None,
+    }
+
+
+def _place(cgroup: Cgroup, controller: str) -> tuple[str, int]:
+    """The controller's directory and version; ("", 0) if it is not there."""
+    for each in cgroup.placements:
+        if controller in each.hierarchy.controllers:
+            return each.directory, each.hierarchy.version
+    return "", 0
+
+
+def _by_version(cgroup: Cgroup, name_v1: str, v1: Any, name_v2: str, v2: Any) -> dict[str, Any]:  # noqa: ANN401
+    directory, version = _place(cgroup, name_v1)
+    if version == 1:
+        found: dict[str, Any] = v1(directory)
+        return found
+    directory, version = _place(cgroup, name_v2)
+    return v2(directory) if version == 2 else {}
+
+
+def _cpu(cgroup: Cgroup) -> dict[str, Any]:
+    directory, version = _place(cgroup, "cpu")
+    if version == 2:
+        return statistics_v2.cpu(directory)
+    found: dict[str, Any] = {"usage": {"kernel": 0, "user": 0}, "throttling": {}}
+    if version == 1:
+        found.update(statistics_v1.cpu(directory))
+    directory, version = _place(cgroup, "cpuacct")
+    if version == 1:
+        found.update(statistics_v1.cpuacct(directory))
+    return found
+
+
+def _cpuset(cgroup: Cgroup) -> dict[str, Any]:
+    directory, version = _place(cgroup, "cpuset")
+    flags = dict.fromkeys(statistics_v1.CPUSET_MEMBERS, 0)
+    if version == 1:
+        flags = statistics_v1.cpuset(directory)
+    found: dict[str, Any] = {}
+    for member in ("cpus", "mems"):
+        listed = text(directory, f"cpuset.{member}").strip() if directory else ""
+        try:
+            if numbers := list(listed_numbers("", listed)) if listed else []:
+                found[member] = sorted(numbers)
+        except ConfigError:
+            continue
+    return {**found, **flags}
+
+
+def _memory(cgroup: Cgroup) -> dict[str, Any]:
+    directory, version = _place(cgroup, "memory")
+    if version == 1:
+        return statistics_v1.memory(directory)
+    if version == 2:
+        return statistics_v2.memory(directory)
+    return dict.fromkeys(("usage", "swap", "kernel", "kernelTCP"), _NO_MEMORY)
+
+
+def _pids(cgroup: Cgroup) -> dict[str, int]:
+    directory, version = _place(cgroup, "pids")
+    if not version:
+        return {}
+    limit = number(directory, "pids.max")
+    current = number(directory, "pids.current")
+    return without_zeros({"current": current, "limit": 0 if limit == UNLIMITED else limit})

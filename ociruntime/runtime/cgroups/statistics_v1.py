@@ -1,0 +1,144 @@
+"""What a cgroup v1 hierarchy counts, in the members of runc's `events`.
+
+Source: Documentation/admin-guide/cgroup-v1.  Times are nanoseconds, sizes bytes.
+"""
+
+from __future__ import annotations
+
+from ociruntime.runtime.cgroups.statistics_files import (
+    keyed,
+    number,
+    page_sizes,
+    text,
+    without_zeros,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_TICK = 10_000_000  # nanoseconds of a clock tick: cpuacct.stat counts in USER_HZ, which is 100
+
+_CPUSET = (
+    ("cpu_exclusive", "cpuset.cpu_exclusive"),
+    ("mem_hardwall", "cpuset.mem_hardwall"),
+    ("mem_exclusive", "cpuset.mem_exclusive"),
+    ("memory_migrate", "cpuset.memory_migrate"),
+    ("memory_spread_page", "cpuset.memory_spread_page"),
+    ("memory_spread_slab", "cpuset.memory_spread_slab"),
+    ("memory_pressure", "cpuset.memory_pressure"),
+    ("sched_load_balance", "cpuset.sched_load_balance"),
+    ("sched_relax_domain_level", "cpuset.sched_relax_domain_level"),
+)
+CPUSET_MEMBERS = tuple(member for member, _ in _CPUSET)
+# Member -> the files that count it: of BFQ, of CFQ (up to Linux 4), of throttling.
+_BLKIO = (
+    ("ioServiceBytesRecursive", ("bfq.io_service_bytes_recursive", "io_service_bytes_recursive",
+                                 "throttle.io_service_bytes_recursive",
+                                 "throttle.io_service_bytes")),
+    ("ioServicedRecursive", ("bfq.io_serviced_recursive", "io_serviced_recursive",
+                             "throttle.io_serviced_recursive", "throttle.io_serviced")),
+    ("ioQueueRecursive", ("bfq.io_queued_recursive", "io_queued_recursive")),
+    ("ioServiceTimeRecursive", ("bfq.io_service_time_recursive", "io_service_time_recursive")),
+    ("ioWaitTimeRecursive", ("bfq.io_wait_time_recursive", "io_wait_time_recursive")),
+    ("ioMergedRecursive", ("bfq.io_merged_recursive", "io_merged_recursive")),
+    ("ioTimeRecursive", ("bfq.time_recursive", "time_recursive")),
+    ("sectorsRecursive", ("bfq.sectors_recursive", "sectors_recursive")),
+)  # fmt: skip
+
+
+def cpuacct(directory: str) -> dict[str, Any]:
+    """``cpu.usage``: of all CPUs together, and of each."""
+    ticks = keyed(directory, "cpuacct.stat")
+    usage: dict[str, Any] = without_zeros({"total": number(directory, "cpuacct.usage")})
+    if percpu := [int(word) for word in text(directory, "cpuacct.usage_percpu").split()]:
+        usage["percpu"] = percpu
+    # "cpu user system", and a line for each.
+    lines = [line.split() for line in text(directory, "cpuacct.usage_all").splitlines()[1:]]
+    if lines:
+        usage["percpu_kernel"] = [int(words[2]) for words in lines]
+        usage["percpu_user"] = [int(words[1]) for words in lines]
+    usage["kernel"] = ticks.get("system", 0) * _TICK
+    usage["user"] = ticks.get("user", 0) * _TICK
+    return {"usage": usage}
+
+
+def cpu(directory: str) -> dict[str, Any]:
+    """``cpu.throttling``."""
+    stat = keyed(directory, "cpu.stat")
+    throttling = {
+        "periods": stat.get("nr_periods", 0),
+        "throttledPeriods": stat.get("nr_throttled", 0),
+        "throttledTime": stat.get("throttled_time", 0),
+    }
+    return {"throttling": without_zeros(throttling)}
+
+
+def cpuset(directory: str) -> dict[str, Any]:
+    """The flags of a cpuset; its lists are read in both versions alike."""
+    return {member: number(directory, file) for member, file in _CPUSET}
+
+
+def memory(directory: str) -> dict[str, Any]:
+    """Memory, memory with swap, kernel memory; and memory.stat as it is."""
+    raw = keyed(directory, "memory.stat")
+    found: dict[str, Any] = without_zeros({"cache": raw.get("cache", 0)})
+    for member, prefix in (
+        ("usage", "memory"),
+        ("swap", "memory.memsw"),
+        ("kernel", "memory.kmem"),
+        ("kernelTCP", "memory.kmem.tcp"),
+    ):
+        found[member] = {
+            "limit": number(directory, f"{prefix}.limit_in_bytes"),
+            **without_zeros(
+                {
+                    "usage": number(directory, f"{prefix}.usage_in_bytes"),
+                    "max": number(directory, f"{prefix}.max_usage_in_bytes"),
+                }
+            ),
+            "failcnt": number(directory, f"{prefix}.failcnt"),
+        }
+    if raw:
+        found["raw"] = raw
+    return found
+
+
+def blkio(directory: str) -> dict[str, Any]:
+    """Of each counter the first file that has anything."""
+    found = {}
+    for member, files in _BLKIO:
+        for file in files:
+            if entries := _entries(text(directory, f"blkio.{file}")):
+                found[member] = entries
+                break
+    return found
+
+
+def _entries(content: str) -> list[dict[str, Any]]:
+    """``8:0 Read 4096`` or ``8:0 4096``; sums have no device and are left out."""
+    found = []
+    for line in content.splitlines():
+        words = line.replace(":", " ").split()
+        if len(words) < 3 or not words[0].isdigit():
+            continue
+        entry: dict[str, Any] = without_zeros({"major": int(words[0]), "minor": int(words[1])})
+        if len(words) > 3:
+            entry["op"] = words[2]
+        found.append({**entry, **without_zeros({"value": int(words[-1])})})
+    return found
+
+
+def hugetlb(directory: str) -> dict[str, Any]:
+    """By page size; reservations where the kernel counts them."""
+    found = {}
+    for size in page_sizes(directory, "usage_in_bytes"):
+        prefix = f"hugetlb.{size}"
+        if text(directory, f"{prefix}.rsvd.usage_in_bytes"):
+            prefix += ".rsvd"
+        used = {
+            "usage": number(directory, f"{prefix}.usage_in_bytes"),
+            "max": number(directory, f"{prefix}.max_usage_in_bytes"),
+        }
+        found[size] = {**without_zeros(used), "failcnt": number(directory, f"{prefix}.failcnt")}
+    return found

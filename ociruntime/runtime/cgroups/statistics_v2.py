@@ -1,0 +1,115 @@
+"""What a cgroup v2 counts, in the members of runc's `events`, which are those of v1.
+
+Source: Documentation/admin-guide/cgroup-v2; the conversions are runc's.  Times are nanoseconds,
+sizes bytes.
+"""
+
+from __future__ import annotations
+
+from ociruntime.runtime.cgroups.statistics_files import (
+    UNLIMITED,
+    keyed,
+    number,
+    page_sizes,
+    text,
+    without_zeros,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_MICROSECOND = 1000
+_IO = {
+    "rbytes": ("ioServiceBytesRecursive", "Read"),
+    "wbytes": ("ioServiceBytesRecursive", "Write"),
+    "dbytes": ("ioServiceBytesRecursive", "Discard"),
+    "rios": ("ioServicedRecursive", "Read"),
+    "wios": ("ioServicedRecursive", "Write"),
+    "dios": ("ioServicedRecursive", "Discard"),
+}
+
+
+def cpu(directory: str) -> dict[str, Any]:
+    """All of ``cpu``: v2 counts no CPU for itself."""
+    stat = keyed(directory, "cpu.stat")
+    throttling = {
+        "periods": stat.get("nr_periods", 0),
+        "throttledPeriods": stat.get("nr_throttled", 0),
+        "throttledTime": stat.get("throttled_usec", 0) * _MICROSECOND,
+    }
+    usage = {
+        **without_zeros({"total": stat.get("usage_usec", 0) * _MICROSECOND}),
+        "kernel": stat.get("system_usec", 0) * _MICROSECOND,
+        "user": stat.get("user_usec", 0) * _MICROSECOND,
+    }
+    found = {"usage": usage, "throttling": without_zeros(throttling)}
+    return {**found, **pressure(directory, "cpu")}
+
+
+def memory(directory: str) -> dict[str, Any]:
+    """Swap is counted with memory, as v1 does; there is no peak of both together."""
+    raw = keyed(directory, "memory.stat")
+    usage, limit = number(directory, "memory.current"), number(directory, "memory.max")
+    swap, swap_limit = 0, 0
+    if text(directory, "memory.swap.current"):
+        swap = number(directory, "memory.swap.current")
+        swap_limit = number(directory, "memory.swap.max")
+    both = min(swap_limit + limit, UNLIMITED)
+    nothing = {"limit": 0, "failcnt": 0}
+    peak = number(directory, "memory.peak")
+    found: dict[str, Any] = {
+        **without_zeros({"cache": raw.get("file", 0)}),
+        "usage": {"limit": limit, **without_zeros({"usage": usage, "max": peak}), "failcnt": 0},
+        "swap": {"limit": both, **without_zeros({"usage": swap + usage}), "failcnt": 0},
+        "kernel": nothing,
+        "kernelTCP": nothing,
+    }
+    if raw:
+        found["raw"] = raw
+    return {**found, **pressure(directory, "memory")}
+
+
+def blkio(directory: str) -> dict[str, Any]:
+    """io.stat: ``8:0 rbytes=1 wbytes=2 rios=3 ...``, a line for each device."""
+    found: dict[str, Any] = {}
+    for line in text(directory, "io.stat").splitlines():
+        place: dict[str, Any] | None = None
+        for word in line.split():
+            name, equals, value = word.partition("=")
+            if not equals:
+                # Some kernels begin a line with further devices, of which they count nothing.
+                major, _, minor = word.partition(":")
+                known = major.isdigit() and minor.isdigit()
+                place = without_zeros({"major": int(major), "minor": int(minor)}) if known else None
+            elif place is not None and name in _IO and value.isdigit():
+                member, operation = _IO[name]
+                entry = {**place, "op": operation, **without_zeros({"value": int(value)})}
+                found.setdefault(member, []).append(entry)
+    return {**found, **pressure(directory, "io")}
+
+
+def hugetlb(directory: str) -> dict[str, Any]:
+    """By page size; reservations where the kernel counts them."""
+    found = {}
+    for size in page_sizes(directory, "current"):
+        prefix = f"hugetlb.{size}"
+        if text(directory, f"{prefix}.rsvd.current"):
+            prefix += ".rsvd"
+        failed = keyed(directory, f"hugetlb.{size}.events").get("max", 0)
+        used = without_zeros({"usage": number(directory, f"{prefix}.current")})
+        found[size] = {**used, "failcnt": failed}
+    return found
+
+
+def pressure(directory: str, kind: str) -> dict[str, Any]:
+    """``psi`` out of ``some avg10=0.00 avg60=0.00 avg300=0.00 total=0``; nothing without it."""
+    found = {}
+    for line in text(directory, f"{kind}.pressure").splitlines():
+        name, *pairs = line.split()
+        values: dict[str, float] = {}
+        for pair in pairs:
+            key, _, value = pair.partition("=")
+            values[key] = int(value) if key == "total" else float(value)
+        found[name] = values
+    return {"psi": found} if found else {}

@@ -1,0 +1,288 @@
+"""Speaking with systemd: one connection, the few calls that a container needs.
+
+Source: org.freedesktop.systemd1(5).  Units are made and stopped by jobs, whose end systemd
+tells by a signal; a reply to the call itself only says that the job is queued.
+
+Loaded only with the systemd driver, because its library is.
+"""
+
+from __future__ import annotations
+
+import posix
+import socket
+import time
+
+from jeepney import (
+    DBusAddress,
+    HeaderFields,
+    Message,
+    MessageType,
+    Parser,
+    message_bus,
+    new_method_call,
+)
+
+from ociruntime.base.errors import HostError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.runtime.cgroups.systemd_properties import Property
+
+BOOTED = "/run/systemd/system"  # sd_booted(3)
+_SYSTEM_BUS = "/run/dbus/system_bus_socket"
+_SYSTEM_DIRECT = "/run/systemd/private"
+_NAME = "org.freedesktop.systemd1"
+_MANAGER = DBusAddress("/org/freedesktop/systemd1", _NAME, f"{_NAME}.Manager")
+_PROPERTIES = DBusAddress("/org/freedesktop/systemd1", _NAME, "org.freedesktop.DBus.Properties")
+_MATCH = f"type='signal',sender='{_NAME}',interface='{_NAME}.Manager',member='JobRemoved'"
+_REPLY_SECONDS = 25.0
+# A host that starts a hundred containers at once keeps each of them waiting for some time.
+JOB_SECONDS = 30.0
+_NO_SYSTEMD = "use the cgroupfs driver: leave out --systemd-cgroup"
+
+
+class Refused(Exception):
+    """An error reply: ``name`` without the prefix that all have, and systemd's ``text``."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(text or name)
+        self.name = name.rpartition(".")[2]
+
+
+class SystemdManager:
+    """A connection to the manager of the system, or to that of the user.
+
+    ``control_group`` is the path that all its units' cgroups begin with (empty for that of
+    the system, unless it is a container's), ``version`` a number.
+    """
+
+    def __init__(self, user: bool) -> None:
+        self.user = user
+        self._serial = 0
+        self._parser = Parser()
+        self._signals: list[Message] = []  # that came while a reply was waited for
+        self._sender = ""  # on a bus, where everybody can send signals: the name of systemd
+        self._whose = "the user's systemd" if user else "systemd"
+        self._socket, direct = _connect(user)
+        # The bus gives a name to whoever greets it, and signals to whoever asks.
+        greeting = message_bus.Hello(), message_bus.AddMatch(_MATCH), _call("Subscribe")
+        get = ("ss", (_MANAGER.interface, "ControlGroup")), ("ss", (_MANAGER.interface, "Version"))
+        try:
+            if not direct:
+                self._ask(*greeting)
+            group, version = self._ask(*(_call("Get", *each, at=_PROPERTIES) for each in get))
+        except Refused as error:
+            raise self._failure(f"ask {self._whose} where its units are", error) from None
+        self.control_group: str = group[0][1].rstrip("/")
+        self.version = _number(version[0][1])
+
+    def start_transient(self, unit: str, properties: list[Property]) -> None:
+        """Make and start a unit; returns when it is running.
+
+        Raises Refused (``UnitExists``, and whatever a property may not be) and HostError.
+        """
+        listed = [(name, (signature, value)) for name, signature, value in properties]
+        call = _call("StartTransientUnit", "ssa(sv)a(sa(sv))", (unit, "fail", listed, []))
+        self._job(call, f"start the unit {unit}")
+
+    def stop(self, unit: str) -> None:
+        """Stop a unit, wait until it is, and have a failed one forgotten; none is fine.
+
+        Raises HostError.
+        """
+        try:
+            self._job(_call("StopUnit", "ss", (unit, "replace")), f"stop the unit {unit}")
+        except Refused as error:
+            if error.name != "NoSuchUnit":
+                raise self._failure(f"stop the unit {unit}", error) from None
+        self.reset_failed(unit)
+
+    def reset_failed(self, unit: str) -> None:
+        """Have systemd forget that a unit has failed, so that its name is free again."""
+        try:
+            self._ask(_call("ResetFailedUnit", "s", (unit,)))
+        except Refused:
+            pass  # there is none
+
+    def set_properties(self, unit: str, properties: list[Property]) -> None:
+        """Change a unit until the next boot.  Raises Refused, HostError."""
+        listed = [(name, (signature, value)) for name, signature, value in properties]
+        self._ask(_call("SetUnitProperties", "sba(sv)", (unit, True, listed)))
+
+    def move(self, unit: str, below: str, pid: int) -> None:
+        """Have a process moved into a delegated unit's cgroup, or one below it.
+
+        Raises HostError.
+        """
+        try:
+            self._ask(_call("AttachProcessesToUnit", "ssau", (unit, below, [pid])))
+        except Refused as error:
+            raise self._failure(f"move process {pid} into the unit {unit}", error) from None
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._socket.close()
+
+    def _job(self, call: Message, action: str) -> None:
+        (job,) = self._ask(call)[0]
+        deadline = time.monotonic() + JOB_SECONDS
+        while True:
+            try:
+                message = self._signals.pop(0) if self._signals else self._receive(deadline)
+            except TimeoutError:
+                raise HostError(
+                    action,
+                    OSError(110, f"{self._whose} has not done it after {JOB_SECONDS:.0f} s"),
+                    "systemctl list-jobs shows what it is busy with",
+                ) from None
+            except OSError as error:
+                raise HostError(action, error) from None
+            fields = message.header.fields
+            if fields.get(HeaderFields.member) != "JobRemoved":
+                continue
+            if self._sender and fields.get(HeaderFields.sender) != self._sender:
+                continue
+            _, path, unit, result = message.body
+            if path == job:
+                break
+        if result != "done":
+            ended = OSError(0, f"the job of {self._whose} ended as {result}")
+            raise HostError(action, ended, f"systemctl status {unit} may tell why")
+
+    def _ask(self, *calls: Message) -> list[Any]:
+        """Send the calls at once, and wait for their replies.  Raises Refused, HostError."""
+        first = self._serial + 1
+        data = b""
+        for call in calls:
+            self._serial += 1
+            data += call.serialise(self._serial)
+        replies: dict[int, Message] = {}
+        deadline = time.monotonic() + _REPLY_SECONDS
+        try:
+            self._socket.sendall(data)
+            while len(replies) < len(calls):
+                message = self._receive(deadline)
+                to = message.header.fields.get(HeaderFields.reply_serial, 0)
+                if to >= first:
+                    replies[to] = message
+                elif message.header.message_type is MessageType.signal:
+                    self._signals.append(message)
+        except OSError as error:
+            raise HostError(f"speak with {self._whose} over D-Bus", error) from None
+        found = []
+        for serial in range(first, first + len(calls)):
+            reply = replies[serial]
+            if reply.header.message_type is MessageType.error:
+                name = str(reply.header.fields.get(HeaderFields.error_name, ""))
+                raise Refused(name, str(reply.body[0]) if reply.body else "")
+            found.append(reply.body)
+            sender = str(reply.header.fields.get(HeaderFields.sender, ""))
+            self._sender = sender if sender.startswith(":") else ""
+        return found
+
+    def _receive(self, deadline: float) -> Message:
+        """The next message.  Raises OSError, of which TimeoutError is one."""
+        while (message := self._parser.get_next_message()) is None:
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            data = self._socket.recv(65536)
+            if not data:
+                raise ConnectionResetError(104, "it has hung up")
+            self._parser.add_data(data)
+        return message
+
+    def _failure(self, action: str, error: Refused) -> HostError:
+        return HostError(action, OSError(0, f"{self._whose} says: {error}"))
+
+
+def runtime_directory(user: bool) -> str:
+    """Where that manager keeps what it knows about transient units, among other things."""
+    if not user:
+        return "/run/systemd"
+    directory = posix.environ.get(b"XDG_RUNTIME_DIR", b"").decode("utf-8", "surrogateescape")
+    return f"{directory or f'/run/user/{posix.geteuid()}'}/systemd"
+
+
+def _call(
+    method: str,
+    signature: str | None = None,
+    body: tuple[Any, ...] = (),
+    at: DBusAddress = _MANAGER,
+) -> Message:
+    return new_method_call(at, method, signature, body)
+
+
+def _number(version: str) -> int:
+    """``257.13-1~deb13u1`` -> 257; one that begins otherwise is taken as new."""
+    digits = ""
+    for letter in version.lstrip("v"):
+        if not letter.isdigit():
+            break
+        digits += letter
+    return int(digits or "9999")
+
+
+def addresses(user: bool) -> list[tuple[str, bool]]:
+    """(socket, whether it is the manager's own and no bus), in the order to be tried."""
+    if not user:
+        bus = _bus_path(posix.environ.get(b"DBUS_SYSTEM_BUS_ADDRESS", b"")) or _SYSTEM_BUS
+        return [(bus, False), (_SYSTEM_DIRECT, True)]
+    runtime = runtime_directory(True)
+    found = [(f"{runtime.removesuffix('/systemd')}/bus", False), (f"{runtime}/private", True)]
+    if bus := _bus_path(posix.environ.get(b"DBUS_SESSION_BUS_ADDRESS", b"")):
+        found = [(bus, False), *(each for each in found if each[0] != bus)]
+    return found
+
+
+def _bus_path(address: bytes) -> str:
+    """The socket of the first address that names one: ``unix:path=/run/bus,guid=...``."""
+    from jeepney.bus import get_connectable_addresses
+
+    try:
+        return str(next(get_connectable_addresses(address.decode()), ""))
+    except (RuntimeError, ValueError):
+        return ""
+
+
+def _connect(user: bool) -> tuple[socket.socket, bool]:
+    """The first that answers.  Raises HostError."""
+    if not posix.access(BOOTED, posix.F_OK):
+        missing = OSError(0, "systemd is not running: there is no " + BOOTED)
+        raise HostError("have the cgroup made by systemd", missing, _NO_SYSTEMD)
+    failures: list[str] = []
+    for path, direct in addresses(user):
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.settimeout(_REPLY_SECONDS)
+            connection.connect(path)
+            _authenticate(connection)
+        except OSError as error:
+            connection.close()
+            failures.append(f"{path}: {error.strerror or error}")
+            continue
+        return connection, direct
+    refused = OSError(0, "; ".join(failures))
+    if user:
+        hint = "log in by a session of systemd, or have `loginctl enable-linger USER` run"
+        raise HostError("reach the user's systemd over D-Bus", refused, f"{hint}; {_NO_SYSTEMD}")
+    raise HostError(
+        "reach systemd over D-Bus", refused, f"is the D-Bus service running? {_NO_SYSTEMD}"
+    )
+
+
+def _authenticate(connection: socket.socket) -> None:
+    """By the kernel's word on who is at this end, and no own one.
+
+    A uid of a user namespace means nothing outside of it, so that none is named: the answer
+    to the server's question for it is empty.
+    """
+    connection.sendall(b"\0AUTH EXTERNAL\r\n")
+    answer = connection.recv(4096)
+    if answer.startswith(b"DATA"):
+        connection.sendall(b"DATA\r\n")
+        answer = connection.recv(4096)
+    if not answer.startswith(b"OK "):
+        words = answer.decode("ascii", "replace").strip()
+        raise PermissionError(13, f"authentication refused: {words}" if words else "it hung up")
+    connection.sendall(b"BEGIN\r\n")

@@ -1,0 +1,327 @@
+"""A container's cgroup as a unit of systemd: made, changed and removed by it.
+
+systemd makes the unit's directory in the unified hierarchy, in ``name=systemd``, and on v1
+in those of the controllers that it knows; the others are made here.  What it has a property
+for is written twice, by it and here (systemd_properties.py says why).
+"""
+
+from __future__ import annotations
+
+import errno
+import posix
+
+from ociruntime.base.errors import ConfigError, HostError
+from ociruntime.runtime.cgroups import control_files
+from ociruntime.runtime.cgroups.group import Cgroup
+from ociruntime.runtime.cgroups.paths import WHERE
+from ociruntime.runtime.cgroups.placement import Placement
+from ociruntime.runtime.cgroups.systemd_annotations import subgroup, unit_properties
+from ociruntime.runtime.cgroups.systemd_properties import device_properties, limits
+from ociruntime.runtime.cgroups.systemd_unit import PREFIX, SCOPE, unit_of
+from ociruntime.runtime.spec.annotations import SUBGROUP, where
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Self
+
+    from ociruntime.runtime.cgroups.device_rules import DeviceRules
+    from ociruntime.runtime.cgroups.layout import Layout
+    from ociruntime.runtime.cgroups.setting import Setting
+    from ociruntime.runtime.cgroups.systemd_bus import Refused, SystemdManager
+    from ociruntime.runtime.cgroups.systemd_properties import Property
+
+_COLLECTED_SINCE = 236  # the version that knows CollectMode=
+_UNKNOWN = -1
+
+
+class SystemdCgroup(Cgroup):
+    """A unit's cgroup; ``user`` tells whether it is one of the user's manager.
+
+    ``subgroup`` names the cgroup below the unit's that is the container's, empty if the
+    unit's own is.
+    """
+
+    __slots__ = ("_asked", "_manager", "_name", "_slice", "subgroup", "user")
+
+    def __init__(
+        self, path: str, placements: list[Placement], unit: str, user: bool, subgroup: str
+    ) -> None:
+        super().__init__(path, placements, WHERE)
+        self._name = unit
+        self.user = user
+        self.subgroup = subgroup
+        self._slice = ""
+        self._asked: dict[str, Property] = {}  # by annotations, with their JSON paths
+        self._manager: SystemdManager | None = None  # from plan_unit() until it is made
+
+    @classmethod
+    def plan_unit(
+        cls,
+        layout: Layout,
+        cgroups_path: str | None,
+        container_id: str,
+        annotations: Mapping[str, str],
+        user: bool,
+    ) -> Self:
+        """Asks systemd where its units are; changes nothing.  Raises ConfigError, HostError."""
+        unit = unit_of(cgroups_path, container_id, user)
+        below = subgroup(annotations)
+        if below and not unit.is_scope:
+            raise ConfigError(where(SUBGROUP), f"{unit.name} is a slice, which holds units only")
+        asked = unit_properties(annotations)
+        manager = _connect(user)
+        path = manager.control_group + unit.path + (f"/{below}" if below else "")
+        placements = [Placement(each, path) for each in layout.hierarchies]
+        planned = cls(path, placements, unit.name, user, below)
+        planned._slice = unit.slice
+        planned._asked = asked
+        planned._manager = manager
+        return planned
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """The inverse of :meth:`record`; looks at nothing."""
+        path = record["path"]
+        placements = [Placement.from_record(each, path) for each in record["placements"]]
+        return cls(path, placements, record["unit"], record["user"], record["subgroup"])
+
+    def record(self) -> dict[str, Any]:
+        """As the other driver's, and the unit."""
+        for each in self.placements:
+            if each.existing == _UNKNOWN:
+                # Slices are systemd's own, also those that it makes for this unit.
+                there = posix.access(self._unit_directory(each), posix.F_OK)
+                ours = 0 if there else 2 if self.subgroup else 1
+                each.existing = len(each.directories) - ours
+        unit = {"unit": self._name, "user": self.user, "subgroup": self.subgroup}
+        return {**super().record(), **unit}
+
+    @property
+    def unit(self) -> str:
+        """The unit's name."""
+        return self._name
+
+    @property
+    def born_inside(self) -> bool:
+        """Never: a scope is made around a process that is there."""
+        return False
+
+    def create(
+        self,
+        resources: Mapping[str, Any] | None,
+        where: str = "linux.resources",
+        rootless: bool = False,
+    ) -> None:
+        """Make the unit, a scope around the first process, and what else is needed.
+
+        After an error :meth:`remove` is still to be called.  Raises ConfigError, HostError.
+        """
+        resources = resources or {}
+        found = self.settings(resources, where)
+        devices = self._device_rules(resources, where)
+        try:
+            self._start(found, devices)
+            self._build(found, devices, rootless)
+        finally:
+            self._disconnect()
+        self._precedent = resources
+
+    def attach(
+        self, pid: int, born_in_v2: bool = False, beside: int = 0, only_v2: bool = False
+    ) -> None:
+        """As the other driver; what a user may not move, the user's systemd has moved."""
+        inside = pid == self.first_pid and self._is_scope()
+        try:
+            super().attach(pid, born_in_v2 or inside, beside, only_v2)
+        except HostError as error:
+            if not self.user or error.errno not in (errno.EACCES, errno.EPERM):
+                raise
+            self._move(pid)
+
+    def inside(self, placements: list[Placement], path: str) -> Cgroup:
+        """Cgroups below the container's, at ``path`` in the v2 hierarchy, to move a process to."""
+        below = f"{self.subgroup}{path}".lstrip("/")
+        return SystemdCgroup(self.path, placements, self._name, self.user, below)
+
+    def tell(self, settings: Sequence[Setting]) -> None:
+        """Have systemd know what is written, or its next look at the unit would undo it."""
+        from ociruntime.runtime.cgroups.systemd_bus import Refused
+
+        manager = self._connected()
+        try:
+            if properties := limits(settings, manager.version):
+                manager.set_properties(self._name, properties)
+        except Refused as error:
+            if blamed := _blamed(error, settings, manager.version):
+                raise blamed from None
+            raise _refusal(f"change the unit {self._name}", error) from None
+        finally:
+            self._disconnect()
+
+    def remove(self, kill: bool = False) -> None:
+        """Stop the unit, wait until it is gone, and remove what systemd does not know of."""
+        ours = any(each.made() for each in self.placements)
+        if ours and kill:
+            self.kill()
+        if ours and self._is_there():
+            try:
+                self._connected().stop(self._name)
+            finally:
+                self._disconnect()
+        super().remove(kill)
+
+    def _is_there(self) -> bool:
+        """Spares the connection in the usual case: a scope goes away with its last process."""
+        from ociruntime.runtime.cgroups.systemd_bus import runtime_directory
+
+        known = f"{runtime_directory(self.user)}/transient/{self._name}"
+        there = [known, *(self._unit_directory(each) for each in self.placements)]
+        return any(posix.access(path, posix.F_OK) for path in there)
+
+    def _is_scope(self) -> bool:
+        return self._name.endswith(SCOPE)
+
+    def _unit_directory(self, placement: Placement) -> str:
+        return placement.directories[-2 if self.subgroup else -1]
+
+    def _connected(self) -> SystemdManager:
+        if self._manager is None:
+            self._manager = _connect(self.user)
+        return self._manager
+
+    def _disconnect(self) -> None:
+        """A connection that nobody reads from would fill up with the signals of all units."""
+        if self._manager is not None:
+            self._manager.close()
+            self._manager = None
+
+    def _start(self, found: list[Setting], devices: DeviceRules) -> None:
+        """Start the unit; a failed one of its name is forgotten first."""
+        from ociruntime.runtime.cgroups.systemd_bus import Refused
+
+        manager = self._connected()
+        properties = self._properties(found, devices, manager.version)
+        try:
+            try:
+                manager.start_transient(self._name, properties)
+            except Refused as error:
+                if error.name != "UnitExists":
+                    raise
+                manager.reset_failed(self._name)
+                manager.start_transient(self._name, properties)
+        except Refused as error:
+            raise self._explain(error, found, manager.version) from None
+
+    def _properties(
+        self, found: list[Setting], devices: DeviceRules, version: int
+    ) -> list[Property]:
+        """What the unit is to be; what annotations ask for stands in place of the same here."""
+        properties: list[Property] = [
+            ("Description", "s", f"{PREFIX}: {self._name}"),
+            ("DefaultDependencies", "b", False),
+        ]
+        if self._is_scope():
+            properties += [
+                ("Slice", "s", self._slice),
+                ("Delegate", "b", True),
+                ("PIDs", "au", [self.first_pid]),
+            ]
+            if version >= _COLLECTED_SINCE:
+                # One that has failed is forgotten as well, and its name is free again.
+                properties.append(("CollectMode", "s", "inactive-or-failed"))
+        else:
+            properties.append(("Wants", "as", [self._slice]))
+        block = "IO" if self._of("blkio") is None else "BlockIO"
+        for kind in ("CPU", "Memory", block, "Tasks"):
+            properties.append((f"{kind}Accounting", "b", True))
+        properties += limits(found, version)
+        properties += device_properties(devices.policy, _device_groups())
+        asked = self._asked.values()
+        names = [name for name, _, _ in asked]
+        return [*(each for each in properties if each[0] not in names), *asked]
+
+    def _explain(self, error: Refused, found: list[Setting], version: int) -> Exception:
+        """The setting that systemd's words are about, as far as they tell."""
+        if error.name == "UnitExists":
+            for each in self.placements:
+                each.existing = len(each.directories)  # somebody else's: not to be removed
+            return ConfigError(
+                WHERE,
+                f"the unit {self._name} exists already",
+                f"two containers cannot share a unit; systemctl status {self._name} shows it",
+            )
+        words = _words(error)
+        for path, (name, _, _) in self._asked.items():
+            if name in words:
+                return ConfigError(path, f"systemd says: {error}")
+        if blamed := _blamed(error, found, version):
+            return blamed
+        if error.name == "InvalidArgs" and len(self._asked) == 1:
+            # A value of a wrong type is refused without the property's name.
+            return ConfigError(next(iter(self._asked)), f"systemd says: {error}")
+        hint = f"perhaps it means {' or '.join(self._asked)}" if self._asked else ""
+        return _refusal(f"start the unit {self._name}", error, hint)
+
+    def _place(self, placement: Placement) -> None:
+        """What systemd has made is there already; the subgroup is not, nor what v1 has besides."""
+        for directory in placement.directories:
+            try:
+                posix.mkdir(directory, 0o755)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise control_files.failure(f"create cgroup {directory}", error) from None
+
+    def _make(self, found: list[Setting], rootless: bool) -> None:
+        super()._make(found, rootless)
+        unified = self._v2()
+        if unified is None or not self.subgroup:
+            return
+        # At once: as long as the unit's cgroup has a process, it passes no controller on.
+        try:
+            control_files.write(f"{unified.directory}/cgroup.procs", str(self.first_pid))
+        except OSError as error:
+            if not self.user or error.errno not in (errno.EACCES, errno.EPERM):
+                action = f"move process {self.first_pid} into cgroup {unified.directory}"
+                raise control_files.failure(action, error) from None
+            self._move(self.first_pid)
+
+    def _move(self, pid: int) -> None:
+        try:
+            self._connected().move(self._name, f"/{self.subgroup}", pid)
+        finally:
+            self._disconnect()
+
+
+def _words(error: Refused) -> list[str]:
+    return str(error).replace("=", " ").replace(",", " ").split()
+
+
+def _blamed(error: Refused, settings: Sequence[Setting], version: int) -> ConfigError | None:
+    """The last setting of whose property systemd speaks."""
+    words = _words(error)
+    for setting in reversed(settings):
+        if any(name in words for name, _, _ in limits([setting], version)):
+            return ConfigError(setting.where, f"systemd says: {error}")
+    return None
+
+
+def _refusal(action: str, error: Refused, hint: str = "") -> HostError:
+    return HostError(action, OSError(0, f"systemd says: {error}"), hint)
+
+
+def _connect(user: bool) -> SystemdManager:
+    try:
+        from ociruntime.runtime.cgroups.systemd_bus import SystemdManager
+    except ModuleNotFoundError as error:
+        missing = OSError(0, f"the Python package {error.name} is not installed")
+        raise HostError("speak with systemd", missing, f"pip install {error.name}") from None
+    return SystemdManager(user)
+
+
+def _device_groups() -> str:
+    try:
+        return control_files.read("/proc/devices")
+    except OSError:
+        return ""

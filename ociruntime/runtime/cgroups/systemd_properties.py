@@ -1,0 +1,242 @@
+"""Limits as properties of a systemd unit, so that it writes what is in the files already.
+
+systemd owns the control files of its units: after ``daemon-reload`` or ``set-property`` it
+writes them anew, from the properties it knows.  So every setting that has a property is
+handed over as one, and then written as with the plain driver, for what has none, and for
+what a property rounds.  Source: org.freedesktop.systemd1(5), systemd.resource-control(5).
+
+A property is (name, D-Bus signature, value).  Pure; the two tables give, for a control file,
+the property, its conversion and the first version of systemd that knows it.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.cgroups.devices import DevicePolicy, lines_v1
+from ociruntime.runtime.spec.cpu_list import listed_numbers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from ociruntime.runtime.cgroups.setting import Setting
+
+    Property = tuple[str, str, Any]
+
+INFINITY = 0xFFFFFFFFFFFFFFFF  # "no limit" in every property of type t
+_MILLION = 1_000_000
+_ONE_PERCENT = 10_000  # of a second, in microseconds: systemd keeps a quota in percent
+_USUAL_PERIOD = 100_000
+_SUFFIXES = {"K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def amount(text: str) -> int | None:
+    """A number as control files take it: ``max``, ``-1``, ``512M``; None if it is none."""
+    text = text.strip()
+    if text in ("max", "-1"):
+        return INFINITY
+    shift = _SUFFIXES.get(text[-1:].upper(), 0)
+    digits = text[:-1] if shift else text
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    return min(int(digits) << shift, INFINITY)
+
+
+def _plain(name: str, text: str, found: dict[str, Property]) -> None:
+    value = amount(text)
+    if value is not None:
+        found[name] = (name, "t", value)
+
+
+def _tasks(name: str, text: str, found: dict[str, Property]) -> None:
+    """Systemd takes no 0, which leaves as little room beside the first process as 1 does."""
+    value = amount(text)
+    if value is not None:
+        found[name] = (name, "t", max(value, 1))
+
+
+def _weight(name: str, text: str, found: dict[str, Property]) -> None:
+    """``100``, ``default 100`` and ``8:0 100``; the last is a device's own."""
+    for line in text.splitlines():
+        head, _, tail = line.strip().rpartition(" ")
+        if ":" in head:
+            _add_device(f"{name[:2]}DeviceWeight", head, tail, found)
+        else:
+            _plain(name, tail, found)
+
+
+def _idle(name: str, text: str, found: dict[str, Property]) -> None:
+    if text.strip() == "1":
+        found[name] = (name, "t", 0)  # CPUWeight=idle
+
+
+def _quota(name: str, text: str, found: dict[str, Property]) -> None:
+    """cpu.max: ``quota``, ``quota period``, and ``- period`` where the quota is to stay."""
+    words = text.split()
+    if words:
+        _add_quota(name, amount(words[0]), amount(words[1]) if len(words) > 1 else None, found)
+
+
+def _add_quota(
+    name: str, quota: int | None, period: int | None, found: dict[str, Property]
+) -> None:
+    if period:
+        found["CPUQuotaPeriodUSec"] = ("CPUQuotaPeriodUSec", "t", period)
+    period = found.get("CPUQuotaPeriodUSec", ("", "", _USUAL_PERIOD))[2]
+    if quota == INFINITY:
+        found[name] = (name, "t", INFINITY)
+    elif quota:
+        # Rounded up: what cgroups below ask for has to fit in.
+        percent = -(-quota * _MILLION // (period * _ONE_PERCENT))
+        found[name] = (name, "t", percent * _ONE_PERCENT)
+
+
+def _quota_v1(name: str, text: str, found: dict[str, Property]) -> None:
+    """cpu.cfs_quota_us, written behind the period."""
+    _add_quota(name, amount(text), None, found)
+
+
+def _mask(name: str, text: str, found: dict[str, Property]) -> None:
+    """``0-1,7`` -> the bits as bytes, the lowest first."""
+    try:
+        bits = sum(1 << number for number in listed_numbers("", text))
+    except ConfigError:
+        return  # the kernel says what is wrong with it
+    found[name] = (name, "ay", bits.to_bytes((bits.bit_length() + 7) // 8, "little"))
+
+
+_RATES = {
+    "rbps": "IOReadBandwidthMax",
+    "wbps": "IOWriteBandwidthMax",
+    "riops": "IOReadIOPSMax",
+    "wiops": "IOWriteIOPSMax",
+}
+
+
+def _io_max(name: str, text: str, found: dict[str, Property]) -> None:
+    """``8:0 rbps=1048576 wiops=120``, a line for each device."""
+    del name
+    for line in text.splitlines():
+        number, *pairs = line.split() or [""]
+        for pair in pairs:
+            word, _, value = pair.partition("=")
+            if word in _RATES:
+                _add_device(_RATES[word], number, value, found)
+
+
+def _rate_v1(name: str, text: str, found: dict[str, Property]) -> None:
+    """``8:0 1048576``."""
+    number, _, value = text.strip().partition(" ")
+    _add_device(name, number, value, found)
+
+
+def _add_device(name: str, number: str, text: str, found: dict[str, Property]) -> None:
+    value = amount(text)
+    if value is not None:
+        # A link of udev to the device's node; systemd takes no numbers.
+        entry = (f"/dev/block/{number}", value)
+        present = found.get(name, ("", "", []))[2]
+        others = [other for other in present if other[0] != entry[0]]
+        found[name] = (name, "a(st)", [*others, entry])
+
+
+if TYPE_CHECKING:
+    Conversion = Callable[[str, str, dict[str, Property]], None]
+
+_TABLES: dict[int, dict[str, tuple[str, Conversion, int]]] = {
+    2: {
+        "cpu.weight": ("CPUWeight", _plain, 232),
+        "cpu.idle": ("CPUWeight", _idle, 252),
+        "cpu.max": ("CPUQuotaPerSecUSec", _quota, 213),
+        "cpuset.cpus": ("AllowedCPUs", _mask, 244),
+        "cpuset.mems": ("AllowedMemoryNodes", _mask, 244),
+        "io.weight": ("IOWeight", _weight, 230),
+        "io.max": ("", _io_max, 230),
+        "memory.min": ("MemoryMin", _plain, 240),
+        "memory.low": ("MemoryLow", _plain, 231),
+        "memory.high": ("MemoryHigh", _plain, 231),
+        "memory.max": ("MemoryMax", _plain, 231),
+        "memory.swap.max": ("MemorySwapMax", _plain, 232),
+        "pids.max": ("TasksMax", _tasks, 227),
+    },
+    1: {
+        "cpu.shares": ("CPUShares", _plain, 213),
+        "cpu.cfs_quota_us": ("CPUQuotaPerSecUSec", _quota_v1, 213),
+        "cpu.cfs_period_us": ("CPUQuotaPeriodUSec", _plain, 242),
+        "blkio.weight": ("BlockIOWeight", _plain, 213),
+        "blkio.throttle.read_bps_device": ("BlockIOReadBandwidth", _rate_v1, 213),
+        "blkio.throttle.write_bps_device": ("BlockIOWriteBandwidth", _rate_v1, 213),
+        "memory.limit_in_bytes": ("MemoryLimit", _plain, 213),
+        "pids.max": ("TasksMax", _tasks, 227),
+    },
+}
+_PERIOD_SINCE = 242
+
+
+def limits(settings: Iterable[Setting], version: int) -> list[Property]:
+    """The properties of those settings that have one in this ``version`` of systemd.
+
+    Of two settings of the same property the later one wins, as in the files.
+    """
+    found: dict[str, Property] = {}
+    for setting in settings:
+        for file, text in setting.files:
+            name, convert, since = _TABLES[setting.version].get(file, ("", None, 0))
+            if convert is not None:
+                if version >= since:
+                    convert(name, f"- {text}" if setting.keep_first else text, found)
+                break
+    if version < _PERIOD_SINCE:
+        found.pop("CPUQuotaPeriodUSec", None)
+    return list(found.values())
+
+
+def device_properties(policy: DevicePolicy, groups: str) -> list[Property]:
+    """DevicePolicy and DeviceAllow; ``groups`` is the content of /proc/devices.
+
+    What a unit cannot say (a particular device denied, a minor number of every major) leaves
+    the decision to the program or the list that is written anyway: the policy is then
+    ``auto``, which restricts nothing.
+    """
+    entries = None if policy.allow_rest else _device_entries(policy, groups)
+    if entries is None:
+        return [("DevicePolicy", "s", "auto"), ("DeviceAllow", "a(ss)", [])]
+    return [("DevicePolicy", "s", "strict"), ("DeviceAllow", "a(ss)", entries)]
+
+
+def _device_entries(policy: DevicePolicy, groups: str) -> list[tuple[str, str]] | None:
+    try:
+        lines = lines_v1(policy)
+    except ConfigError:
+        return None  # only v1 lists cannot say it
+    found = []
+    names = _group_names(groups)
+    for _, line, _ in lines[1:]:
+        kind, number, access = line.split()
+        major, _, minor = number.partition(":")
+        word = "char" if kind == "c" else "block"
+        if minor != "*" and major != "*":
+            name = f"/dev/{word}/{major}:{minor}"
+        elif minor == "*":
+            group = "*" if major == "*" else names.get((kind, major), "")
+            if not group:
+                return None
+            name = f"{word}-{group}"
+        else:
+            return None
+        found.append((name, access))
+    return found
+
+
+def _group_names(groups: str) -> dict[tuple[str, str], str]:
+    """/proc/devices: ``("c", "136") -> "pts"``."""
+    found = {}
+    kind = ""
+    for line in groups.splitlines():
+        if line.endswith("devices:"):
+            kind = line[0].lower()
+        elif line:
+            major, _, name = line.strip().partition(" ")
+            found[kind, major] = name
+    return found

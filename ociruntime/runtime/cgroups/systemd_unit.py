@@ -1,0 +1,130 @@
+"""From ``linux.cgroupsPath`` to a systemd unit, and where systemd puts its cgroup.
+
+Sources: systemd.slice(5), systemd.unit(5), and what engines send: ``slice:prefix:name`` is
+the unit ``prefix-name.scope`` in that slice, and a name that ends in ``.slice`` is a slice
+itself.  Pure.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.cgroups.paths import WHERE, is_systemd_form
+
+SCOPE = ".scope"
+SLICE = ".slice"
+ROOT_SLICE = "-.slice"
+SYSTEM_SLICE = "system.slice"
+USER_SLICE = "user.slice"
+PREFIX = "ociruntime"  # of a scope that nobody has named
+
+_FORM = 'accepted is "SLICE:PREFIX:NAME", such as "machine.slice:ociruntime:web"'
+_LONGEST_NAME = 255
+_PUNCTUATION = ":-_.\\@"
+# A cgroup may not look like a control file, of which the first word is a controller
+# (systemd's cg_needs_escape).
+_CONTROL_FILES = ("notify_on_release", "release_agent", "tasks")
+_CONTROLLERS = ("cpu", "cpuacct", "cpuset", "io", "blkio", "memory", "devices", "pids")
+
+
+class Unit:
+    """``name`` of the unit, ``slice`` that it lies in, ``path`` below its manager's cgroup.
+
+    ``path`` is absolute, with the slices above: ``/a.slice/a-b.slice/x-1.scope``.
+    """
+
+    __slots__ = ("name", "path", "slice")
+
+    def __init__(self, name: str, parent: str) -> None:
+        self.name = name
+        self.slice = parent
+        self.path = "/".join(("", *slice_directories(parent), directory_name(name)))
+
+    @property
+    def is_scope(self) -> bool:
+        """A scope is made around a process, a slice without any."""
+        return self.name.endswith(SCOPE)
+
+
+def unit_of(cgroups_path: str | None, container_id: str, rootless: bool = False) -> Unit:
+    """The unit of a container.  Raises ConfigError."""
+    usual = USER_SLICE if rootless else SYSTEM_SLICE
+    if not cgroups_path:
+        return Unit(f"{PREFIX}-{escape(container_id)}{SCOPE}", usual)
+    if not is_systemd_form(cgroups_path):
+        raise ConfigError(
+            WHERE, f'"{cgroups_path}" names no unit, which --systemd-cgroup asks for', _FORM
+        )
+    parent, prefix, name = cgroups_path.split(":")
+    if parent:
+        _check_slice(parent, cgroups_path)
+    if not name:
+        raise ConfigError(WHERE, f'"{cgroups_path}" has an empty name', _FORM)
+    if name.endswith(SLICE):
+        _check_slice(name, cgroups_path)
+        if name == ROOT_SLICE:
+            raise ConfigError(WHERE, f'"{cgroups_path}" is the root slice', "name one below it")
+        above = name[: -len(SLICE)].rpartition("-")[0] or "-"
+        if parent not in ("", above + SLICE):
+            raise ConfigError(
+                WHERE,
+                f'"{cgroups_path}": {name} lies in {above}{SLICE}, as its name says,'
+                f" and not in {parent}",
+            )
+        return Unit(name, above + SLICE)
+    unit = f"{prefix}-{name}{SCOPE}" if prefix else name + SCOPE
+    _check_name(unit, cgroups_path)
+    return Unit(unit, parent or usual)
+
+
+def slice_directories(name: str) -> list[str]:
+    """``a-b.slice`` -> ``["a.slice", "a-b.slice"]``; the root slice has none."""
+    if name == ROOT_SLICE:
+        return []
+    words = name[: -len(SLICE)].split("-")
+    return [directory_name("-".join(words[: depth + 1]) + SLICE) for depth in range(len(words))]
+
+
+def directory_name(unit: str) -> str:
+    """The name of a unit's directory: that of the unit, marked where it might be a file's."""
+    word, _, _ = unit.rpartition(".")
+    marked = (
+        unit.startswith(("_", ".", "cgroup.")) or unit in _CONTROL_FILES or word in _CONTROLLERS
+    )
+    return f"_{unit}" if marked else unit
+
+
+def escape(text: str) -> str:
+    r"""As systemd-escape(1) does it with what no unit's name may hold: ``+`` -> ``\x2b``."""
+    return "".join(
+        letter if _is_valid(letter) else "".join(f"\\x{byte:02x}" for byte in letter.encode())
+        for letter in text
+    )
+
+
+def _is_valid(letter: str) -> bool:
+    return letter.isascii() and (letter.isalnum() or letter in _PUNCTUATION)
+
+
+def _check_name(name: str, cgroups_path: str) -> None:
+    for letter in name:
+        if not _is_valid(letter):
+            raise ConfigError(
+                WHERE,
+                f'"{cgroups_path}" has {letter!r}, which no unit of systemd can have in its name',
+                "accepted are ASCII letters, digits and " + " ".join(_PUNCTUATION),
+            )
+    if len(name) > _LONGEST_NAME:
+        raise ConfigError(WHERE, f'"{name}" is longer than {_LONGEST_NAME} bytes')
+
+
+def _check_slice(name: str, cgroups_path: str) -> None:
+    _check_name(name, cgroups_path)
+    if name == ROOT_SLICE:
+        return
+    words = name[: -len(SLICE)].split("-")
+    if not name.endswith(SLICE) or not all(words):
+        raise ConfigError(
+            WHERE,
+            f'"{cgroups_path}": "{name}" is no slice of systemd',
+            'such as "machine.slice", or "a-b.slice", which lies in "a.slice"',
+        )

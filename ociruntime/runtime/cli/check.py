@@ -1,0 +1,154 @@
+"""`ociruntime check [BUNDLE]`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import textwrap
+from typing import TYPE_CHECKING
+
+from ociruntime.base.errors import UsageError
+from ociruntime.base.log import plain
+from ociruntime.commandline.output import STDOUT, write
+from ociruntime.runtime.cli.container_options import container_options
+from ociruntime.runtime.doctor.examination import check_bundle, examine_host
+from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, can_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ociruntime.commandline.parser import Arguments
+    from ociruntime.runtime.doctor.finding import Fault, Finding
+    from ociruntime.runtime.lifecycle.options import Context
+
+    Paint = Callable[[str, str], str]
+
+_COLOURS = {OK: "32", LIMITED: "33", MISSING: "31", "fault": "31", "warning": "33"}
+_STATE = 9  # columns of the first word
+_NAME = 22
+_NARROW, _WIDE = 60, 110
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Print what was found; 0 if containers, or this one, can run."""
+    json = arguments.text("format") == "json"
+    if arguments.positional:
+        if arguments.text("bundle") not in ("", arguments.positional[0]):
+            raise UsageError("the bundle is given twice", "as an argument or with --bundle")
+        arguments.texts["bundle"] = arguments.positional[0]
+    if not arguments.text("bundle"):
+        findings = examine_host(context)
+        write(_dump(host_values(findings)) if json else host_text(findings, *_paper()))
+        return 0 if can_run(findings) else 1
+    options = container_options(arguments, "check", detach=True)
+    faults = check_bundle(context, options)
+    if json:
+        write(_dump(bundle_values(options.bundle, faults)))
+    else:
+        write(bundle_text(options.bundle, faults, *_paper()))
+    return 0 if all(each.warning for each in faults) else 1
+
+
+def host_values(findings: Sequence[Finding]) -> dict[str, object]:
+    """For programs."""
+    return {
+        "canRun": can_run(findings),
+        "findings": [
+            {key: value for key, value in each._asdict().items() if value != ""}
+            for each in findings
+        ],
+    }
+
+
+def bundle_values(bundle: str, faults: Sequence[Fault]) -> dict[str, object]:
+    """For programs."""
+    listed = [
+        {
+            "state": "warning" if each.warning else "fault",
+            "where": each.where,
+            "message": each.message,
+            "hint": each.hint,
+        }
+        for each in faults
+    ]
+    return {
+        "bundle": bundle,
+        "canRun": all(each.warning for each in faults),
+        "findings": [{key: value for key, value in each.items() if value} for each in listed],
+    }
+
+
+def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
+    """For people: a block a subject, what is wrong explained below its line."""
+    lines: list[str] = []
+    subject = ""
+    for each in findings:
+        if each.subject != subject:
+            subject = each.subject
+            lines += ["", subject] if lines else [subject]
+        state = paint(each.state, each.state.ljust(_STATE))
+        lines += _wrapped(
+            f"  {state}{plain(each.name).ljust(_NAME)}", each.found, width, _STATE + _NAME + 2
+        )
+        for word, text in (("means: ", each.meaning), ("mend:  ", each.remedy)):
+            if text:
+                lines += _wrapped(" " * (_STATE + 2) + word, text, width, _STATE + 9)
+    counts = ", ".join(
+        f"{sum(each.state == state for each in findings)} {state}"
+        for state in (OK, LIMITED, MISSING)
+    )
+    able = can_run(findings)
+    verdict = "containers can run here" if able else "containers cannot run here"
+    return "\n".join([*lines, "", f"{paint(OK if able else MISSING, verdict)}: {counts}"]) + "\n"
+
+
+def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) -> str:
+    """For people: the same words as the errors of `create`, one paragraph a fault."""
+    lines: list[str] = []
+    for each in faults:
+        state = "warning" if each.warning else "fault"
+        text = f"{each.where}: {each.message}" if each.where else each.message
+        lines += _wrapped(paint(state, state.ljust(_STATE)), text, width, _STATE)
+        if each.hint:
+            lines += _wrapped(" " * _STATE + "mend: ", each.hint, width, _STATE + 6)
+    warnings = sum(each.warning for each in faults)
+    count = len(faults) - warnings
+    verdict = f"{count} fault{'s' * (count != 1)}" if count else "no faults"
+    if warnings:
+        verdict += f", {warnings} warning{'s' * (warnings != 1)}"
+    if lines:
+        lines.append("")
+    lines.append(f"{paint('fault' if count else OK, verdict)} in {plain(bundle)}")
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(head: str, text: str, width: int, indent: int) -> Iterator[str]:
+    """``text`` behind ``head``, which takes ``indent`` columns; further lines below it."""
+    room = width - indent
+    lines = textwrap.wrap(plain(text), room, break_on_hyphens=False, break_long_words=False)
+    yield head + (lines[0] if lines else "")
+    for line in lines[1:]:
+        yield " " * indent + line
+
+
+def _paper() -> tuple[int, Paint]:
+    """Columns, and colours on a terminal that wants them (no-color.org)."""
+    width = min(max(shutil.get_terminal_size((100, 0)).columns, _NARROW), _WIDE)
+    wanted = os.isatty(STDOUT) and not os.environ.get("NO_COLOR")
+    return width, coloured if wanted and os.environ.get("TERM") != "dumb" else uncoloured
+
+
+def coloured(state: str, text: str) -> str:
+    """``text`` in the colour of a state."""
+    return f"\x1b[{_COLOURS[state]}m{text}\x1b[0m"
+
+
+def uncoloured(state: str, text: str) -> str:  # noqa: ARG001  # as coloured()
+    """``text`` as it is."""
+    return text
+
+
+def _dump(values: object) -> str:
+    from ociruntime.base.json_text import dump
+
+    return dump(values, 2) + "\n"

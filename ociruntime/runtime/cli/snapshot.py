@@ -1,0 +1,62 @@
+"""`ociruntime snapshot status|make|refresh|remove`."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import RuntimeFailure, UsageError
+from ociruntime.commandline.output import write
+from ociruntime.startup import snapshot
+from ociruntime.startup.programs import PROGRAMS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+    from ociruntime.runtime.lifecycle.options import Context
+
+
+VERBS = ("status", "make", "refresh", "remove")
+
+
+def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
+    """Show, make, refresh or remove snapshots, of all programs or of those that are named.
+
+    `status` exits with 1 unless each is used.
+    """
+    verb, *programs = arguments.positional
+    if verb not in VERBS:
+        accepted = "status, make, refresh or remove"
+        raise UsageError(f'unknown argument "{verb}" of snapshot', accepted)
+    for program in programs:
+        if program not in PROGRAMS:
+            raise UsageError(f'unknown program "{program}" of snapshot', ", ".join(PROGRAMS))
+    if not snapshot.location(posix.environ, posix.geteuid()):
+        raise UsageError("snapshot: XDG_RUNTIME_DIR is not set", "set it to a directory of yours")
+    if verb in ("make", "refresh"):
+        posix.chdir("/")  # in the background it must not keep a mount of the caller's busy
+    statuses, failures = [], []
+    for program in programs or PROGRAMS:
+        path = snapshot.location(posix.environ, posix.geteuid(), program)
+        try:
+            statuses.append(_one(verb, path))
+        except RuntimeFailure as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+    return max(statuses)
+
+
+def _one(verb: str, path: str) -> int:
+    if verb == "make":
+        return write(f"{path}: {snapshot.make(path)} bytes\n")
+    if verb == "refresh":
+        made = snapshot.refresh(path)
+        return write(f"{path}: {'made' if made else 'left as it is'}\n")
+    if verb == "remove":
+        return write(f"{path}: {'removed' if snapshot.remove(path) else 'there was none'}\n")
+    try:
+        size = snapshot.inspect(path)
+    except snapshot.Unusable as reason:
+        write(f"{path}: not used: {reason}\n")
+        return 1
+    return write(f"{path}: used, {size} bytes\n")

@@ -1,0 +1,16 @@
+"""`ociruntime start ID`."""
+
+from __future__ import annotations
+
+from ociruntime.runtime.lifecycle.start import start
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+    from ociruntime.runtime.lifecycle.options import Context
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Start the container; silent."""
+    start(context, arguments.positional[0], arguments.number("failure-fd", -1))
+    return 0

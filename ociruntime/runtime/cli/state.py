@@ -1,0 +1,17 @@
+"""`ociruntime state ID`."""
+
+from __future__ import annotations
+
+from ociruntime.base.json_text import dump
+from ociruntime.commandline.output import write
+from ociruntime.runtime.lifecycle.state import state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.parser import Arguments
+    from ociruntime.runtime.lifecycle.options import Context
+
+
+def run(context: Context, arguments: Arguments) -> int:
+    """Print the state as JSON; nothing else on either stream, callers merge the two."""
+    return write(dump(state(context, arguments.positional[0]), 2) + "\n")

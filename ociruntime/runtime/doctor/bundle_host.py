@@ -1,0 +1,188 @@
+"""What a config asks of the host and is not there: found by ``create`` only while it acts.
+
+Each check takes (config of the right shape, bundle, root filesystem or "", host) and tells its
+faults; none of them changes anything.
+"""
+
+# ruff: noqa: ARG001  # the rows of a table take the same arguments
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+from typing import TYPE_CHECKING
+
+from ociruntime.base.linux import CAPABILITIES, RLIMITS
+from ociruntime.runtime.doctor.finding import Fault
+from ociruntime.runtime.doctor.in_root import covered, executable, find_in_root
+from ociruntime.runtime.executor.failure import HINTS
+from ociruntime.runtime.host.idmap import GID, UID, is_own_id
+from ociruntime.runtime.host.idmap_helpers import (
+    granted_ranges,
+    is_granted,
+    missing_line,
+    user_name,
+)
+from ociruntime.runtime.plan.mounts import is_bind
+from ociruntime.runtime.plan.process import DEFAULT_PATH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ociruntime.runtime.doctor.finding import Json
+    from ociruntime.runtime.doctor.host import Host
+
+    Check = Callable[[Json, str, str, Host], Iterator[Fault]]
+
+EPERM = 1
+ON_HOST = ("prestart", "createRuntime", "createContainer", "poststart", "poststop")
+ABSENT = "does not exist: no such file or directory"
+PROFILES = "/sys/kernel/security/apparmor/profiles"
+
+
+def sources(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
+    """Sources of bind mounts."""
+    for index, mount in enumerate(config.get("mounts", [])):
+        source = mount.get("source")
+        if is_bind(mount) is None or not source:
+            continue
+        path = source if source.startswith("/") else f"{bundle}/{source}"
+        if not host.exists(path):
+            yield Fault(f"mounts[{index}].source", f'"{path}" {ABSENT}', "")
+
+
+def hooks(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
+    """Programs of hooks that run on the host or by its files."""
+    for kind in ON_HOST:
+        for index, hook in enumerate(config.get("hooks", {}).get(kind, [])):
+            path = hook["path"]
+            where = f"hooks.{kind}[{index}].path"
+            if not os.path.isabs(path):
+                continue  # the rules have refused it
+            if not os.path.exists(path):
+                yield Fault(where, f'"{path}" {ABSENT}', "")
+            elif os.path.isdir(path) or not os.access(path, os.X_OK):
+                yield Fault(where, f'"{path}" is not executable', f"chmod +x {path}")
+
+
+def program(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
+    """The program, and hooks that run in the container."""
+    if not rootfs:
+        return
+    points = [each["destination"] for each in config.get("mounts", [])]
+    process = config.get("process")
+    if process and process["args"][0]:
+        yield from _program(config, process, rootfs, points)
+    for index, hook in enumerate(config.get("hooks", {}).get("startContainer", [])):
+        where = f"hooks.startContainer[{index}].path"
+        if not covered(hook["path"], points) and not find_in_root(rootfs, hook["path"]):
+            yield Fault(where, f'"{hook["path"]}" does not exist in the root filesystem', "")
+
+
+def _program(config: Json, process: Json, rootfs: str, points: list[str]) -> Iterator[Fault]:
+    name, where = process["args"][0], "process.args[0]"
+    variables = dict(each.partition("=")[::2] for each in process.get("env", []))
+    search = variables.get("PATH", DEFAULT_PATH)
+    places = [name] if "/" in name else [f"{each or '.'}/{name}" for each in search.split(":")]
+    paths = [each if each.startswith("/") else f"{process['cwd']}/{each}" for each in places]
+    if any(covered(each, points) for each in paths):
+        return  # a mount may bring it along
+    found = [there for each in paths if (there := find_in_root(rootfs, each))]
+    if not found and "/" in name:
+        yield Fault(where, f'"{name}" does not exist in the root filesystem', "")
+    elif not found:
+        hint = f"PATH in the container is {search}"
+        yield Fault(where, f'"{name}": executable file not found in $PATH', hint)
+    elif not any(executable(each, process["user"], config.get("linux", {})) for each in found):
+        user = process["user"]
+        hint = "it must be a file with the mode x for this user"
+        yield Fault(where, f'"{name}" is not executable for {user["uid"]}:{user["gid"]}', hint)
+
+
+def limits(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
+    """Limits above the caller's own, and a lower oom score than his."""
+    held = int(host.status("CapEff") or "0", 16)
+    if held >> CAPABILITIES.index("CAP_SYS_RESOURCE") & 1 and not host.rootless:
+        return
+    process = config.get("process", {})
+    for index, limit in enumerate(process.get("rlimits", [])):
+        _, most = resource.getrlimit(RLIMITS[limit["type"]])
+        if 0 <= most < limit["hard"]:
+            message = f"{limit['hard']} is above the caller's hard limit {most}"
+            where = f"process.rlimits[{index}].hard"
+            yield Fault(where, message, HINTS["rlimit", EPERM])
+    score, own = process.get("oomScoreAdj"), host.read("/proc/self/oom_score_adj").strip()
+    if score is not None and own and score < int(own):
+        hint = "to lower it takes CAP_SYS_RESOURCE on the host"
+        yield Fault("process.oomScoreAdj", f"{score} is below the caller's {own}", hint)
+
+
+def profile(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
+    """The AppArmor profile must be loaded."""
+    name = config.get("process", {}).get("apparmorProfile")
+    loaded = host.read(PROFILES)
+    if not name or name == "unconfined" or not loaded:
+        return
+    if name not in {line.rpartition(" (")[0] for line in loaded.splitlines()}:
+        hint = "load it with apparmor_parser"
+        yield Fault("process.apparmorProfile", f'"{name}" is not loaded', hint)
+
+
+def id_maps(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
+    """Ranges that an ordinary user may not map."""
+    if host.uid == 0:
+        return
+    name = user_name(host.uid)
+    for kind, own in ((UID, host.uid), (GID, os.getegid())):
+        mappings = config.get("linux", {}).get(f"{kind.name}Mappings", [])
+        if is_own_id(mappings, own):
+            continue
+        granted = granted_ranges(host.read(kind.ranges), name, host.uid)
+        for index, each in enumerate(mappings):
+            first, size = each["hostID"], each["size"]
+            if not is_granted(first, size, granted, own):
+                message = f"the {kind.name}s {first} to {first + size - 1} are not {name}'s to map"
+                hint = missing_line(kind.ranges, name, first, size, granted)
+                yield Fault(f"{kind.where}[{index}]", message, hint)
+
+
+def namespaces(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
+    """Namespaces to be joined."""
+    for index, each in enumerate(config.get("linux", {}).get("namespaces", [])):
+        path = each.get("path")
+        if path and not host.exists(path):
+            yield Fault(f"linux.namespaces[{index}].path", f'"{path}" {ABSENT}', "")
+
+
+def agent(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
+    """Whoever is to hear of the filter."""
+    path = config.get("linux", {}).get("seccomp", {}).get("listenerPath")
+    if not path:
+        return
+    where = "linux.seccomp.listenerPath"
+    try:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            yield Fault(where, f'"{path}" is no socket', "")
+    except OSError:
+        yield Fault(where, f'"{path}" {ABSENT}', "start the agent first")
+
+
+def devices(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
+    """Network devices to be moved."""
+    for name in config.get("linux", {}).get("netDevices", {}):
+        if name and "/" not in name and not host.exists(f"/sys/class/net/{name}"):
+            yield Fault(f'linux.netDevices["{name}"]', "the host has no such network device", "")
+
+
+HOST_CHECKS: tuple[Check, ...] = (
+    sources,
+    hooks,
+    program,
+    limits,
+    profile,
+    id_maps,
+    namespaces,
+    agent,
+    devices,
+)

@@ -1,0 +1,41 @@
+"""What ``check`` asks for: the whole host, in the order in which people read it, or a bundle."""
+
+from __future__ import annotations
+
+import posix
+from typing import TYPE_CHECKING
+
+from ociruntime.runtime.doctor.bundle import examine_bundle
+from ociruntime.runtime.doctor.finding import ask
+from ociruntime.runtime.doctor.host import Host
+from ociruntime.runtime.doctor.kernel import KERNEL
+from ociruntime.runtime.doctor.surroundings import CGROUPS, INSTALLATION, PRIVILEGES, USERS
+from ociruntime.runtime.doctor.trial import TRIAL
+from ociruntime.runtime.lifecycle.options import is_rootless
+
+if TYPE_CHECKING:
+    from ociruntime.runtime.doctor.finding import Fault, Finding
+    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+
+TABLES = (
+    ("kernel", KERNEL),
+    ("cgroups", CGROUPS),
+    ("users", USERS),
+    ("privileges", PRIVILEGES),
+    ("installation", INSTALLATION),
+    ("trial", TRIAL),
+)
+
+
+def examine_host(context: Context) -> list[Finding]:
+    """What this host can do for containers of this user; nothing is left behind."""
+    return ask(_host(context), TABLES)
+
+
+def check_bundle(context: Context, options: CreateOptions) -> list[Fault]:
+    """All that is wrong with a bundle.  Raises ConfigError if there is none."""
+    return examine_bundle(context, options, _host(context))
+
+
+def _host(context: Context) -> Host:
+    return Host(context.root, is_rootless(posix.environ, posix.geteuid()))

@@ -1,0 +1,214 @@
+"""Probes of the kernel: what it is too old for, built without, or forbidden by a filter.
+
+Calls are tried with arguments that no kernel accepts; only ENOSYS, or the EPERM of a filter,
+is an absence.  Their numbers are the same on every architecture but alpha.
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+from struct import pack
+from typing import TYPE_CHECKING
+
+from ociruntime.base.linux import NAMESPACE_FILES
+from ociruntime.base.paths import mount_lines
+from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Answer, Probe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ociruntime.runtime.doctor.host import Host
+
+OPEN_TREE, PIDFD_OPEN, CLONE3, CLOSE_RANGE, OPENAT2, MOUNT_SETATTR = 428, 434, 435, 436, 437, 442
+BAD_FLAGS = 0x7FFFFFFF
+CLONE_INTO_CGROUP = 0x200000000
+FILESYSTEMS = ("proc", "sysfs", "tmpfs", "devpts", "mqueue")
+
+
+def _call(
+    number: int, *arguments: int | bytes | None, absent: str = LIMITED
+) -> Callable[[Host], Answer]:
+    def look(host: Host) -> Answer:
+        if host.has_call(number, *arguments):
+            return Answer(OK, "there")
+        return Answer(absent, "the kernel lacks it, or a filter forbids it")
+
+    return look
+
+
+def _version(host: Host) -> Answer:
+    return Answer(OK, host.read("/proc/sys/kernel/osrelease").strip() or platform.release())
+
+
+def into_cgroup(host: Host) -> Answer:
+    """clone3 with a cgroup that is no descriptor: EBADF where the kernel looks at it."""
+    arguments = pack("=11Q", CLONE_INTO_CGROUP, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0x7FFFFFFF)
+    if host.call(CLONE3, arguments, len(arguments)) == errno.EBADF:
+        return Answer(OK, "there")
+    return Answer(LIMITED, "not there, or forbidden by a filter")
+
+
+def _namespaces(host: Host) -> Answer:
+    lost = [
+        kind for kind, file in NAMESPACE_FILES.items() if not host.exists(f"/proc/self/ns/{file}")
+    ]
+    if not lost:
+        return Answer(OK, "all " + str(len(NAMESPACE_FILES)))
+    essential = {"mount", "pid"} & set(lost)
+    return Answer(MISSING if essential else LIMITED, "without " + ", ".join(lost))
+
+
+def _id_maps(host: Host) -> Answer:
+    if host.has_call(MOUNT_SETATTR, -1, None, BAD_FLAGS, None, 0):
+        if host.rootless:
+            return Answer(
+                LIMITED,
+                "for the host's root",
+                "mounts with uidMappings or the option idmap are refused",
+                "start the container as root",
+            )
+        return Answer(OK, "there")
+    return Answer(LIMITED, "the kernel lacks mount_setattr, or a filter forbids it")
+
+
+def _filters(host: Host) -> Answer:
+    if not host.status("Seccomp"):
+        return Answer(LIMITED, "not built in")
+    actions = host.read("/proc/sys/kernel/seccomp/actions_avail").split()
+    if "user_notif" not in actions:
+        return Answer(
+            LIMITED,
+            "without notifications",
+            "linux.seccomp with SCMP_ACT_NOTIFY is refused",
+            "Linux 5.0 or newer",
+        )
+    return Answer(OK, f"{len(actions)} actions, notifications among them")
+
+
+def _filesystems(host: Host) -> Answer:
+    known = {line.split()[-1] for line in host.read("/proc/filesystems").splitlines() if line}
+    lost = [name for name in FILESYSTEMS if name not in known]
+    if not lost:
+        return Answer(OK, ", ".join(FILESYSTEMS))
+    return Answer(MISSING if "proc" in lost else LIMITED, "without " + ", ".join(lost))
+
+
+def _overlay(host: Host) -> Answer:
+    if "\toverlay\n" in host.read("/proc/filesystems"):
+        return Answer(OK, "there")
+    return Answer(LIMITED, "not loaded")
+
+
+def _memory_files(host: Host) -> Answer:
+    refusing = host.read("/proc/sys/vm/memfd_noexec").strip() == "2"
+    return Answer(MISSING, "refused: vm.memfd_noexec is 2") if refusing else Answer(OK, "allowed")
+
+
+def _masks(host: Host) -> Answer:
+    over = [
+        fields[4]
+        for line in mount_lines(host.read("/proc/self/mountinfo"))
+        if (fields := line.split(" "))[4].startswith("/proc/")
+        and fields[4] != "/proc/sys/fs/binfmt_misc"
+    ]
+    if not over:
+        return Answer(OK, "nothing is mounted over its parts")
+    return Answer(LIMITED, f"masked: {', '.join(over[:3])}{' ...' if len(over) > 3 else ''}")
+
+
+NEWER = "a newer kernel; in a container: --security-opt seccomp=unconfined for its engine"
+
+KERNEL: tuple[Probe, ...] = (
+    Probe("version", _version, "", ""),
+    Probe(
+        "clone3",
+        _call(CLONE3, None, 0, absent=MISSING),
+        "no container can be started",
+        "Linux 5.5 or newer; in a container: --security-opt seccomp=unconfined for its engine",
+        essential=True,
+    ),
+    Probe(
+        "pidfd",
+        _call(PIDFD_OPEN, -1, BAD_FLAGS, absent=MISSING),
+        "no container can be started or killed for certain",
+        NEWER,
+        essential=True,
+    ),
+    Probe(
+        "clone into cgroup",
+        into_cgroup,
+        "on cgroup v2 no container can be started",
+        "Linux 5.7 or newer",
+    ),
+    Probe(
+        "mount API",
+        _call(OPEN_TREE, -1, None, BAD_FLAGS),
+        "mounts are made by mount(2); none in a joined mount namespace, none with id maps",
+        NEWER,
+    ),
+    Probe(
+        "mount attributes",
+        _call(MOUNT_SETATTR, -1, None, BAD_FLAGS, None, 0),
+        "recursive mount options (rro, rnosuid ...) are refused",
+        NEWER,
+    ),
+    Probe(
+        "id-mapped mounts",
+        _id_maps,
+        "mounts with uidMappings or the option idmap are refused",
+        "Linux 5.12 or newer",
+    ),
+    Probe(
+        "openat2",
+        _call(OPENAT2, -1, None, None, 0),
+        "paths in the container are walked step by step: as safe, slower",
+        NEWER,
+    ),
+    Probe(
+        "close_range",
+        _call(CLOSE_RANGE, 1, 0, 0),
+        "descriptors are closed one by one: slower",
+        NEWER,
+    ),
+    Probe(
+        "namespaces",
+        _namespaces,
+        "containers that ask for these namespaces are refused",
+        "a kernel built with CONFIG_NAMESPACES and its kinds",
+        essential=True,
+    ),
+    Probe(
+        "seccomp",
+        _filters,
+        "containers with linux.seccomp are refused",
+        "a kernel built with CONFIG_SECCOMP_FILTER",
+    ),
+    Probe(
+        "filesystems",
+        _filesystems,
+        "mounts of these types fail",
+        "a kernel built with them",
+        essential=True,
+    ),
+    Probe(
+        "overlayfs",
+        _overlay,
+        "engines copy whole images instead of stacking their layers",
+        "modprobe overlay",
+    ),
+    Probe(
+        "programs in memory",
+        _memory_files,
+        "no container can be started: the executor is a sealed copy in memory",
+        "as root: sysctl -w vm.memfd_noexec=1",
+        essential=True,
+    ),
+    Probe(
+        "/proc",
+        _masks,
+        "a user namespace may not mount proc here: containers without root fail, or have to bind"
+        " the outer /proc",
+        "in a container: --security-opt unmask=ALL (podman), systempaths=unconfined (docker)",
+    ),
+)

@@ -1,0 +1,312 @@
+"""Probes of what surrounds the kernel: cgroups, users, privileges, this installation."""
+
+# ruff: noqa: ARG001  # the rows of a table take the same arguments
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ociruntime.base.errors import RuntimeFailure
+from ociruntime.base.linux import CAPABILITIES
+from ociruntime.runtime.cgroups.layout import detect
+from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Answer, Probe
+from ociruntime.runtime.host.idmap import GID, UID
+from ociruntime.runtime.host.idmap_helpers import PACKAGES, find_helper, granted_ranges, user_name
+from ociruntime.runtime.host.namespace_limits import NONE_ALLOWED, SWITCHES
+
+if TYPE_CHECKING:
+    from ociruntime.runtime.cgroups.layout import Layout
+    from ociruntime.runtime.doctor.host import Host
+
+CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
+V1_NAMES = {"io": "blkio"}
+
+# Capability -> what does not work without it.
+USED: dict[str, str] = {
+    "CAP_SYS_ADMIN": "nothing can be mounted and no namespace made without a user namespace",
+    "CAP_SYS_CHROOT": "no root can be entered",
+    "CAP_SETUID": "process.user cannot be another user",
+    "CAP_SETGID": "process.user cannot have other groups",
+    "CAP_SETPCAP": "capabilities cannot be taken from the bounding set",
+    "CAP_DAC_OVERRIDE": "files of other users in the root filesystem cannot be replaced",
+    "CAP_CHOWN": "terminals and devices cannot be given to process.user",
+    "CAP_MKNOD": "linux.devices cannot be made",
+    "CAP_NET_ADMIN": "linux.netDevices cannot be moved, loopback not brought up",
+    "CAP_KILL": "processes of other users cannot be ended",
+    "CAP_SYS_PTRACE": "namespaces of other users' processes cannot be joined",
+    "CAP_SYS_RESOURCE": "process.rlimits above the caller's hard limits and a lower oomScoreAdj"
+    " are refused",
+    "CAP_SYS_NICE": "real-time schedulers and priorities (process.scheduler) are refused",
+}
+
+
+def _mode(host: Host) -> Answer:
+    layout = detect()
+    if not layout.hierarchies:
+        return Answer(LIMITED, "none is mounted", "no limits, and processes are killed one by one")
+    return Answer(OK, {"v1": "v1", "v2": "v2", "hybrid": "v1 and v2 side by side"}[layout.mode])
+
+
+def _controllers(host: Host) -> Answer:
+    there = offered(detect())
+    lost = [name for name in CONTROLLERS if name not in there]
+    if lost:
+        return Answer(LIMITED, "without " + ", ".join(lost))
+    return Answer(OK, ", ".join(sorted(there)))
+
+
+def offered(layout: Layout) -> set[str]:
+    """The controllers, by their names on v2."""
+    there = {name for each in layout.hierarchies for name in each.controllers}
+    return {{"blkio": "io"}.get(name, name) for name in there}
+
+
+def _delegation(host: Host) -> Answer:
+    layout = detect()
+    usable = [each for each in layout.hierarchies if host.writable(each.mountpoint)]
+    if layout.hierarchies and len(usable) == len(layout.hierarchies):
+        return Answer(OK, "all may be used by this user")
+    own = _own_group(host, layout)
+    if own and host.writable(f"{own}/cgroup.procs"):
+        names = ", ".join(host.read(f"{own}/cgroup.controllers").split())
+        return Answer(OK, f"{own}: {names or 'no controllers'}")
+    if usable:
+        return Answer(LIMITED, f"{len(usable)} of {len(layout.hierarchies)} hierarchies")
+    return Answer(LIMITED, "none to this user")
+
+
+def _own_group(host: Host, layout: Layout) -> str:
+    """The directory beside which an ordinary user's containers go (v2)."""
+    if layout.mode != "v2":
+        return ""
+    path = host.read("/proc/self/cgroup").strip().rpartition(":")[2]
+    return f"{layout.hierarchies[0].mountpoint}{path.rpartition('/')[0]}"
+
+
+def _systemd(host: Host) -> Answer:
+    if not host.exists("/run/systemd/system"):
+        return Answer(LIMITED, "does not run here")
+    try:
+        from ociruntime.runtime.cgroups.systemd_bus import SystemdManager
+
+        manager = SystemdManager(host.rootless)
+    except (ImportError, RuntimeFailure) as error:
+        return Answer(LIMITED, str(error))
+    manager.close()
+    return Answer(OK, f"version {manager.version}, of the {'user' if host.rootless else 'system'}")
+
+
+def _user_namespaces(host: Host) -> Answer:
+    if host.read("/proc/sys/user/max_user_namespaces").strip() == "0":
+        return Answer(MISSING if host.rootless else LIMITED, "none allowed", remedy=NONE_ALLOWED)
+    for name, refusing, advice in SWITCHES:
+        if host.read(f"/proc/sys/{name}").strip() == refusing:
+            found = f"{name.replace('/', '.')} is {refusing}"
+            if host.rootless:
+                return Answer(MISSING, found, remedy=advice)
+            return Answer(LIMITED, found, "ordinary users cannot run containers", advice)
+    return Answer(OK, "for everybody")
+
+
+def _ranges(host: Host) -> Answer:
+    name = user_name(host.uid)
+    counts = []
+    for kind in (UID, GID):
+        granted = granted_ranges(host.read(kind.ranges), name, host.uid)
+        counts.append(sum(size for _, size in granted))
+    if all(counts):
+        return Answer(OK, f"{counts[0]} uids, {counts[1]} gids for {name or host.uid}")
+    if not host.rootless:
+        return Answer(OK, "not needed by root")
+    start, who = 100000, name or str(host.uid)
+    lines = " and ".join(f"echo {who}:{start}:65536 >>{kind.ranges}" for kind in (UID, GID))
+    return Answer(LIMITED, f"none for {who}", remedy=f"as root: {lines}, where nobody has these")
+
+
+def _helpers(host: Host) -> Answer:
+    try:
+        return Answer(OK, ", ".join(find_helper(kind) for kind in (UID, GID)))
+    except RuntimeFailure as error:
+        if not host.rootless:
+            return Answer(OK, "not installed, not needed by root")
+        return Answer(LIMITED, error.message.partition(": ")[2] or error.message)
+
+
+def capabilities(host: Host) -> Answer:
+    """Those of ``USED`` that the caller lacks, and what he cannot do."""
+    held = int(host.status("CapEff") or "0", 16)
+    if host.uid != 0:
+        return Answer(OK, "an ordinary user: those of a user namespace")
+    lost = [name for name in USED if not held >> CAPABILITIES.index(name) & 1]
+    if not lost:
+        return Answer(OK, "all that the runtime uses")
+    meaning = "; ".join(f"{USED[name]} ({name})" for name in lost)
+    state = MISSING if "CAP_SYS_ADMIN" in lost else LIMITED
+    return Answer(state, "without " + ", ".join(lost), meaning)
+
+
+def _no_new_privileges(host: Host) -> Answer:
+    if host.status("NoNewPrivs") == "1":
+        return Answer(LIMITED, "no_new_privs is set")
+    return Answer(OK, "programs may gain privileges")
+
+
+def _outer_filter(host: Host) -> Answer:
+    if host.status("Seccomp") == "2":
+        return Answer(LIMITED, f"{host.status('Seccomp_filters') or 'some'} in force around us")
+    return Answer(OK, "none around us")
+
+
+def _apparmor(host: Host) -> Answer:
+    if not host.read("/sys/module/apparmor/parameters/enabled").startswith("Y"):
+        return Answer(OK, "not enabled")
+    label = host.read("/proc/self/attr/apparmor/current").strip() or "unknown"
+    profiles = host.read("/sys/kernel/security/apparmor/profiles").count("\n")
+    found = f"enabled, {profiles} profiles, this process {label}"
+    if label == "unconfined" or label.endswith("(unconfined)"):
+        return Answer(OK, found)
+    return Answer(LIMITED, found, "mounts and namespaces may be denied by the profile around us")
+
+
+def _selinux(host: Host) -> Answer:
+    enforce = host.read("/sys/fs/selinux/enforce").strip()
+    if not enforce:
+        return Answer(OK, "not enabled")
+    mode = "enforcing" if enforce == "1" else "permissive"
+    return Answer(OK, f"{mode}, this process {host.read('/proc/self/attr/current').strip(chr(0))}")
+
+
+def _state_root(host: Host) -> Answer:
+    path = host.state_root
+    while not host.exists(path):
+        path = os.path.dirname(path)
+    if host.writable(path):
+        return Answer(OK, host.state_root)
+    return Answer(MISSING, f"{path} cannot be written")
+
+
+def _executor(host: Host) -> Answer:
+    from ociruntime.runtime.executor.image import PROGRAM
+
+    return Answer(OK, PROGRAM) if host.exists(PROGRAM) else Answer(MISSING, f"no {PROGRAM}")
+
+
+def _shim(host: Host) -> Answer:
+    try:
+        from ociruntime import _shim
+    except ImportError as error:
+        return Answer(MISSING, str(error))
+    return Answer(OK, str(_shim.__file__))
+
+
+def _libseccomp(host: Host) -> Answer:
+    from ociruntime.runtime.lifecycle.features import libseccomp_version
+
+    version = libseccomp_version()
+    return Answer(OK, version) if version else Answer(LIMITED, "built without it")
+
+
+def _criu(host: Host) -> Answer:
+    path = host.program("criu")
+    return Answer(OK, path) if path else Answer(LIMITED, "not installed")
+
+
+REINSTALL = "install the package anew: pip install --force-reinstall ociruntime"
+
+CGROUPS: tuple[Probe, ...] = (
+    Probe(
+        "hierarchies",
+        _mode,
+        "linux.resources are refused",
+        "mount -t cgroup2 none /sys/fs/cgroup",
+    ),
+    Probe(
+        "controllers",
+        _controllers,
+        "limits of these controllers are refused",
+        "on the kernel's command line: cgroup_enable=memory, or without cgroup_disable",
+    ),
+    Probe(
+        "delegation",
+        _delegation,
+        "containers stay in the caller's cgroup, and linux.resources are refused",
+        "systemd-run --user --scope -p Delegate=yes COMMAND",
+    ),
+    Probe(
+        "systemd",
+        _systemd,
+        "--systemd-cgroup fails",
+        "leave that option out: cgroups are then made directly",
+    ),
+)
+
+USERS: tuple[Probe, ...] = (
+    Probe(
+        "user namespaces",
+        _user_namespaces,
+        "containers with a user namespace fail",
+        "",
+        essential=True,
+    ),
+    Probe(
+        "subordinate ids",
+        _ranges,
+        "only one user inside: the own id can be mapped, no range",
+        "",
+    ),
+    Probe(
+        "newuidmap, newgidmap",
+        _helpers,
+        "only one user inside: the own id can be mapped, no range",
+        f"install {PACKAGES}",
+    ),
+)
+
+PRIVILEGES: tuple[Probe, ...] = (
+    Probe(
+        "capabilities",
+        capabilities,
+        "",
+        "start ociruntime with them; in a container: --cap-add for its engine",
+        essential=True,
+    ),
+    Probe(
+        "no_new_privs",
+        _no_new_privileges,
+        "newuidmap, newgidmap and AppArmor profiles have no effect",
+        "start ociruntime without: systemd NoNewPrivileges=no",
+    ),
+    Probe(
+        "outer filter",
+        _outer_filter,
+        "system calls it does not allow fail; SCMP_ACT_NOTIFY may be taken already",
+        "for the outer engine: --security-opt seccomp=unconfined",
+    ),
+    Probe(
+        "AppArmor",
+        _apparmor,
+        "",
+        "start ociruntime unconfined, or give it a profile that allows mount and userns",
+    ),
+    Probe("SELinux", _selinux, "", ""),
+)
+
+INSTALLATION: tuple[Probe, ...] = (
+    Probe(
+        "state directory",
+        _state_root,
+        "no container can be recorded",
+        "set XDG_RUNTIME_DIR or pass --root DIR",
+        essential=True,
+    ),
+    Probe("executor", _executor, "no container can be started", REINSTALL, essential=True),
+    Probe("shim", _shim, "no container can be started", REINSTALL, essential=True),
+    Probe(
+        "libseccomp",
+        _libseccomp,
+        "containers with linux.seccomp are refused",
+        "install libseccomp and its headers, then the package anew",
+    ),
+    Probe("criu", _criu, "containers cannot be checkpointed", "install criu"),
+)

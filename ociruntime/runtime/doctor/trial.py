@@ -1,0 +1,99 @@
+"""The proof: a container is built up to the point where its program would start, and let go.
+
+The plan is that of ``ociruntime spec``'s configuration, without program and cgroup, in an
+empty root filesystem; all that it makes are namespaces and what is mounted in them, and they
+end with its process.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from typing import TYPE_CHECKING
+
+from ociruntime.base.errors import RuntimeFailure, StepError
+from ociruntime.runtime.cgroups.control_files import in_user_namespace
+from ociruntime.runtime.doctor.finding import MISSING, OK, Answer, Probe
+from ociruntime.runtime.executor.failure import failure
+from ociruntime.runtime.executor.protocol import go, receive
+from ociruntime.runtime.executor.spawn import spawn
+from ociruntime.runtime.host.facts import gather
+from ociruntime.runtime.host.idmap import write_maps
+from ociruntime.runtime.host.namespace_limits import obstacle
+from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan.codec import operation_name
+from ociruntime.runtime.plan.compiler import compile_plan
+from ociruntime.runtime.plan.facts import Request
+from ociruntime.runtime.spec.default import default_config
+
+if TYPE_CHECKING:
+    from ociruntime.runtime.doctor.finding import Json
+    from ociruntime.runtime.doctor.host import Host
+    from ociruntime.runtime.executor.spawn import Executor
+    from ociruntime.runtime.plan.plan import Plan
+
+LEFT_OUT = ("find_executable",)  # the root filesystem has no program
+
+
+def trial(host: Host) -> Answer:
+    """Build it; what refuses is in the answer, in the words that ``create`` would have."""
+    directory = tempfile.mkdtemp(prefix="ociruntime-check-")
+    try:
+        config: Json = default_config(host.rootless, os.geteuid(), os.getegid())
+        config["process"]["terminal"] = False
+        config["mounts"] = [each for each in config["mounts"] if each["type"] != "cgroup"]
+        os.chmod(directory, 0o755)
+        plan = trial_plan(config, directory)
+        build(plan, config["linux"])
+    except RuntimeFailure as error:
+        return Answer(MISSING, error.message, remedy=error.hint)
+    except OSError as error:
+        return Answer(MISSING, f"make a directory for it: {error.strerror}")
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    return Answer(OK, f"built in {len(plan.operations)} steps and let go")
+
+
+def trial_plan(config: Json, rootfs: str) -> Plan:
+    """What ``create`` would do, but for what the trial leaves out.  Raises RuntimeFailure."""
+    facts = gather("v1", (), user_namespace=in_user_namespace())
+    plan = compile_plan(config, facts, Request(id="check", bundle=rootfs, rootfs=rootfs))
+    plan.operations = [each for each in plan.operations if operation_name(each) not in LEFT_OUT]
+    return plan
+
+
+def build(plan: Plan, linux: Json) -> None:
+    """Carry the plan out as far as the stage "ready".  Raises RuntimeFailure."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gate:
+        executor = spawn(plan, gate.fileno(), -1)
+    try:
+        _answer(executor, linux)
+    finally:
+        executor.channel.close()
+        executor.kill()
+        os.close(executor.pidfd)
+
+
+def _answer(executor: Executor, linux: Json) -> None:
+    while (message := receive(executor.channel)) is not None:
+        if message.kind == ops.MESSAGE_FAILURE:
+            found = failure(executor.plan.operations[message.value], message)
+            found.hint = found.hint or obstacle(message.error)
+            raise found
+        if message.kind == ops.MESSAGE_INIT_PID:
+            executor.became(message)
+        elif message.value == ops.STAGE_READY:
+            return
+        elif message.value == ops.STAGE_MAPS:
+            write_maps(executor.pid, linux["uidMappings"], linux["gidMappings"])
+            go(executor.channel)
+        else:
+            go(executor.channel)
+    raise StepError("its first process was killed before it was ready")
+
+
+TRIAL: tuple[Probe, ...] = (
+    Probe("a whole container", trial, "containers fail at this step", "", essential=True),
+)

@@ -1,0 +1,147 @@
+"""What the host and the executor say to each other.
+
+One SOCK_SEQPACKET pair for creation; the start gate is a listening socket of the same
+kind in the state directory.  Each message is one packet.
+
+    create                          executor (then init)
+      | ---- clone3, execveat ------->  |
+      |                                 |  operations ...
+      | <--- INIT_PID ----------------  |  only if forked: by clone_process about READY
+      | <--- STAGE maps --------------  |  only with a new user namespace
+      | ---- GO (maps are written) -->  |
+      | <--- STAGE cgroup ------------  |
+      | ---- GO + cgroup files ------>  |  it enters them (v1), or is inside
+      | <--- CONSOLE + master --------  |  only with a terminal
+      | <--- STAGE hooks -------------  |  only with prestart or createRuntime hooks
+      | ---- GO (they have run) ----->  |
+      | <--- STAGE ready -------------  |
+      |  state is written, renamed      |
+      | ---- GO --------------------->  |  from here on it outlives the creator
+                                        |
+    start                               |  accept on the gate
+      | ---- connect, GO ------------>  |  startContainer hooks, seccomp
+      | <--- LISTENER + descriptor ---  |  only with SCMP_ACT_NOTIFY
+      | ---- GO (the agent has it) -->  |
+      | <--- EXEC --------------------  |
+      | <--- end of file -------------  |  execve closed the descriptor
+
+    mounts add, mounts remove           executor, in the container's mount namespace
+      | <--- MOUNT + descriptor ------  |  before it is attached, changed or unmounted
+      | ---- GO, or SKIP ------------>  |  the host has recognised it, or it is to stay
+      | <--- STAGE done --------------  |
+      |  the executor is killed         |
+
+At any point instead: FAILURE, then end of file.  End of file alone means that the
+executor was killed; for the executor it means that its creator was, and it exits.
+A connection to the gate that ends without GO is somebody looking whether it still
+waits; the executor goes back to waiting.
+"""
+
+from __future__ import annotations
+
+import posix
+from _struct import Struct
+
+from ociruntime.base.errors import HostError
+from ociruntime.runtime.plan.ops import (
+    MESSAGE_CONSOLE,
+    MESSAGE_FAILURE,
+    MESSAGE_GO,
+    MESSAGE_LISTENER,
+    MESSAGE_MOUNT,
+    MESSAGE_SKIP,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from socket import socket
+
+SOL_SOCKET = 1
+SCM_RIGHTS = 1
+MSG_CMSG_CLOEXEC = 0x40000000
+MSG_NOSIGNAL = 0x4000
+
+SCM_CREDENTIALS = 2
+SO_PASSCRED = 16
+
+SHORT = Struct("=IIii")
+LONG = Struct("=IIii32s512s3072s")
+NUMBER = Struct("=i")
+# The sender's credentials (32 bytes), then one descriptor, or two: padding makes no difference.
+ANCILLARY_SPACE = 32 + 24
+WITH_DESCRIPTOR = (MESSAGE_CONSOLE, MESSAGE_LISTENER, MESSAGE_MOUNT)
+GO_FILES = 32  # as csrc/executor/executor.h has it
+
+
+class Message:
+    """One message of the executor; the last three are empty but for a failure.
+
+    ``value`` is the stage or the operation's index; ``error`` an errno (a wait status for a
+    hook); ``fd`` a received descriptor or -1; ``sender`` the process that sent it, as the kernel
+    says (0: it does not, or the process is in no pid namespace of ours).
+    """
+
+    __slots__ = ("argument", "call", "detail", "error", "fd", "kind", "pid", "sender", "value")
+
+    def __init__(self, data: bytes, fd: int = -1, sender: int = 0) -> None:
+        self.kind, self.value, self.pid, self.error = SHORT.unpack_from(data)
+        self.call = self.argument = self.detail = ""
+        self.fd = fd
+        self.sender = sender
+        if self.kind == MESSAGE_FAILURE and len(data) == LONG.size:
+            self.call, self.argument, self.detail = map(_text, LONG.unpack(data)[4:])
+
+
+def _text(field: bytes) -> str:
+    return field.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+def receive(channel: socket) -> Message | None:
+    """The next message, or None at the end of file.  Raises HostError."""
+    try:
+        data, ancillary, _, _ = channel.recvmsg(LONG.size, ANCILLARY_SPACE, MSG_CMSG_CLOEXEC)
+    except ConnectionResetError:
+        return None
+    except OSError as error:
+        raise HostError("hear from the executor", error) from None
+    if len(data) < SHORT.size:
+        return None
+    fds: list[int] = []
+    sender = 0
+    for level, kind, content in ancillary:
+        if level == SOL_SOCKET and kind == SCM_CREDENTIALS:
+            sender = NUMBER.unpack_from(content)[0]
+        elif level == SOL_SOCKET and kind == SCM_RIGHTS:
+            fds += [fd for (fd,) in NUMBER.iter_unpack(content)]
+    kept = fds[:1] if SHORT.unpack_from(data)[0] in WITH_DESCRIPTOR else []
+    for fd in fds[len(kept) :]:
+        posix.close(fd)  # a process that has taken the channel over may send any
+    return Message(data, kept[0] if kept else -1, sender)
+
+
+def go(channel: socket, files: Sequence[int] = ()) -> bool:
+    """Let the executor go on; False if it is gone.
+
+    ``files``: ``tasks`` of cgroups v1, in which it enters itself; at most ``GO_FILES``. Their
+    number goes along: of those that exceed its limit on descriptors the kernel drops the rest.
+    """
+    message = SHORT.pack(MESSAGE_GO, len(files), 0, 0)
+    try:
+        if files:
+            rights = Struct(f"={len(files)}i").pack(*files)
+            channel.sendmsg([message], [(SOL_SOCKET, SCM_RIGHTS, rights)], MSG_NOSIGNAL)
+        else:
+            channel.send(message, MSG_NOSIGNAL)
+    except OSError:
+        return False
+    return True
+
+
+def skip(channel: socket) -> bool:
+    """Let the executor leave the presented mount alone and go on; False if it is gone."""
+    try:
+        channel.send(SHORT.pack(MESSAGE_SKIP, 0, 0, 0), MSG_NOSIGNAL)
+    except OSError:
+        return False
+    return True

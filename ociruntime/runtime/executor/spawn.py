@@ -1,0 +1,173 @@
+"""Starting the executor: descriptors, one clone3(2), one execveat(2)."""
+
+from __future__ import annotations
+
+import posix
+from select import POLLIN, poll
+
+from ociruntime.base.errors import HostError
+from ociruntime.runtime.executor.expected import CLONE_PROCESS, unexpected
+from ociruntime.runtime.executor.image import plan_file, sealed_executor
+from ociruntime.runtime.executor.protocol import SO_PASSCRED, SOL_SOCKET
+from ociruntime.runtime.plan.codec import encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    import socket as _socket
+
+    from ociruntime.runtime.executor.protocol import Message
+    from ociruntime.runtime.plan.plan import Plan
+else:
+    import _signal
+    import _socket
+
+
+REAP_MILLISECONDS = 10_000
+OWN_STREAMS = (0, 1, 2)
+
+
+class Executor:
+    """A started executor: ``channel`` speaks with it; ``pid`` and ``pidfd`` are those of the
+    process that becomes the container's first (of its parent until INIT_PID says otherwise).
+    """
+
+    __slots__ = ("_replaced", "channel", "pid", "pidfd", "plan")
+
+    def __init__(self, plan: Plan, pid: int, pidfd: int, channel: _socket.socket) -> None:
+        self._replaced = False
+        self.plan = plan
+        self.pid = pid
+        self.pidfd = pidfd
+        self.channel = channel
+
+    def became(self, message: Message) -> None:
+        """Take over the process that INIT_PID names, which the started one has forked.
+
+        Raises StepError if somebody else sent the message, and HostError if the process is no
+        child of ours. A neighbour that has seized the first process can send whatever it likes,
+        but the kernel says who the sender is: the parent that leaves (clone_process), which is in
+        no pid namespace of the neighbour's, or the named process itself (clone_init).
+        """
+        pid = message.pid
+        parent_tells = any(each.code == CLONE_PROCESS for each in self.plan.operations)
+        if self._replaced or message.sender != (self.pid if parent_tells else pid):
+            raise unexpected(message)
+        try:
+            posix.waitid(posix.P_PID, pid, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT)
+            pidfd = posix.pidfd_open(pid)
+        except OSError as error:
+            raise HostError(f"take over the first process {pid}", error) from None
+        self.reap()
+        posix.close(self.pidfd)
+        self.pid, self.pidfd, self._replaced = pid, pidfd, True
+
+    def reap(self) -> None:
+        """Wait for the process's end; it is our child.
+
+        A neighbour in its pid namespace that traces it can keep its end from us: then it is left
+        to whoever adopts our children.
+        """
+        try:
+            if posix.waitpid(self.pid, posix.WNOHANG)[0] == 0:
+                poller = poll()
+                poller.register(self.pidfd, POLLIN)
+                poller.poll(REAP_MILLISECONDS)
+                posix.waitpid(self.pid, posix.WNOHANG)
+        except OSError:
+            pass  # reaped before
+
+    def discard(self) -> None:
+        """End it and let go of it."""
+        self.kill()
+        self.close()
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.channel.close()
+        posix.close(self.pidfd)
+
+    def kill(self) -> None:
+        """End it, whatever it does, and wait for that."""
+        try:
+            _signal.pidfd_send_signal(self.pidfd, _signal.SIGKILL)
+        except OSError:
+            pass  # ended before
+        self.reap()
+
+
+def spawn(
+    plan: Plan,
+    init_fd: int,
+    cgroup_fd: int,
+    times_fd: int = -1,
+    streams: tuple[int, int, int] = OWN_STREAMS,
+) -> Executor:
+    """Start the executor on ``plan``, in the v2 cgroup ``cgroup_fd`` (-1: where we are).
+
+    ``init_fd`` is the start gate of a first process to be, or a pidfd of one to join;
+    ``streams`` are to be its descriptors 0, 1 and 2.  In the file ``times_fd``, if there is one,
+    it notes when it began (nanoseconds of CLOCK_REALTIME), and when each operation.  Raises
+    HostError.
+    """
+    executor_fd = sealed_executor()
+    try:
+        plan_fd = plan_file(encode(plan))
+        try:
+            return _start(
+                plan,
+                {
+                    "executor_fd": executor_fd,
+                    "plan_fd": plan_fd,
+                    "init_fd": init_fd,
+                    "cgroup_fd": cgroup_fd,
+                    "times_fd": times_fd,
+                    "streams": streams,
+                    "clone_flags": plan.clone_flags,
+                },
+            )
+        finally:
+            posix.close(plan_fd)
+    finally:
+        posix.close(executor_fd)
+
+
+def _start(plan: Plan, settings: dict[str, object]) -> Executor:
+    from ociruntime._shim import ffi, lib
+
+    ours, theirs = _pair()
+    request = ffi.new("struct oci_spawn *", {**settings, "sync_fd": theirs.fileno()})
+    result = lib.oci_spawn(request)
+    theirs.close()
+    if result < 0:
+        ours.close()
+        raise _refused(-result, ffi.string(request.failed).decode())
+    return Executor(plan, request.pid, request.pidfd, ours)
+
+
+def _pair() -> tuple[_socket.socket, _socket.socket]:
+    """Return our end, which learns the sender of each message from the kernel, and the other."""
+    try:
+        ours, theirs = _socket.socketpair(
+            _socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC
+        )
+        ours.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)
+    except OSError as error:
+        raise HostError("make a socket pair", error) from None
+    return ours, theirs
+
+
+REFUSALS: dict[int, str] = {
+    1: 'new namespaces need root, or {"type": "user"} in linux.namespaces with mappings of ids:'
+    " ociruntime spec --rootless writes such a configuration",
+    11: "a limit on processes is reached: pids.max of the cgroup, or RLIMIT_NPROC",
+    16: "the cgroup cannot take processes: it has controllers enabled for its children",
+    22: "the kernel lacks one of the namespaces that linux.namespaces asks for",
+    28: "a limit on namespaces is reached: /proc/sys/user/max_*_namespaces",
+    38: "the kernel is older than 5.7, or a seccomp filter around us forbids clone3",
+}
+
+
+def _refused(errno: int, call: str) -> HostError:
+    error = OSError(errno, posix.strerror(errno))
+    return HostError(f"start the container's first process: {call}", error, REFUSALS.get(errno, ""))

@@ -1,0 +1,62 @@
+"""Which handler a container asks for, and where it comes from (docs/handlers.md)."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.spec.annotations import HANDLER, WASM_VARIANT, where
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ociruntime.runtime.spec.document import Config
+
+    Handler = Callable[[Config, str], Config]
+
+GROUP = "ociruntime.runtime.handlers"  # of entry points
+NATIVE = "native"
+
+
+def handler_name(annotations: Mapping[str, str]) -> tuple[str, str]:
+    """(name, the annotation that asks for it); ``native`` if none does."""
+    if HANDLER in annotations:
+        return annotations[HANDLER] or NATIVE, HANDLER
+    if annotations.get(WASM_VARIANT) == "compat":
+        return "wasm", WASM_VARIANT
+    return NATIVE, ""
+
+
+def handled(config: Config, rootfs: str) -> Config:
+    """``config`` as the handler that its annotations ask for wants it, checked again.
+
+    The very same for a native program.  Raises ConfigError.
+    """
+    name, annotation = handler_name(config.get("annotations") or {})
+    if name == NATIVE or not config.get("process"):
+        return config
+    from ociruntime.runtime.spec.check import check_shape
+    from ociruntime.runtime.spec.validate import validate
+
+    changed = _load(name, annotation)(config, rootfs)
+    check_shape(changed)
+    validate(changed)
+    return changed
+
+
+def _load(name: str, annotation: str) -> Handler:
+    if name == "wasm":
+        from ociruntime.runtime.handlers.wasm import handle
+
+        return handle
+    from importlib.metadata import entry_points
+
+    installed = entry_points(group=GROUP)
+    for entry in installed.select(name=name):
+        try:
+            found: Handler = entry.load()
+        except Exception as error:
+            message = f'the handler "{name}" ({entry.value}) cannot be loaded: {error}'
+            raise ConfigError(where(annotation), message) from error
+        return found
+    known = ", ".join(sorted({NATIVE, "wasm", *installed.names}))
+    raise ConfigError(where(annotation), f'unknown handler "{name}"', f"there are: {known}")

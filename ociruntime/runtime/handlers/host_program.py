@@ -1,0 +1,77 @@
+"""A program of the host, with its loader and libraries, shown read-only in a container.
+
+Nothing of it is taken out of the container: its own files need not fit, nor be trusted to.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+
+from ociruntime.base.errors import ConfigError, reason
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.spec.document import Mount
+
+PT_INTERP = 3
+
+
+def show(program: str, directory: str, where: str) -> tuple[list[Mount], list[str]]:
+    """Mounts that show ``program`` below ``directory``, and the words there that start it.
+
+    Raises ConfigError at ``where`` for what is no ELF program or misses libraries.
+    """
+    name = os.path.basename(program)
+    shown = {name: program}
+    words = [f"{directory}/{name}"]
+    loader = _loader(program, where)
+    if loader:
+        shown["loader"] = loader
+        for library, path in _libraries(loader, program, where):
+            shown[f"lib/{library}"] = path
+        words = [f"{directory}/loader", "--library-path", f"{directory}/lib", *words]
+    return [_mount(path, f"{directory}/{place}") for place, path in shown.items()], words
+
+
+def _mount(source: str, destination: str) -> Mount:
+    options = ["bind", "ro", "nosuid", "nodev"]
+    return {"destination": destination, "type": "bind", "source": source, "options": options}
+
+
+def _loader(path: str, where: str) -> str:
+    """What the program headers name as interpreter (elf(5), 64 bits); empty for a static one."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(64)
+            if head[:5] != b"\x7fELF\x02":
+                raise ConfigError(where, f"{path} is no program of 64 bits")
+            (offset,) = struct.unpack_from("=Q", head, 32)
+            size, count = struct.unpack_from("=HH", head, 54)
+            for index in range(count):
+                file.seek(offset + index * size)
+                header = file.read(size)
+                kind, _, start, _, _, length = struct.unpack_from("=IIQQQQ", header)
+                if kind == PT_INTERP:
+                    file.seek(start)
+                    return os.fsdecode(file.read(length).rstrip(b"\0"))
+    except (OSError, struct.error, ValueError) as error:
+        said = reason(error) if isinstance(error, OSError) else str(error)
+        raise ConfigError(where, f"cannot read the program {path}: {said}") from None
+    return ""
+
+
+def _libraries(loader: str, program: str, where: str) -> list[tuple[str, str]]:
+    """Name and path of each, as the loader itself finds them (ldd(1), of glibc and musl)."""
+    try:
+        done = subprocess.run(
+            [loader, "--list", program], capture_output=True, text=True, check=False, env={}
+        )
+    except OSError as error:
+        raise ConfigError(where, f"cannot run {loader} for {program}: {reason(error)}") from None
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split())
+        raise ConfigError(where, f"{program} cannot be started on this host: {said}")
+    pairs = [line.split() for line in done.stdout.splitlines()]
+    return [(words[0], words[2]) for words in pairs if len(words) > 2 and words[1] == "=>"]

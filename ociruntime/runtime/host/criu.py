@@ -1,0 +1,156 @@
+"""The program ``criu``: finding it, asking it over its RPC, and its log in a few words.
+
+``criu swrk FD`` takes one request over a socket that it inherits, reports stages (``NOTIFY``) on
+the way, each of which waits for our answer, and ends with its answer.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import tempfile
+
+from ociruntime.base.errors import CriuError, reason
+from ociruntime.runtime.host.criu_messages import NOTIFY, decode, encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    # Called with the stage, the first process of the container (0: none) and a descriptor (or -1).
+    Stage = Callable[[str, int, int], None]
+
+NAME = "criu"
+# As for the helpers of id maps: where administrators install, not the PATH of the caller.
+DIRECTORIES = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
+# criu itself calls tar, ip, iptables and nft.
+ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+INSTALL = 'package "criu" on Debian, Ubuntu and Fedora; or name the program with --criu FILE'
+MESSAGE_MOST = 1 << 16
+LINES_QUOTED = 3
+# What it says about itself, and what only repeats that something failed.
+UNTELLING = ("rlimit:", "tun: Unable to create tun", "FAILED")
+
+
+def find_criu(given: str = "", directories: Sequence[str] = DIRECTORIES) -> str:
+    """The path of the program; ``given`` is a path, a name to look for, or "".
+
+    Raises CriuError if there is none.
+    """
+    name = given or NAME
+    candidates = [name] if "/" in name else [f"{directory}/{name}" for directory in directories]
+    for path in candidates:
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            return path
+    if "/" in name:
+        raise CriuError(f"--criu {name}: there is no such program")
+    raise CriuError(f"{name} is not installed, and without it nothing can be checkpointed", INSTALL)
+
+
+def obstacle(program: str) -> str:
+    """Why criu cannot work here, as ``criu check`` says; "" if it can."""
+    try:
+        done = subprocess.run(
+            [program, "check"],
+            env=ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except OSError as error:
+        return f"{program}: {reason(error)}"
+    if done.returncode == 0:
+        return ""
+    return summary(done.stderr) or f"criu check ends with status {done.returncode}"
+
+
+def summary(log: str) -> str:
+    """The lines of a log that tell why, on one line; "" if none does."""
+    found: list[str] = []
+    for line in log.splitlines():
+        _, mark, rest = line.partition("Error (")
+        if not mark or any(word in line for word in UNTELLING):
+            continue
+        text = " ".join(rest.partition("): ")[2].split())
+        if text and text not in found:
+            found.append(text)
+    return "; ".join(found[:LINES_QUOTED])
+
+
+class Session:
+    """One ``criu swrk``, for one request; ``pid`` is the process.
+
+    ``keep`` are descriptors that it inherits under their numbers.  ``detached``: in a session of
+    its own, so that no key of a terminal ends it half-way.  Raises CriuError.
+    """
+
+    def __init__(self, program: str, keep: Sequence[int] = (), *, detached: bool = True) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket = ours
+        self._said = tempfile.TemporaryFile()
+        try:
+            self._process = subprocess.Popen(
+                [program, "swrk", str(theirs.fileno())],
+                env=ENVIRONMENT,
+                stdin=subprocess.DEVNULL,
+                stdout=self._said,
+                stderr=self._said,
+                pass_fds=(theirs.fileno(), *keep),
+                start_new_session=detached,
+            )
+        except OSError as error:
+            ours.close()
+            self._said.close()
+            raise CriuError(f"start {program}: {reason(error)}") from None
+        finally:
+            theirs.close()
+        self.pid = self._process.pid
+
+    def request(self, request: Mapping[str, Any], stage: Stage) -> dict[str, Any]:
+        """Send a criu_req; the criu_resp, whether of success or not.
+
+        What ``stage`` raises is told to criu as a failure, and raised when criu has ended.
+        Raises CriuError if it ends without an answer.
+        """
+        failure: BaseException | None = None
+        try:
+            self._socket.send(encode("criu_req", dict(request)))
+            while True:
+                data, descriptors, _, _ = socket.recv_fds(self._socket, MESSAGE_MOST, 1)
+                if not data:
+                    break
+                answer = decode("criu_resp", data)
+                if answer.get("type") != NOTIFY:
+                    if failure is not None:
+                        raise failure
+                    return answer
+                try:
+                    notify = answer.get("notify") or {}
+                    fd = descriptors[0] if descriptors else -1
+                    if fd >= 0:
+                        os.set_inheritable(fd, False)
+                    stage(notify.get("script", ""), notify.get("pid", 0), fd)
+                except BaseException as error:  # noqa: BLE001 - raised again, once criu knows
+                    failure = failure or error
+                done = {"type": NOTIFY, "notify_success": failure is None}
+                self._socket.send(encode("criu_req", done))
+        except OSError as error:
+            if failure is None:
+                raise CriuError(f"talk to criu: {reason(error)}", self._words()) from None
+        if failure is not None:
+            raise failure
+        raise CriuError("criu has ended without an answer", self._words())
+
+    def _words(self) -> str:
+        self._said.seek(0)
+        return " ".join(self._said.read(1 << 16).decode(errors="replace").split())[:500]
+
+    def close(self) -> None:
+        """Wait for its end.  It is not killed: what it holds might never run again."""
+        self._socket.close()
+        self._process.wait()
+        self._said.close()

@@ -1,0 +1,93 @@
+"""Looking at the host, for the compiler (``runtime/plan/facts.py``): a few small reads."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError
+from ociruntime.base.files import read_file
+from ociruntime.runtime.plan.facts import HostFacts
+
+SELINUX = "/sys/fs/selinux/enforce"
+APPARMOR = "/sys/module/apparmor/parameters/enabled"
+# What takes a profile, below /proc.  Before Linux 5.8 the second, which is the one of whatever
+# security module is the first.
+APPARMOR_FILES = ("self/attr/apparmor/exec", "self/attr/exec")
+NS_GET_USERNS = 0xB701  # ioctl_ns(2)
+
+
+def gather(
+    cgroup_mode: str,
+    hierarchies: tuple[tuple[str, str], ...],
+    security_modules: bool = False,
+    user_namespace: bool = False,
+) -> HostFacts:
+    """The facts about this host and this process; cgroups as the caller has found them.
+
+    ``security_modules`` asks for AppArmor and SELinux, which only a config that names a
+    profile or a label needs to know; ``user_namespace`` tells that this process is in one.
+    Raises HostError without a /proc.
+    """
+    uid = posix.geteuid()
+    try:
+        return HostFacts(
+            uid=uid,
+            gid=posix.getegid(),
+            last_capability=int(read_file("/proc/sys/kernel/cap_last_cap")),
+            bounding=_bounding(read_file("/proc/self/status")),
+            cgroup_mode=cgroup_mode,
+            hierarchies=hierarchies,
+            apparmor=apparmor_file() if security_modules else "",
+            selinux=security_modules and selinux_enabled(),
+            user_namespace=user_namespace,
+            owns_mounts=uid == 0 and not (user_namespace and not _owns_mounts()),
+        )
+    except OSError as error:
+        raise HostError("read what this process may do from /proc", error) from None
+
+
+def apparmor_file() -> str:
+    """What takes a profile, below /proc; empty: the kernel does not confine by AppArmor."""
+    if not _content(APPARMOR).startswith(b"Y"):
+        return ""
+    own, shared = APPARMOR_FILES
+    try:
+        posix.stat(f"/proc/{own}")
+    except FileNotFoundError:
+        return shared
+    return own
+
+
+def selinux_enabled() -> bool:
+    """Whether the kernel has an SELinux policy, enforced or not."""
+    return _content(SELINUX) != b""
+
+
+def _owns_mounts() -> bool:
+    """Whether the mount namespace belongs to the user namespace that this process is in."""
+    from fcntl import ioctl
+
+    try:
+        mounts = posix.open("/proc/self/ns/mnt", posix.O_RDONLY | posix.O_CLOEXEC)
+        try:
+            owner = ioctl(mounts, NS_GET_USERNS)
+        finally:
+            posix.close(mounts)
+        try:
+            return posix.fstat(owner).st_ino == posix.stat("/proc/self/ns/user").st_ino
+        finally:
+            posix.close(owner)
+    except OSError:
+        return False  # EPERM: an outer one owns it
+
+
+def _bounding(status: bytes) -> int:
+    start = status.index(b"\nCapBnd:") + 8
+    return int(status[start : status.index(b"\n", start)], 16)
+
+
+def _content(path: str) -> bytes:
+    try:
+        return read_file(path)
+    except OSError:
+        return b""

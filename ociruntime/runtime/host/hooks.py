@@ -1,0 +1,358 @@
+"""Hooks that run in the runtime's namespaces (config.md#posix-platform-hooks).
+
+These are prestart, createRuntime, poststart and poststop; createContainer and startContainer
+are operations of the plan.  A hook gets the container's state on its standard input, from a
+sealed file in memory: one that never reads it cannot block anything.  What it prints goes to
+files in memory as well, and the end of it into the error; a file, not a pipe, because what the
+hook leaves running may go on printing.  Files that grow are cut while it runs.
+"""
+
+from __future__ import annotations
+
+import posix
+import select
+import time
+
+from ociruntime.base.errors import ConfigError, HookError, HostError, RuntimeFailure, reason
+from ociruntime.base.files import read_file
+from ociruntime.base.process import inheritable_descriptors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Callable, Mapping
+
+    from ociruntime.runtime.spec.document import Hook
+else:
+    import _signal
+
+NO_FILES = ("", "")
+ENOENT = 2
+EINVAL = 22
+S_IFMT = 0o170000
+S_IFREG = 0o100000
+SEEK_SET = 0
+LOOK_MILLISECONDS = 10  # between two looks at how much a hook has printed
+OUTPUT_MOST = 1 << 20  # bytes of a stream above which it is cut
+OUTPUT_KEPT = 1 << 16  # bytes at its end that are left then
+OUTPUT_LIMIT = 4096  # bytes at the end of a hook's output that an error shows
+
+F_DUPFD_CLOEXEC = 1030
+F_ADD_SEALS = 1033
+SEAL_ALL = 0x1 | 0x2 | 0x4 | 0x8  # F_SEAL_SEAL, _SHRINK, _GROW, _WRITE
+
+
+def run_host_hooks(
+    kind: str,
+    hooks: list[Hook],
+    state_json: str,
+    debug: Callable[[str], None] | None = None,
+    outputs: tuple[str, str] = NO_FILES,
+    alone: bool = True,
+) -> None:
+    """Run the hooks of one kind in order; the first failure raises HookError and ends it.
+
+    The working directory is the caller's, who has gone to the bundle.  ``debug`` is told
+    of each hook's argv, outcome and duration.  ``outputs`` are files for what hooks print to
+    standard output and standard error, or "".
+
+    Where this process is another program's (not ``alone``), its other children cannot be told from
+    what a hook that has to be killed has left: then only the hook's process group ends.
+    """
+    for i, hook in enumerate(hooks):
+        _run(f"hooks.{kind}[{i}]", hook, state_json, debug, outputs, alone)
+
+
+def run_poststop_hooks(
+    hooks: list[Hook],
+    state_json: str,
+    debug: Callable[[str], None] | None = None,
+    outputs: tuple[str, str] = NO_FILES,
+    alone: bool = True,
+) -> list[str]:
+    """Run all poststop hooks, whatever becomes of each (runtime.md#lifecycle, step 13).
+
+    Returns a warning for each one that failed.
+    """
+    warnings = []
+    for i, hook in enumerate(hooks):
+        try:
+            _run(f"hooks.poststop[{i}]", hook, state_json, debug, outputs, alone)
+        except RuntimeFailure as failure:
+            warnings.append(str(failure))
+    return warnings
+
+
+def _run(
+    where: str,
+    hook: Hook,
+    state_json: str,
+    debug: Callable[[str], None] | None,
+    outputs: tuple[str, str],
+    alone: bool,
+) -> None:
+    started = time.monotonic()
+    stdout, stderr = map(_output_file, outputs)
+    stdin = _memory_file("hook-stdin", state_json.encode())
+    before = posix.fstat(stdout).st_size, posix.fstat(stderr).st_size
+    try:
+        outcome = _spawn_and_wait(where, hook, (stdin, stdout, stderr), alone)
+        if debug is not None:
+            milliseconds = (time.monotonic() - started) * 1000
+            argv = hook.get("args") or [hook["path"]]
+            debug(f"{where}: {argv} {outcome or 'succeeded'} after {milliseconds:.1f} ms")
+        if outcome:
+            raise HookError(
+                f'{where}: "{hook["path"]}" {outcome}{_printed(stdout, stderr, before)}'
+            )
+    finally:
+        for fd in (stdin, stdout, stderr):
+            posix.close(fd)
+
+
+def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone: bool) -> str:
+    """Run the hook to its end; what went wrong, or nothing.
+
+    A signal that ends this process by an exception waits until there is a pid to kill: a hook
+    does not outlive the runtime that was interrupted.
+    """
+    timeout = hook.get("timeout")
+    if timeout is not None and alone:
+        from ociruntime.base.process import become_subreaper
+
+        become_subreaper()  # so that what left the hook's session can be found, see _end
+    others = _children() if alone else None
+    _keep_children_waitable(where, alone)
+    mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+    try:
+        pid = _spawn(where, hook, streams)
+    except BaseException:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+        raise
+    try:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+        return _outcome(pid, timeout, streams[1:], others)
+    except BaseException:
+        _end(pid, others)
+        raise
+
+
+def _keep_children_waitable(where: str, alone: bool) -> None:
+    """An engine that ignores SIGCHLD hands that on, and the kernel would reap the hook."""
+    if _signal.getsignal(_signal.SIGCHLD) != _signal.SIG_IGN:
+        return
+    if not alone:
+        raise HookError(
+            f"{where}: how it ends cannot be known: this process ignores SIGCHLD",
+            "set signal.SIGCHLD to signal.SIG_DFL",
+        )
+    _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+
+
+def _spawn(where: str, hook: Hook, streams: tuple[int, int, int]) -> int:
+    """Start the hook in a process group of its own, with a clean signal state; its pid."""
+    path = hook["path"]
+    actions: list[tuple[int, ...]] = [
+        (posix.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)
+    ]
+    # Pipes of the engine are open here without CLOEXEC; a hook that leaves a process behind
+    # would keep the engine waiting for their end.
+    actions.extend((posix.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors())
+    try:
+        return posix.posix_spawn(
+            path,
+            hook.get("args") or [path],
+            _environment(where, hook.get("env")),
+            file_actions=actions,
+            setpgroup=0,
+            setsigmask=(),
+            setsigdef=_signal.valid_signals(),
+        )
+    except ValueError as error:
+        raise ConfigError(where, str(error)) from None
+    except OSError as error:
+        hint = ""
+        if error.errno == ENOENT and _exists(path):
+            hint = "the file is there; the interpreter that it names is not"
+        raise HookError(f'{where}.path: "{path}": {reason(error)}', hint) from None
+
+
+def _exists(path: str) -> bool:
+    try:
+        posix.stat(path)
+    except OSError:
+        return False
+    return True
+
+
+def _environment(where: str, env: list[str] | None) -> Mapping[bytes, bytes]:
+    """The hook's environment.
+
+    Absent means the runtime's own: hooks written for other runtimes count on PATH.  An empty
+    list means none.
+    """
+    if env is None:
+        return _own_environment()
+    environment = {}
+    for i, entry in enumerate(env):
+        name, equals, value = entry.encode(errors="surrogateescape").partition(b"=")
+        if not name or not equals:
+            raise ConfigError(f"{where}.env[{i}]", f'"{entry}" is not of the form NAME=value')
+        environment[name] = value
+    return environment
+
+
+def _own_environment() -> Mapping[bytes, bytes]:
+    """What the runtime was called with: in the C locale Python adds an LC_CTYPE (PEP 538)."""
+    environment = posix.environ
+    if b"LC_CTYPE" in environment:
+        given = b"\0" + read_file("/proc/self/environ")
+        if b"\0LC_CTYPE=" not in given:
+            environment = {key: environment[key] for key in environment if key != b"LC_CTYPE"}
+    return environment
+
+
+def _outcome(
+    pid: int, timeout: int | None, outputs: tuple[int, ...], others: set[int] | None
+) -> str:
+    """Wait for the hook; what went wrong, or nothing."""
+    if not _ends_within(pid, timeout, outputs):
+        _end(pid, others)
+        return f"did not end within its timeout of {timeout} s and was killed"
+    _, status = posix.waitpid(pid, 0)
+    if posix.WIFSIGNALED(status):
+        return f"was killed by {_signal_name(posix.WTERMSIG(status))}"
+    code = posix.WEXITSTATUS(status)
+    return f"exited with status {code}" if code else ""
+
+
+def _ends_within(pid: int, seconds: int | None, outputs: tuple[int, ...]) -> bool:
+    deadline = None if seconds is None else time.monotonic() + seconds
+    pidfd = posix.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        while not poll.poll(LOOK_MILLISECONDS):
+            for fd in outputs:
+                _cut(fd)
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+        return True
+    finally:
+        posix.close(pidfd)
+
+
+def _output_file(path: str) -> int:
+    """The file at ``path``, made if missing; without one a file in memory.  Raises HostError."""
+    if not path:
+        fd = _memory_file("hook-output")
+        _append_always(fd)
+        return fd
+    # Not blocking: somebody may have put a FIFO there.
+    flags = posix.O_RDWR | posix.O_CREAT | posix.O_APPEND | posix.O_NONBLOCK | posix.O_CLOEXEC
+    try:
+        fd = posix.open(path, flags | posix.O_NOCTTY, 0o600)
+        if posix.fstat(fd).st_mode & S_IFMT != S_IFREG:
+            posix.close(fd)
+            raise OSError(EINVAL, "not a regular file")
+    except OSError as error:
+        raise HostError(f'open "{path}" for the output of hooks', error) from None
+    return fd
+
+
+def _append_always(fd: int) -> None:
+    """Every write goes to the end, wherever that is: the file can be cut meanwhile."""
+    import fcntl
+
+    fcntl.fcntl(fd, fcntl.F_SETFL, posix.O_APPEND)
+
+
+def _cut(fd: int) -> None:
+    """Leave only the end of what was printed, if that is much."""
+    node = posix.fstat(fd)
+    size = node.st_size
+    if size > OUTPUT_MOST and node.st_nlink == 0:  # a file with a name is its owner's to cut
+        end = posix.pread(fd, OUTPUT_KEPT, size - OUTPUT_KEPT)
+        posix.ftruncate(fd, 0)
+        posix.write(fd, end)
+
+
+def _end(pid: int, others: set[int] | None) -> None:
+    """Kill the hook and what it has started.
+
+    First its group: not waited for yet, the pid is still its own.  What went to another session
+    becomes our child when its parent ends; so every child is killed but the ``others``, which
+    were there before the hook, until there is no further one.
+    """
+    try:
+        posix.killpg(pid, _signal.SIGKILL)
+    except OSError:
+        pass
+    _reap(pid)
+    while others is not None and (orphans := _children() - others - {pid}):
+        for orphan in orphans:
+            try:
+                posix.kill(orphan, _signal.SIGKILL)
+            except OSError:
+                pass
+            _reap(orphan)
+
+
+def _reap(pid: int) -> None:
+    try:
+        posix.waitpid(pid, 0)
+    except ChildProcessError:
+        pass  # somebody else was faster
+
+
+def _children() -> set[int]:
+    """Our children; none on a kernel that does not tell (CONFIG_PROC_CHILDREN)."""
+    try:
+        return set(map(int, read_file(f"/proc/self/task/{posix.getpid()}/children").split()))
+    except OSError:
+        return set()
+
+
+def _signal_name(number: int) -> str:
+    for name, value in vars(_signal).items():
+        if value == number and name.startswith("SIG") and not name.startswith("SIG_"):
+            return f"signal {number} ({name})"
+    return f"signal {number}"
+
+
+def _memory_file(name: str, content: bytes | None = None) -> int:
+    """A file in memory; with ``content`` it is sealed and read from its start.
+
+    The descriptor is never one of the standard three, also if those are closed: the
+    duplications before exec would overwrite one another.
+    """
+    fd = posix.memfd_create(name, posix.MFD_CLOEXEC | posix.MFD_ALLOW_SEALING)
+    if fd <= 2 or content is not None:
+        import fcntl
+
+        if fd <= 2:
+            high = fcntl.fcntl(fd, F_DUPFD_CLOEXEC, 3)
+            posix.close(fd)
+            fd = high
+        if content is not None:
+            view = memoryview(content)
+            while view:
+                view = view[posix.write(fd, view) :]
+            posix.lseek(fd, 0, SEEK_SET)
+            fcntl.fcntl(fd, F_ADD_SEALS, SEAL_ALL)
+    return fd
+
+
+def _printed(stdout: int, stderr: int, before: tuple[int, int]) -> str:
+    """The end of what the hook printed, on one line: of stderr, of stdout if that is empty.
+
+    ``before`` are the sizes that the files had before it ran.
+    """
+    for name, fd, begin in (("stderr", stderr, before[1]), ("stdout", stdout, before[0])):
+        size = posix.fstat(fd).st_size
+        raw = posix.pread(fd, OUTPUT_LIMIT, max(size - OUTPUT_LIMIT, begin))
+        lines = raw.decode(errors="replace").strip().splitlines()
+        text = " | ".join(lines)
+        if text:
+            return f"; {name}: {text}"
+    return ""

@@ -1,0 +1,73 @@
+"""Mount ids, and a mount namespace for a moment, in which a root file system is a mount.
+
+The mount of a root, on which criu insists, is in a namespace that then is only that of the programs
+started meanwhile: the kernel undoes it with the last of them, whatever becomes of us.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import contextmanager
+
+from ociruntime.base.errors import HostError
+from ociruntime.base.files import read_file
+from ociruntime.base.linux import CLONE_NEWNS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def private_root(path: str) -> Iterator[None]:
+    """Be in such a namespace; afterwards in ours again, in the same working directory.
+
+    Raises HostError.
+    """
+    from ociruntime._shim import ffi, lib
+
+    directory = os.getcwd()
+    ours = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        result = lib.oci_bind_privately(ffi.from_buffer(os.fsencode(path) + b"\0"))
+        if result < 0:
+            raise HostError(f"mount {path} in a namespace", OSError(-result, os.strerror(-result)))
+        yield
+    finally:
+        result = lib.oci_setns(ours, CLONE_NEWNS)
+        os.close(ours)
+        if result < 0:
+            raise HostError("go back to the mounts", OSError(-result, os.strerror(-result)))
+        os.chdir(directory)
+
+
+class MountId:
+    """``number`` is the id in mountinfo, which the kernel gives again to a later mount; ``unique``
+    one that it never gives again, 0 before Linux 6.8.
+    """
+
+    __slots__ = ("number", "unique")
+
+    def __init__(self, number: int, unique: int) -> None:
+        self.number = number
+        self.unique = unique
+
+    def is_same(self, other: MountId) -> bool:
+        """Return True if both are the same mount."""
+        return (self.number, self.unique) == (other.number, other.unique)
+
+
+def mount_id(fd: int) -> MountId:
+    """The mount that a descriptor is on, attached or not.  Raises HostError."""
+    from ociruntime._shim import lib
+
+    path = f"/proc/self/fdinfo/{fd}"
+    try:
+        lines = read_file(path).splitlines()
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None
+    for line in lines:
+        if line.startswith(b"mnt_id:"):
+            return MountId(int(line[7:]), lib.oci_unique_mount_id(fd))
+    raise HostError(f"read {path}", OSError(errno.ENODATA, "no mnt_id"))

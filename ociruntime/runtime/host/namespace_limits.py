@@ -1,0 +1,81 @@
+"""Why a host refuses new namespaces: the settings that can be behind one EPERM or ENOSPC."""
+
+from __future__ import annotations
+
+import errno
+
+from ociruntime.base.files import read_file
+from ociruntime.base.paths import mount_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# (file below /proc/sys, the value that refuses, what to do): Debian's and Ubuntu's switches.
+SWITCHES = (
+    (
+        "kernel/unprivileged_userns_clone",
+        "0",
+        (
+            "user namespaces are for root alone here: kernel.unprivileged_userns_clone is 0;"
+            " as root: sysctl -w kernel.unprivileged_userns_clone=1"
+        ),
+    ),
+    (
+        "kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        (
+            "AppArmor restricts user namespaces: give ociruntime a profile with the rule"
+            ' "userns,", or as root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0'
+        ),
+    ),
+)
+NONE_ALLOWED = (
+    "user.max_user_namespaces is 0: no user namespaces are allowed;"
+    " as root: sysctl -w user.max_user_namespaces=15000"
+)
+CHROOT = "in a chroot(2) the kernel makes no user namespace: use pivot_root(2), or a container"
+FILTER = (
+    "a seccomp filter is in force around ociruntime; an outer container needs one that allows"
+    " clone, clone3, unshare, mount and their kin: --security-opt seccomp=unconfined for its engine"
+)
+DEPTH = "a limit is reached: user.max_*_namespaces (sysctl), or 32 user namespaces in one another"
+
+
+def obstacle(error: int, read: Callable[[str], str] | None = None) -> str:
+    """What to do about ``error`` of clone(2) or unshare(2); empty if no cause is to be seen.
+
+    ``read`` gives the text of a file below /proc, empty where it is missing.
+    """
+    read = read or _read
+    if error in (errno.ENOSPC, errno.EUSERS):
+        none = read("sys/user/max_user_namespaces").strip() == "0"
+        return NONE_ALLOWED if none else DEPTH
+    if error not in (errno.EPERM, errno.EACCES):
+        return ""
+    for name, refusing, advice in SWITCHES:
+        if read(f"sys/{name}").strip() == refusing and not _is_host_root(read):
+            return advice
+    if _is_chroot(read("self/mountinfo")):
+        return CHROOT
+    if "\nSeccomp:\t2" in read("self/status"):
+        return FILTER
+    return ""
+
+
+def _is_host_root(read: Callable[[str], str]) -> bool:
+    """The switches are for everybody else."""
+    return "\nUid:\t0\t0\t" in read("self/status") and read("self/uid_map").split()[1:2] == ["0"]
+
+
+def _is_chroot(mountinfo: str) -> bool:
+    """Whether nothing is mounted at /: then it is a directory of some other root."""
+    points = [line.split(" ")[4] for line in mount_lines(mountinfo)]
+    return bool(points) and "/" not in points
+
+
+def _read(name: str) -> str:
+    try:
+        return read_file(f"/proc/{name}").decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,61 @@
+"""A thread with a working directory of its own, for commands inside another program.
+
+The runtime goes to the bundle, because hooks run there and relative paths count from it.  A
+working directory belongs to all threads of a process, unless one gives up its share.
+"""
+
+from __future__ import annotations
+
+import _thread
+from posix import strerror
+
+from ociruntime.base.errors import HostError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    Result = TypeVar("Result")
+
+
+def in_own_thread(work: Callable[[], Result]) -> Result:
+    """What ``work`` returns or raises, from a thread that ends with it.
+
+    An exception that a signal raises here meanwhile is raised when the work is done: half of
+    it would be of no use.  Raises HostError where a thread may not do without the others.
+    """
+    results: list[Result] = []
+    failures: list[BaseException] = []
+    done = _thread.allocate_lock()  # Thread.join takes an interrupted wait for the end
+    done.acquire()
+
+    def carry_out() -> None:
+        try:
+            _leave_shared_directory()
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            failures.append(error)
+        finally:
+            done.release()
+
+    _thread.start_new_thread(carry_out, ())
+    interrupted: BaseException | None = None
+    while not (results or failures):
+        try:
+            done.acquire()
+        except BaseException as error:  # noqa: BLE001 - whatever a signal handler raises
+            interrupted = error
+    if failures:
+        raise failures.pop()
+    if interrupted is not None:
+        raise interrupted
+    return results[0]
+
+
+def _leave_shared_directory() -> None:
+    from ociruntime._shim import lib
+
+    result = lib.oci_unshare_fs()
+    if result < 0:
+        raise HostError("unshare a thread's working directory", OSError(-result, strerror(-result)))

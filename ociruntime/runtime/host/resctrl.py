@@ -1,0 +1,111 @@
+"""The resctrl file system: what is there, and doing what ``runtime/plan/intel_rdt.py`` has decided.
+
+Every function works on paths, so that a directory can play its part where no processor can.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import ConfigError, HostError, RuntimeFailure, reason
+from ociruntime.base.files import exists, read_file
+
+MOUNTPOINT = "/sys/fs/resctrl"
+ENOSPC = 28
+HINTS = {ENOSPC: "the processor has no class of service or no monitoring id left"}
+
+
+def mountpoint() -> str:
+    """Where resctrl is mounted.  Raises ConfigError if it is not, HostError."""
+    try:
+        found = find_mountpoint(read_file("/proc/self/mountinfo"))
+        known = b"\tresctrl\n" in read_file("/proc/filesystems")
+    except OSError as error:
+        raise HostError("look for resctrl in /proc", error) from None
+    if found:
+        return found
+    if not known:
+        raise ConfigError("linux.intelRdt", "this kernel or its processor has no resctrl")
+    hint = f"mount -t resctrl resctrl {MOUNTPOINT}"
+    raise ConfigError("linux.intelRdt", "resctrl is not mounted", hint)
+
+
+def find_mountpoint(mountinfo: bytes) -> str:
+    """The mount point in proc_pid_mountinfo(5), empty if there is none."""
+    for line in mountinfo.split(b"\n"):
+        fields, _, rest = line.partition(b" - ")
+        if rest.startswith(b"resctrl "):
+            path = fields.split(b" ")[4].replace(b"\\040", b" ")
+            return path.decode(errors="surrogateescape")
+    return ""
+
+
+def look(mount: str, path: str) -> tuple[bool, str, bool]:
+    """Of a group: whether it exists, its schemata, whether groups can be monitored.
+
+    Raises HostError.
+    """
+    there = exists(f"{path}/tasks")
+    schemata = b""
+    # Without allocation, which monitoring does not need, there is no such file.
+    if there and exists(f"{path}/schemata"):
+        try:
+            schemata = read_file(f"{path}/schemata")
+        except OSError as error:
+            raise HostError(f"linux.intelRdt: read {path}/schemata", error) from None
+    return there, schemata.decode(errors="replace"), exists(f"{mount}/mon_groups")
+
+
+def make(directory: str) -> None:
+    """Make a group.  Raises HostError, also if it is there."""
+    try:
+        make_directory(directory)
+    except OSError as error:
+        hint = HINTS.get(error.errno or 0, "")
+        raise HostError(f"linux.intelRdt: make {directory}", error, hint) from None
+
+
+# The kernel fills a new group with its files; an imitation has to do that itself.
+make_directory = posix.mkdir
+
+
+def write(where: str, file: str, line: str, mount: str) -> None:
+    """Write one line of schemata, or a pid.  Raises RuntimeFailure with the kernel's reason."""
+    try:
+        fd = posix.open(file, posix.O_WRONLY | posix.O_CLOEXEC)
+        try:
+            posix.write(fd, f"{line}\n".encode())
+        finally:
+            posix.close(fd)
+    except OSError as error:
+        status = _last_status(mount)
+        words = f"{reason(error)}: {status}" if status else reason(error)
+        raise RuntimeFailure(f'{where}: write "{line}" to {file}: {words}') from None
+
+
+def _last_status(mount: str) -> str:
+    """What resctrl has to say about the last failure."""
+    try:
+        text = read_file(f"{mount}/info/last_cmd_status").decode(errors="replace").strip()
+    except OSError:
+        return ""
+    return "" if text == "ok" else text
+
+
+def remove(directories: list[str], *, only_empty: bool = False) -> None:
+    """Remove groups, last first; one that is gone is fine.  Raises HostError.
+
+    Their processes fall back to the group above.  ``only_empty`` spares those that have any.
+    """
+    for directory in reversed(directories):
+        try:
+            if only_empty and read_file(f"{directory}/tasks").strip():
+                continue
+            remove_directory(directory)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise HostError(f"linux.intelRdt: remove {directory}", error) from None
+
+
+remove_directory = posix.rmdir

@@ -1,0 +1,316 @@
+"""A seccomp profile to the filter that the executor loads (config-linux.md#seccomp).
+
+libseccomp compiles; what lies here is the profile's meaning: which action a rule has, which
+rules are left out, which flags go with the filter, and the answer to system calls that are
+newer than the profile.  Nothing is loaded by this module.
+"""
+
+from __future__ import annotations
+
+from _struct import pack  # array would bring all of collections along
+
+from ociruntime.base.errors import ConfigError, InternalError, reason
+from ociruntime.base.linux import (
+    SECCOMP_ACTIONS,
+    SECCOMP_FILTER_FLAG_NEW_LISTENER,
+    SECCOMP_FILTER_FLAGS,
+    SECCOMP_RET_ERRNO,
+    SECCOMP_RET_TRACE,
+    SECCOMP_RET_USER_NOTIF,
+)
+from ociruntime.runtime.host.seccomp_stub import with_enosys_stub
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ociruntime.runtime.spec.document import Seccomp, Syscall, SyscallArg
+
+    # One rule for libseccomp: its action, its names, its conditions, the index in `syscalls`.
+    Rule = tuple[int, list[str], list[SyscallArg], int]
+
+# The name in config.json -> libseccomp's token: AUDIT_ARCH_* of <linux/audit.h>, but for X32,
+# which the kernel reports as X86_64 with bit 30 set in the number.
+ARCHITECTURES: dict[str, int] = {
+    "SCMP_ARCH_X86": 0x40000003,
+    "SCMP_ARCH_X86_64": 0xC000003E,
+    "SCMP_ARCH_X32": 0x4000003E,
+    "SCMP_ARCH_ARM": 0x40000028,
+    "SCMP_ARCH_AARCH64": 0xC00000B7,
+    "SCMP_ARCH_LOONGARCH64": 0xC0000102,
+    "SCMP_ARCH_M68K": 0x00000004,
+    "SCMP_ARCH_MIPS": 0x00000008,
+    "SCMP_ARCH_MIPS64": 0x80000008,
+    "SCMP_ARCH_MIPS64N32": 0xA0000008,
+    "SCMP_ARCH_MIPSEL": 0x40000008,
+    "SCMP_ARCH_MIPSEL64": 0xC0000008,
+    "SCMP_ARCH_MIPSEL64N32": 0xE0000008,
+    "SCMP_ARCH_PARISC": 0x0000000F,
+    "SCMP_ARCH_PARISC64": 0x8000000F,
+    "SCMP_ARCH_PPC": 0x00000014,
+    "SCMP_ARCH_PPC64": 0x80000015,
+    "SCMP_ARCH_PPC64LE": 0xC0000015,
+    "SCMP_ARCH_RISCV64": 0xC00000F3,
+    "SCMP_ARCH_S390": 0x00000016,
+    "SCMP_ARCH_S390X": 0x80000016,
+    "SCMP_ARCH_SH": 0x4000002A,
+    "SCMP_ARCH_SHEB": 0x0000002A,
+}
+
+# enum scmp_compare of <seccomp.h>.
+OPERATORS: dict[str, int] = {
+    "SCMP_CMP_NE": 1,
+    "SCMP_CMP_LT": 2,
+    "SCMP_CMP_LE": 3,
+    "SCMP_CMP_EQ": 4,
+    "SCMP_CMP_GE": 5,
+    "SCMP_CMP_GT": 6,
+    "SCMP_CMP_MASKED_EQ": 7,
+}
+
+EPERM = 1
+EDOM = 33
+ENOSYS = 38
+# The highest data each action can carry: the kernel cuts an errno at MAX_ERRNO.
+DATA_LIMITS = {SECCOMP_RET_ERRNO: 4095, SECCOMP_RET_TRACE: 0xFFFF}
+
+WHERE = "linux.seccomp"
+TSYNC = SECCOMP_FILTER_FLAGS["SECCOMP_FILTER_FLAG_TSYNC"]
+SPEC_ALLOW = SECCOMP_FILTER_FLAGS["SECCOMP_FILTER_FLAG_SPEC_ALLOW"]
+WAIT_KILLABLE = SECCOMP_FILTER_FLAGS["SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"]
+MAX_INSTRUCTIONS = 4096  # BPF_MAXINSNS
+# libseccomp's SCMP_FLTATR_CTL_OPTIMIZE.  Of a search tree the kernel needs a third of the time to
+# load, and each call of the program that it cannot decide beforehand finds its rule in a few steps.
+# libseccomp up to 2.5.3 forgets the default action of a tree without rules.
+BINARY_TREE = 2
+MANY_NAMES = 16
+INSTRUCTION_SIZE = 8  # struct sock_filter
+
+
+def compile_filter(
+    profile: Seccomp, unknown: Callable[[str], None] | None = None
+) -> tuple[bytes, int]:
+    """Compile ``linux.seccomp``: the ``struct sock_filter`` array and SECCOMP_FILTER_FLAG_* bits.
+
+    ``unknown`` is told, in quotes, of names that libseccomp does not know, which are passed over.
+    Raises ConfigError for values that are invalid, not supported by the kernel, or by libseccomp.
+    """
+    default = _action(
+        profile["defaultAction"],
+        profile.get("defaultErrnoRet"),
+        f"{WHERE}.defaultAction",
+        f"{WHERE}.defaultErrnoRet",
+    )
+    tokens = _architectures(profile.get("architectures") or [])
+    rules = _rules(profile.get("syscalls") or [])
+    asks = default == SECCOMP_RET_USER_NOTIF or any(
+        action == SECCOMP_RET_USER_NOTIF for action, _, _, _ in rules
+    )
+    flags = filter_flags(profile.get("flags"), asks)
+    program, highest = _compile(default, tokens, rules, unknown)
+    # Only an errno is a "no" that a newer libc can answer by trying an older system call.  A
+    # profile that kills means it; one that allows, logs or traces has nothing to be corrected.
+    if default & ~0xFFFF == SECCOMP_RET_ERRNO and default & 0xFFFF != ENOSYS:
+        program = with_enosys_stub(program, highest)
+    if len(program) > MAX_INSTRUCTIONS * INSTRUCTION_SIZE:
+        count = len(program) // INSTRUCTION_SIZE
+        raise ConfigError(
+            WHERE, f"the filter needs {count} instructions, the kernel takes {MAX_INSTRUCTIONS}"
+        )
+    return program, flags
+
+
+def filter_flags(names: list[str] | None, asks: bool) -> int:
+    """SECCOMP_FILTER_FLAG_* bits for ``linux.seccomp.flags`` of a filter that ``asks`` an agent.
+
+    Without the key SPEC_ALLOW is set where the kernel has it, as other runtimes do: the
+    mitigation that it turns off costs every container, and engines do not write the key.
+    """
+    from ociruntime._seccomp import lib
+
+    if names is None:
+        names = ["SECCOMP_FILTER_FLAG_SPEC_ALLOW"] if lib.filter_flags_known(SPEC_ALLOW) else []
+    flags = 0
+    for i, name in enumerate(names):
+        flag = SECCOMP_FILTER_FLAGS.get(name)
+        if flag is None:
+            raise _unknown(f"{WHERE}.flags[{i}]", "flag", name, SECCOMP_FILTER_FLAGS)
+        # The kernel takes this one together with a listener only.
+        probe = flag | SECCOMP_FILTER_FLAG_NEW_LISTENER if flag == WAIT_KILLABLE else flag
+        if not lib.filter_flags_known(probe):
+            raise ConfigError(f"{WHERE}.flags[{i}]", f'"{name}" is not supported by this kernel')
+        flags |= flag
+    if not asks:
+        # It says how an agent is waited for.
+        return flags & ~WAIT_KILLABLE
+    # The program has one thread when the filter is loaded; the executor then has another, which
+    # the filter must not reach, and the kernel does not take the two flags together.
+    return flags & ~TSYNC | SECCOMP_FILTER_FLAG_NEW_LISTENER
+
+
+def library_version() -> str:
+    """Version of the libseccomp in use, as ``2.5.4``."""
+    from ociruntime._seccomp import ffi, lib
+
+    parts = ffi.new("unsigned int[3]")
+    lib.filter_version(parts)
+    return ".".join(str(part) for part in parts)
+
+
+def _unknown(where: str, what: str, name: object, known: dict[str, int]) -> ConfigError:
+    return ConfigError(where, f'unknown {what} "{name}"', f"one of {', '.join(known)}")
+
+
+def _action(name: str, errno: int | None, where: str, errno_where: str) -> int:
+    """SECCOMP_RET_* with its data for the action and the errno of a rule or of the default."""
+    from ociruntime._seccomp import lib
+
+    action = SECCOMP_ACTIONS.get(name)
+    if action is None:
+        raise _unknown(where, "action", name, SECCOMP_ACTIONS)
+    if not lib.filter_action_known(action):
+        raise ConfigError(where, f'"{name}" is not supported by this kernel')
+    limit = DATA_LIMITS.get(action)
+    if limit is None:
+        if errno is not None:
+            raise ConfigError(
+                errno_where,
+                f'{errno} does not go with the action "{name}"',
+                "only SCMP_ACT_ERRNO and SCMP_ACT_TRACE take a number",
+            )
+        return action
+    if errno is None:
+        errno = EPERM
+    if not 0 <= errno <= limit:
+        raise ConfigError(errno_where, f"{errno} is not between 0 and {limit}")
+    return action | errno
+
+
+def _architectures(names: list[str]) -> list[int]:
+    tokens = []
+    for i, name in enumerate(names):
+        token = ARCHITECTURES.get(name)
+        if token is None:
+            raise _unknown(f"{WHERE}.architectures[{i}]", "architecture", name, ARCHITECTURES)
+        tokens.append(token)
+    return tokens
+
+
+def _rules(syscalls: list[Syscall]) -> list[Rule]:
+    """What libseccomp gets, in order."""
+    rules: list[Rule] = []
+    for i, entry in enumerate(syscalls):
+        where = f"{WHERE}.syscalls[{i}]"
+        action = _action(
+            entry["action"], entry.get("errnoRet"), f"{where}.action", f"{where}.errnoRet"
+        )
+        names = entry["names"]
+        if not names:
+            raise ConfigError(f"{where}.names", "must not be empty")
+        conditions = entry.get("args") or []
+        for j, condition in enumerate(conditions):
+            if condition["op"] not in OPERATORS:
+                raise _unknown(f"{where}.args[{j}].op", "operator", condition["op"], OPERATORS)
+            if not 0 <= condition["index"] <= 5:
+                raise ConfigError(
+                    f"{where}.args[{j}].index", f"{condition['index']} is not between 0 and 5"
+                )
+        if len({condition["index"] for condition in conditions}) == len(conditions):
+            rules.append((action, names, conditions, i))
+        else:
+            # libseccomp takes one condition per argument.  Profiles written for the runtimes
+            # before this one count on the consequence: each condition is a rule, any may match.
+            rules.extend((action, names, [condition], i) for condition in conditions)
+    return rules
+
+
+def _compile(
+    default: int,
+    listed: list[int],
+    rules: list[Rule],
+    unknown: Callable[[str], None] | None,
+) -> tuple[bytes, list[tuple[int, int]]]:
+    """The filter without a stub, and (token, highest number named) of each architecture."""
+    from ociruntime._seccomp import ffi, lib
+
+    native: int = lib.filter_native()
+    tokens = [native, *(token for token in listed if token != native)]
+    rule_words: list[int] = []
+    condition_words: list[int] = []
+    names: list[str] = []
+    for action, rule_names, rule_conditions, _ in rules:
+        rule_words += (action, len(rule_names), len(rule_conditions))
+        names += rule_names
+        for condition in rule_conditions:
+            first, second = condition["value"], condition.get("valueTwo") or 0
+            operator = OPERATORS[condition["op"]]
+            condition_words += (condition["index"], operator, first, second)
+    text = "\0".join(names).encode(errors="replace") + b"\0"
+    if text.count(b"\0") != max(len(names), 1):
+        raise ConfigError(f"{WHERE}.syscalls", "a name holds a NUL character")
+    # Kept here until the call is over: the request holds addresses only.
+    architectures = pack(f"{len(tokens)}I", *tokens)
+    packed_rules = pack(f"{len(rule_words)}I", *rule_words)
+    conditions = pack(f"{len(condition_words)}Q", *condition_words)
+    request = ffi.new("struct filter_request *")
+    request.default_action = default
+    request.optimize = BINARY_TREE if len(names) >= MANY_NAMES else 0
+    request.architectures = ffi.from_buffer("uint32_t[]", architectures)
+    request.architecture_count = len(tokens)
+    request.rule_count = len(rules)
+    request.rules = ffi.cast("struct filter_rule *", ffi.from_buffer(packed_rules))
+    request.conditions = ffi.cast("struct filter_condition *", ffi.from_buffer(conditions))
+    request.names = ffi.from_buffer(text)
+    result = ffi.new("struct filter_result *")
+    try:
+        error = lib.filter_compile(request, result)
+        if error < 0:
+            raise _refused(-error, result.stage, result.index, default, listed, tokens, rules)
+        if unknown is not None:
+            for i in range(result.unknown_count):
+                unknown(f'"{names[result.unknown[i]]}"')
+        highest = [
+            (token, result.highest[i])
+            for i, token in enumerate(tokens)
+            if result.highest[i] != 0xFFFFFFFF
+        ]
+        return bytes(ffi.buffer(result.program, result.size)), highest
+    finally:
+        lib.filter_free(result)
+
+
+def _refused(
+    errno: int,
+    stage: int,
+    index: int,
+    default: int,
+    listed: list[int],
+    tokens: list[int],
+    rules: list[Rule],
+) -> Exception:
+    """The error for what ``filter_compile`` could not do."""
+    import posix
+
+    from ociruntime._seccomp import lib
+
+    word = reason(OSError(errno, posix.strerror(errno)))
+    version = library_version()
+    if stage == lib.FILTER_DEFAULT_ACTION:
+        return ConfigError(
+            f"{WHERE}.defaultAction", f"{default:#x} is refused by libseccomp {version}"
+        )
+    if stage == lib.FILTER_ARCHITECTURE:
+        # The first one is the machine's own, listed or not, and is never refused.
+        name = next(name for name, token in ARCHITECTURES.items() if token == tokens[index])
+        place = f"{WHERE}.architectures[{listed.index(tokens[index])}]"
+        hint = "one filter cannot have both byte orders" if errno == EDOM else ""
+        return ConfigError(place, f'"{name}" is refused by libseccomp {version}: {word}', hint)
+    if stage == lib.FILTER_RULE:
+        for _, names, _, entry in rules:
+            if index < len(names):
+                return ConfigError(
+                    f"{WHERE}.syscalls[{entry}]",
+                    f'the rule for "{names[index]}" is refused by libseccomp {version}: {word}',
+                )
+            index -= len(names)
+    return InternalError(f"libseccomp {version} cannot export the filter: {word}")

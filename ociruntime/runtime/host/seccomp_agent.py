@@ -1,0 +1,68 @@
+"""The seccomp agent: who answers the system calls that a filter leaves to it (SCMP_ACT_NOTIFY).
+
+It listens on a stream socket and gets the container process state of config-linux.md over a
+connection made for this one process, with the filter's listener beside the first bytes.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import HostError
+from ociruntime.base.json_text import dump
+from ociruntime.base.stream_socket import connect
+from ociruntime.runtime.spec.state import SPEC_VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket as _socket
+    from typing import Any
+else:
+    import _socket
+
+LISTENER = "seccompFd"
+SECONDS = 30.0  # for an agent that does not take its connection or does not read
+
+
+class SeccompAgent:
+    """A connection to the agent at ``path``; ``metadata`` is what config.json has for it."""
+
+    __slots__ = ("_metadata", "_path", "_socket")
+
+    def __init__(self, path: str, metadata: str | None) -> None:
+        """Connect; raises HostError."""
+        self._path = path
+        self._metadata = metadata
+        self._socket = connect(path, "seccomp agent", SECONDS)
+
+    def hand_on(self, listener: int, pid: int, state: dict[str, Any]) -> None:
+        """Send the process ``pid`` of the container in ``state``, and end the connection.
+
+        Raises HostError.
+        """
+        data = dump(process_state(pid, self._metadata, state)).encode("utf-8", "surrogateescape")
+        rights = (
+            _socket.SOL_SOCKET,
+            _socket.SCM_RIGHTS,
+            listener.to_bytes(4, "little", signed=True),
+        )
+        try:
+            sent = self._socket.sendmsg([data], [rights], _socket.MSG_NOSIGNAL)
+            # Even an empty send fails once an agent that reads only once has closed.
+            if sent < len(data):
+                self._socket.sendall(data[sent:], _socket.MSG_NOSIGNAL)
+        except OSError as error:
+            raise HostError(f'tell the seccomp agent "{self._path}"', error) from None
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
+
+
+def process_state(pid: int, metadata: str | None, state: dict[str, Any]) -> dict[str, Any]:
+    """The container process state (config-linux.md#containerprocessstate) with one descriptor."""
+    document: dict[str, Any] = {"ociVersion": SPEC_VERSION, "fds": [LISTENER], "pid": pid}
+    if metadata is not None:
+        document["metadata"] = metadata
+    document["state"] = state
+    return document

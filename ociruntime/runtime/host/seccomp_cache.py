@@ -1,0 +1,185 @@
+"""Compiled seccomp filters, kept from one `create` to the next.
+
+libseccomp takes many milliseconds for the profile of an ordinary engine, which is the same for
+every container.  So each filter is kept in a file of the state root's directory ``.seccomp``:
+
+    magic, CRC-32 of all that follows, sizes of the three parts, filter flags
+    key        the members of the profile that decide, the kernel, the machine
+    makers     the files that compiled it (libseccomp, its binding, our modules), as stat(2)
+               shows them: "DEVICE INODE SIZE MTIME PATH" lines
+    filter     the ``struct sock_filter`` array
+
+A file's name is only where to look: the whole key is compared, so no choice of profile can
+bring another one's filter into a container.
+
+What is read here confines containers.  It is used only if directory and file are a directory
+and a regular file of the very user we are, which nobody else may even read.  Who can still
+write there is that user, or root: they can replace the runtime itself and every container's
+state, and are no wider a circle than before.  Inside a container the state root is never
+mounted.  Whatever is damaged, foreign, or made by other versions is passed over, and a cache
+that cannot be written is no reason to fail.
+"""
+
+from __future__ import annotations
+
+import marshal
+import posix
+from _struct import Struct
+from binascii import crc32
+
+from ociruntime.base.files import remove_file, replace_file
+from ociruntime.base.linux import S_IFDIR, S_IFMT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.spec.document import Seccomp
+
+LIMIT = 64  # files; engines have one profile, perhaps one for each set of capabilities
+LARGEST = 1 << 20  # bytes of a file
+S_IFREG = 0o100000
+OTHERS = 0o077
+
+MAGIC = b"SECCOMP2"
+HEAD = Struct("=8sIIIIII")
+CHECKED = 12  # where that begins which the CRC is about
+
+# Who hears of it (listenerPath, listenerMetadata) has no part in the filter.
+DECISIVE = ("defaultAction", "defaultErrnoRet", "architectures", "flags", "syscalls")
+
+
+def cached_filter(profile: Seccomp, directory: str) -> tuple[bytes, int, frozenset[str]]:
+    """Return what ``seccomp.compile_filter`` does, and the calls that the filter lets through
+    (``seccomp_verdicts``), from ``directory`` if it was compiled before.
+
+    Raises ConfigError.
+    """
+    members = [profile.get(name) for name in DECISIVE]
+    # Version 2 has no references, which would depend on more than the values.
+    key = marshal.dumps([members, *posix.uname()[2:]], 2)
+    path = f"{directory}/{crc32(key):08x}"
+    try:
+        found = _find(directory, path, key)
+    except OSError:
+        found = None
+    if found is None:
+        from ociruntime.runtime.host.seccomp import compile_filter
+        from ociruntime.runtime.host.seccomp_verdicts import allowed_calls
+
+        program, flags = compile_filter(profile)
+        found = program, flags, allowed_calls(program)
+        try:
+            _keep(directory, path, key, *found)
+        except OSError:
+            pass
+    return found
+
+
+def _find(directory: str, path: str, key: bytes) -> tuple[bytes, int, frozenset[str]] | None:
+    """The filter, its flags and the calls it lets through, or None; raises OSError."""
+    if not _is_private(posix.lstat(directory), S_IFDIR):
+        return None
+    data = _read_private(path)
+    if len(data) < HEAD.size:
+        return None
+    magic, check, key_size, makers_size, calls_size, filter_size, flags = HEAD.unpack_from(data)
+    makers_at = HEAD.size + key_size
+    calls_at = makers_at + makers_size
+    filter_at = calls_at + calls_size
+    if (
+        magic != MAGIC
+        or len(data) != filter_at + filter_size
+        or crc32(data[CHECKED:]) != check
+        or data[HEAD.size : makers_at] != key
+    ):
+        return None
+    for line in data[makers_at:calls_at].splitlines():
+        if _identity(line.split(b" ", 4)[4]) != line:
+            return None
+    return data[filter_at:], flags, frozenset(data[calls_at:filter_at].decode().split())
+
+
+def _keep(
+    directory: str, path: str, key: bytes, program: bytes, flags: int, allowed: frozenset[str]
+) -> None:
+    """Write the file; raises OSError."""
+    makers = b"\n".join([_identity(maker) for maker in _makers()])
+    calls = " ".join(sorted(allowed)).encode()
+    sizes = Struct("=IIIII").pack(len(key), len(makers), len(calls), len(program), flags)
+    rest = b"".join([sizes, key, makers, calls, program])
+    if CHECKED + len(rest) > LARGEST:
+        return
+    try:
+        posix.mkdir(directory, 0o700)
+    except FileExistsError:
+        if not _is_private(posix.lstat(directory), S_IFDIR):
+            return
+    _evict(directory)
+    replace_file(path, MAGIC + crc32(rest).to_bytes(4, "little") + rest)
+
+
+def _evict(directory: str) -> None:
+    """Make room for one more: the oldest go, and with them what killed writers have left."""
+    paths = [f"{directory}/{name}" for name in posix.listdir(directory)]
+    if len(paths) < LIMIT:
+        return
+    ages = sorted((posix.lstat(path).st_mtime_ns, path) for path in paths)
+    for _, path in ages[: len(paths) - LIMIT + 1]:
+        remove_file(path)
+
+
+def _makers() -> list[bytes]:
+    """The files whose code has just compiled a filter.  Raises OSError."""
+    from ociruntime.runtime.host import seccomp, seccomp_stub, seccomp_verdicts
+
+    libraries = {
+        line.split(None, 5)[5]
+        for line in _mapped_files().splitlines()
+        if b"seccomp" in line.rpartition(b"/")[2]
+    }
+    modules = {
+        str(module.__file__).encode() for module in (seccomp, seccomp_stub, seccomp_verdicts)
+    }
+    return sorted(libraries | modules)
+
+
+def _mapped_files() -> bytes:
+    # The kernel gives a page at a time, which is no sign of the end.
+    fd = posix.open("/proc/self/maps", posix.O_RDONLY | posix.O_CLOEXEC)
+    try:
+        return b"".join(iter(lambda: posix.read(fd, 1 << 16), b""))
+    finally:
+        posix.close(fd)
+
+
+def _identity(path: bytes) -> bytes:
+    """Another file, or another content, has another one.  Raises OSError."""
+    file = posix.stat(path)
+    return b"%d %d %d %d %s" % (
+        file.st_dev,
+        file.st_ino,
+        file.st_size,
+        file.st_mtime_ns,
+        path,
+    )
+
+
+def _read_private(path: str) -> bytes:
+    """The file, empty if it is not only ours.  Raises OSError."""
+    # Not to wait for whoever has put a FIFO there.
+    flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
+    fd = posix.open(path, flags)
+    try:
+        node = posix.fstat(fd)
+        if not _is_private(node, S_IFREG) or node.st_size > LARGEST:
+            return b""
+        return posix.read(fd, LARGEST)
+    finally:
+        posix.close(fd)
+
+
+def _is_private(node: posix.stat_result, kind: int) -> bool:
+    return (
+        node.st_mode & S_IFMT == kind
+        and node.st_uid == posix.geteuid()
+        and not node.st_mode & OTHERS
+    )

@@ -1,0 +1,119 @@
+"""What a compiled filter says of the system calls that the executor still has to make under it.
+
+A small interpreter of the part of classic BPF that libseccomp writes.  Values that are not known
+beforehand (pointers, descriptors) leave every branch open, and a call is let through only if all
+of them end in ALLOW or LOG.  Pure; whatever it does not understand counts as refused.
+"""
+
+from __future__ import annotations
+
+import sys
+from _struct import iter_unpack
+
+from ociruntime.base.linux import SECCOMP_RET_ALLOW, SECCOMP_RET_LOG
+from ociruntime.runtime.host.seccomp_stub import (
+    ARCHITECTURE,
+    INSTRUCTION,
+    JUMP_EQUAL,
+    JUMP_GREATER,
+    JUMP_NOT_LESS,
+    LOAD,
+    NUMBER,
+    RETURN,
+)
+
+AND = 0x54  # BPF_ALU | BPF_AND | BPF_K
+JUMP = 0x05  # BPF_JMP | BPF_JA
+JUMP_ANY_BIT = 0x45  # BPF_JMP | BPF_JSET | BPF_K
+ARGUMENTS = 16  # offset of the first argument in struct seccomp_data, in two words each
+ACTION = 0xFFFF0000
+
+CLONE_PARENT = 0x8000
+SIGCHLD = 17
+TIOCSCTTY = 0x540E
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# The name by which a plan asks -> the system call, and the arguments that are known.
+CALLS: dict[str, tuple[str, dict[int, int]]] = {
+    "clone": ("clone", {0: CLONE_PARENT}),
+    "fork": ("clone", {0: SIGCHLD}),
+    "ioctl": ("ioctl", {1: TIOCSCTTY}),
+    **{
+        name: (name, {})
+        for name in "accept4 capset chdir close dup3 execve exit_group fcntl ftruncate getpid kill"
+        " lseek memfd_create pidfd_open pipe2 ppoll pread64 prlimit64 read recvfrom recvmsg sendmsg"
+        " setpgid setsid umask wait4 write".split()
+    },
+}
+
+
+def allowed_calls(program: bytes) -> frozenset[str]:
+    """The names in ``CALLS`` that this machine's own programs may make under the filter."""
+    from ociruntime._seccomp import lib
+
+    native: int = lib.filter_native()
+    return frozenset(
+        name
+        for name, (call, known) in CALLS.items()
+        if (number := lib.filter_number(call.encode())) >= 0
+        and lets_through(program, native, number, known)
+    )
+
+
+def lets_through(program: bytes, architecture: int, number: int, known: dict[int, int]) -> bool:
+    """Return True if the filter leaves the call alone; ``known``: index -> argument."""
+    data: dict[int, int] = {NUMBER: number, ARCHITECTURE: architecture}
+    for index, value in known.items():
+        low, high = value & 0xFFFFFFFF, value >> 32
+        data[ARGUMENTS + 8 * index + _LOW] = low
+        data[ARGUMENTS + 8 * index + 4 - _LOW] = high
+    return all(verdict & ACTION in _PASSES for verdict in _verdicts(program, data))
+
+
+_PASSES = {SECCOMP_RET_ALLOW, SECCOMP_RET_LOG}
+_LOW = 0 if sys.byteorder == "little" else 4  # where the lower half of an argument lies
+_NOT_UNDERSTOOD = 0  # SECCOMP_RET_KILL_THREAD
+
+
+def _verdicts(program: bytes, data: dict[int, int]) -> set[int]:
+    """Everything that the filter may return for a call of which ``data`` is known."""
+    code = list(iter_unpack(f"={INSTRUCTION}", program))
+    found: set[int] = set()
+    seen: set[tuple[int, int | None]] = set()
+    open_ends: list[tuple[int, int | None]] = [(0, None)]
+    while open_ends:
+        state = open_ends.pop()
+        if state in seen or state[0] >= len(code):
+            continue
+        seen.add(state)
+        place, value = state
+        operation, if_true, if_false, operand = code[place]
+        place += 1
+        if operation == RETURN:
+            found.add(operand)
+        elif operation == LOAD:
+            open_ends.append((place, data.get(operand)))
+        elif operation == AND:
+            open_ends.append((place, None if value is None else value & operand))
+        elif operation == JUMP:
+            open_ends.append((place + operand, value))
+        elif operation in _TESTS:
+            outcome = None if value is None else _TESTS[operation](value, operand)
+            if outcome is not False:
+                open_ends.append((place + if_true, value))
+            if outcome is not True:
+                open_ends.append((place + if_false, value))
+        else:
+            found.add(_NOT_UNDERSTOOD)
+    return found
+
+
+_TESTS: dict[int, Callable[[int, int], bool]] = {
+    JUMP_EQUAL: int.__eq__,
+    JUMP_GREATER: int.__gt__,
+    JUMP_NOT_LESS: int.__ge__,
+    JUMP_ANY_BIT: lambda value, operand: bool(value & operand),
+}

@@ -1,0 +1,223 @@
+"""The state directories: one a container, nothing in them that could be looked up elsewhere.
+
+    ROOT/ID/             a container; appears by one rename when it is created
+        state.json       facts fixed at creation, written once
+        cgroup.json      what was made in the cgroup trees, written before it was made
+        config.json      the bundle's configuration as it was at creation
+        entry            what the commands need without the interpreter, written once
+        notify/          the container's socket for sd_notify(3), if it has one
+        resources.json   its limits since the last update, if there was one
+        mounts.json      what `mounts add` has mounted, written before it is attached
+        rdt.json         its groups of Intel RDT, written before they were made
+        network.json     devices on their way into it, for who clears a killed `create` away
+        start            the start gate, a socket; there until the program runs
+    ROOT/.creating-ID/   the same before that rename
+    ROOT/.deleting-ID/   the same after the rename that makes it disappear
+    ROOT/.seccomp/       compiled filters of all containers (seccomp_cache.py)
+
+Each directory is locked (flock(2) on the directory itself) by whoever changes it; the
+kernel lets go of a lock with its holder.  A ``.creating-`` directory without a holder is
+what a killed ``create`` has left; whoever finds it clears it away.
+"""
+
+from __future__ import annotations
+
+import posix
+from fcntl import LOCK_EX, LOCK_NB, flock
+
+from ociruntime.base.errors import ContainerError, ContainerExists, HostError, NoSuchContainer
+from ociruntime.base.files import exists
+from ociruntime.base.trusted import check_directory, check_entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+STATE_DIRECTORY = "state directory"  # what it is called in errors
+CREATING = ".creating-"
+DELETING = ".deleting-"
+FILTERS = ".seccomp"
+LOCK_SECONDS = 20.0
+LOCK_PAUSE = 0.005
+# A process that a killed command had just cloned holds its descriptors, and so its lock, until it
+# executes the executor.
+DYING_SECONDS = 0.2
+
+CLASH = {17, 39}  # EEXIST, ENOTEMPTY
+
+
+def container_ids(root: str) -> list[str]:
+    """Ids of all containers, sorted; those that come into being or vanish are left out.
+
+    Raises HostError (the root may be missing, or not ours alone).
+    """
+    check_directory(root, STATE_DIRECTORY)
+    try:
+        names = posix.listdir(root)
+    except OSError as error:
+        raise HostError(f"open {root}", error) from None
+    return sorted(name for name in names if not name.startswith("."))
+
+
+def find_directory(root: str, container_id: str) -> str:
+    """The directory of a container.
+
+    Raises NoSuchContainer, or HostError if nobody may look, or if others may change it.
+    """
+    path = f"{root}/{container_id}"
+    if not (check_directory(root, STATE_DIRECTORY) and check_entry(path, STATE_DIRECTORY)):
+        raise NoSuchContainer(container_id)
+    return path
+
+
+def leftovers(root: str, container_id: str) -> list[str]:
+    """What an interrupted ``create`` or ``delete`` of this id has left.
+
+    Raises HostError, also if others may change it.
+    """
+    check_directory(root, STATE_DIRECTORY)
+    paths = [f"{root}/{prefix}{container_id}" for prefix in (CREATING, DELETING)]
+    return [path for path in paths if check_entry(path, STATE_DIRECTORY)]
+
+
+class Lock:
+    """An exclusive lock on a directory, held until ``release``.  Raises HostError.
+
+    ``acquire`` gives None if the directory is gone, or was replaced while we waited.
+    """
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    @staticmethod
+    def acquire(path: str, seconds: float = LOCK_SECONDS) -> Lock | None:
+        try:
+            fd = posix.open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise HostError(f"open {path}", error) from None
+        if not _lock(fd, seconds):
+            posix.close(fd)
+            raise ContainerError(
+                f"{path} is in use by another command", "wait for it to end and try again"
+            )
+        if _is_same(fd, path):
+            return Lock(fd)
+        posix.close(fd)
+        return None
+
+    def release(self) -> None:
+        """Let go."""
+        if self.fd >= 0:
+            posix.close(self.fd)
+            self.fd = -1
+
+
+def _lock(fd: int, seconds: float) -> bool:
+    from time import monotonic, sleep
+
+    deadline = monotonic() + seconds
+    while True:
+        try:
+            flock(fd, LOCK_EX | LOCK_NB)
+            return True
+        except BlockingIOError:
+            if monotonic() >= deadline:
+                return False
+            sleep(LOCK_PAUSE)
+
+
+def _is_same(fd: int, path: str) -> bool:
+    try:
+        named = posix.stat(path)
+    except OSError:
+        return False
+    opened = posix.fstat(fd)
+    return (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)
+
+
+def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -> tuple[str, Lock]:
+    """Make and lock the directory in which a container comes into being.
+
+    ``clear(path)`` undoes what a killed ``create`` has recorded in its directory.
+    The root has been checked.  Raises ContainerExists, HostError.
+    """
+    path = f"{root}/{CREATING}{container_id}"
+    while True:
+        if exists(f"{root}/{container_id}"):
+            raise ContainerExists(container_id)
+        try:
+            posix.mkdir(path, 0o700)
+        except FileExistsError:
+            if check_entry(path, STATE_DIRECTORY):
+                clear_leftover(path, container_id, clear)
+            continue
+        except OSError as error:
+            raise HostError(f"create {path}", error) from None
+        lock = Lock.acquire(path, 0)
+        if lock is not None:
+            return path, lock
+
+
+def clear_leftover(path: str, container_id: str, clear: Callable[[str], None]) -> None:
+    """Clear a directory without a holder away.  Raises ContainerExists if it has one."""
+    try:
+        lock = Lock.acquire(path, DYING_SECONDS)
+    except ContainerError:
+        raise ContainerExists(container_id) from None
+    if lock is None:
+        return
+    try:
+        clear(path)
+        remove_directory(path)
+    finally:
+        lock.release()
+
+
+def commit_creation(path: str, root: str, container_id: str) -> str:
+    """The rename that makes the container exist; its directory.
+
+    Raises ContainerExists, HostError.
+    """
+    final = f"{root}/{container_id}"
+    try:
+        posix.rename(path, final)
+    except OSError as error:
+        if error.errno in CLASH:
+            raise ContainerExists(container_id) from None
+        raise HostError(f"rename {path} to {final}", error) from None
+    return final
+
+
+def remove_directory(path: str) -> None:
+    """Remove a state directory and the files in it; one that is gone is fine.
+
+    It first takes a name under which nobody looks for it.  Raises HostError.
+    """
+    directory, _, name = path.rpartition("/")
+    doomed = path if name.startswith(".") else f"{directory}/{DELETING}{name}"
+    try:
+        if doomed != path:
+            _remove_tree(doomed)
+            posix.rename(path, doomed)
+        _remove_tree(doomed)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise HostError(f"remove {path}", error) from None
+
+
+def _remove_tree(path: str) -> None:
+    try:
+        names = posix.listdir(path)
+    except FileNotFoundError:
+        return
+    for name in names:
+        try:
+            posix.unlink(f"{path}/{name}")
+        except IsADirectoryError:
+            _remove_tree(f"{path}/{name}")
+    posix.rmdir(path)

@@ -1,0 +1,50 @@
+"""A process's way into the cgroups of a container, for `create` and `exec`.
+
+On v1 every move of a process into a cgroup waits for an RCU grace period, 9 ms and more, except
+that of a thread which moves itself alone. So the executor, which has one thread, is sent
+descriptors of the files ``tasks`` and writes "0" to them. It is born in the v2 cgroup
+(CLONE_INTO_CGROUP), which waits for nothing either. Units of systemd, and more hierarchies than
+one message has room for, are entered by pid.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.runtime.executor.protocol import GO_FILES, go
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from socket import socket
+
+    from ociruntime.runtime.cgroups.group import Cgroup
+    from ociruntime.runtime.executor.protocol import Message
+
+ENTER = "enter cgroup"  # the call of a failure in run_sync (csrc/executor/ops_namespaces.c)
+
+
+def attach(cgroup: Cgroup, pid: int, born_in_v2: bool, beside: int = 0) -> None:
+    """Move the executor ``pid`` into its cgroups, except those that ``let_in`` has it enter.
+
+    ``beside`` as for ``Cgroup.attach``. Raises HostError.
+    """
+    cgroup.attach(pid, born_in_v2, beside, only_v2=_enters_by_itself(cgroup))
+
+
+def let_in(channel: socket, cgroup: Cgroup) -> None:
+    """Let the executor go on, into the cgroups that it enters by itself.  Raises HostError."""
+    entrances = cgroup.open_v1_entrances() if _enters_by_itself(cgroup) else []
+    go(channel, entrances)  # if it is gone, the next receive tells
+    for fd in entrances:
+        posix.close(fd)
+
+
+def _enters_by_itself(cgroup: Cgroup) -> bool:
+    return not cgroup.unit and len(cgroup.placements) <= GO_FILES
+
+
+def refuse_entry(cgroup: Cgroup, pid: int, message: Message) -> None:
+    """Raise HostError if ``message`` says that the executor ``pid`` could not enter a v1 cgroup."""
+    if message.call == ENTER:
+        error = OSError(message.error, posix.strerror(message.error))
+        raise cgroup.entry_failure(pid, int(message.argument), error)

@@ -1,0 +1,1 @@
+"""Checkpoint and restore of containers, by CRIU."""

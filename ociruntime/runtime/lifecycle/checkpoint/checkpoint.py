@@ -1,0 +1,221 @@
+"""`checkpoint`: the processes of a container into files, by CRIU."""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.base.errors import ContainerError, CriuError, HostError, UsageError
+from ociruntime.base.files import read_file
+from ociruntime.base.linux import NAMESPACE_FILES
+from ociruntime.runtime.host.criu import Session, find_criu, summary
+from ociruntime.runtime.host.criu_messages import DUMP, FEATURE_CHECK, PRE_DUMP
+from ociruntime.runtime.lifecycle.checkpoint.criu_options import (
+    BY_DESCRIPTOR,
+    DUMP_LOG,
+    dump_options,
+)
+from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
+    from_host,
+    name_mounts,
+    parse_mountinfo,
+)
+from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord, stream_keys
+from ociruntime.runtime.lifecycle.container import PAUSED, RUNNING, lock
+from ociruntime.runtime.lifecycle.delete import destroy
+from ociruntime.runtime.lifecycle.identifier import check_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
+    from ociruntime.runtime.lifecycle.container import Container
+    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.spec.document import Config
+
+# What a kernel may lack, and who asks for it.
+FEATURES = {
+    "mem_track": ("--pre-dump", "this kernel cannot tell which pages have changed"),
+    "lazy_pages": ("--lazy-pages", "this kernel cannot fetch pages later (userfaultfd)"),
+}
+
+
+def checkpoint(context: Context, container_id: str, options: CriuOptions) -> None:
+    """Write the images; without ``leave_running`` and ``pre_dump`` the container is then deleted,
+    as with runc and crun.  After an error it runs on.
+
+    Raises UsageError, NoSuchContainer, ContainerError, CriuError, HostError.
+    """
+    check_id(container_id)
+    container, held = lock(context.root, container_id)
+    try:
+        _check(container)
+        program = find_criu(options.program)
+        make_directory(options.image_path)
+        make_directory(options.work_path)
+        _check_parent(options)
+        _check_features(program, options)
+        _dump(program, container, options)
+        if not (options.leave_running or options.pre_dump):
+            destroy(context, container)
+    finally:
+        held.release()
+
+
+def _check(container: Container) -> None:
+    status = container.status()
+    if status not in (RUNNING, PAUSED):
+        raise ContainerError(
+            f'container "{container.id}" cannot be checkpointed in {status} state',
+            "only what runs can be written down",
+        )
+    if container.facts["seccompAgent"]:
+        raise ContainerError(
+            f'container "{container.id}" cannot be checkpointed: its seccomp filter asks an agent',
+            "a connection to an agent cannot be written down",
+        )
+
+
+def make_directory(path: str) -> None:
+    """With its parents, mode 0700; one that is there is fine.  Raises HostError."""
+    try:
+        os.makedirs(path, 0o700, exist_ok=True)
+    except OSError as error:
+        raise HostError(f"make the directory {path}", error) from None
+
+
+def _check_parent(options: CriuOptions) -> None:
+    parent = options.parent_path
+    if not parent:
+        return
+    if parent.startswith("/"):
+        raise UsageError(
+            f"--parent-path {parent}: must be relative to --image-path",
+            "the images are to stay together when they are moved",
+        )
+    if not os.path.isdir(f"{options.image_path}/{parent}"):
+        raise UsageError(f"--parent-path {parent}: there is no such directory in --image-path")
+
+
+def _check_features(program: str, options: CriuOptions) -> None:
+    asked = {"mem_track": options.pre_dump, "lazy_pages": options.lazy_pages}
+    for feature, wanted in asked.items():
+        if not wanted:
+            continue
+        session = Session(program)
+        try:
+            answer = session.request(
+                {"type": FEATURE_CHECK, "features": {feature: True}}, lambda *_: None
+            )
+        finally:
+            session.close()
+        if not (answer.get("features") or {}).get(feature):
+            option, why = FEATURES[feature]
+            raise CriuError(f"{option} cannot be used here: {why}, says criu")
+
+
+def _dump(program: str, container: Container, options: CriuOptions) -> None:
+    config = container.config()
+    record, external = _record(container, config)
+    images = open_directory(options.image_path)
+    work = open_directory(options.work_path)
+    fields = dump_options(
+        options,
+        container.annotations,
+        pid=container.pid,
+        root=container.facts["rootfs"],
+        freezer=container.facts["freezer"].rpartition("/")[0],
+        external=external,
+    )
+    kind = PRE_DUMP if options.pre_dump else DUMP
+    request = {"type": kind, "opts": {"images_dir_fd": images, "work_dir_fd": work, **fields}}
+    keep = [options.status_fd] if options.status_fd >= 0 else []
+    try:
+        session = Session(program, keep)
+        try:
+            answer = session.request(request, _ignore)
+        finally:
+            session.close()
+    finally:
+        os.close(images)
+        os.close(work)
+    if not answer.get("success"):
+        what = f'checkpoint container "{container.id}"'
+        raise failure(what, answer, f"{options.work_path}/{DUMP_LOG}")
+    if not options.pre_dump:
+        record.write(options.image_path)
+
+
+def _ignore(stage: str, pid: int, fd: int) -> None:  # noqa: ARG001 - every stage of a dump
+    if fd >= 0:
+        os.close(fd)
+
+
+def open_directory(directory: str) -> int:
+    """Raises HostError."""
+    try:
+        return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise HostError(f"open {directory}", error) from None
+
+
+def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str]]:
+    """What the restore will have to know; and ``external`` of CRIU."""
+    pid = container.pid
+    try:
+        theirs = parse_mountinfo(_text(f"/proc/{pid}/mountinfo"))
+        devices = {mount.device for mount in parse_mountinfo(_text("/proc/self/mountinfo"))}
+        own_cgroups = os.readlink(f"/proc/{pid}/ns/cgroup") != os.readlink("/proc/self/ns/cgroup")
+    except OSError as error:
+        raise HostError(f"look at the mounts of process {pid}", error) from None
+    targets = from_host(theirs, devices, own_cgroups)
+    names = name_mounts(targets, pid, container.facts["bundle"], config)
+    keys = {f"m{index}": target for index, target in enumerate(targets)}
+    streams = stream_keys(pid)
+    external = [f"mnt[{target}]:{key}" for key, target in keys.items()]
+    external += sorted({key for key in streams if key.startswith("file[")})
+    joined = joined_namespaces(config)
+    for kind, (name, label) in BY_DESCRIPTOR.items():
+        if kind in joined:
+            inode = os.stat(f"/proc/{pid}/ns/{NAMESPACE_FILES[kind]}").st_ino
+            external.append(f"{name}[{inode}]:{label}")
+    options = {mount.target: mount.options for mount in theirs}
+    mounts = {key: [names[target], target, options[target]] for key, target in keys.items()}
+    return ImageRecord(mounts, streams, sorted(joined)), external
+
+
+def joined_namespaces(config: Config) -> dict[str, str]:
+    """Type -> path of those that the container has joined.
+
+    Raises ContainerError for one that CRIU has no way to join again.
+    """
+    joined = {}
+    for namespace in (config.get("linux") or {}).get("namespaces") or []:
+        kind, path = namespace["type"], namespace.get("path") or ""
+        if not path or kind == "cgroup":  # those of cgroups are as the cgroups are
+            continue
+        if kind == "mount":
+            raise ContainerError(
+                "a container in the mount namespace of another cannot be checkpointed",
+                f"linux.namespaces has the path {path}",
+            )
+        joined[kind] = path
+    return joined
+
+
+def _text(path: str) -> str:
+    return read_file(path).decode("utf-8", "surrogateescape")
+
+
+def failure(what: str, answer: dict[str, Any], log: str) -> CriuError:
+    """The error of an answer without success, with what the log says."""
+    try:
+        said = summary(_text(log))
+    except OSError:
+        said = ""
+    said = said or answer.get("cr_errmsg") or ""
+    if not said:
+        said = (
+            os.strerror(answer["cr_errno"]) if answer.get("cr_errno") else "criu does not say why"
+        )
+    return CriuError(f"{what}: criu: {said}", f"its log is {log}")

@@ -1,0 +1,180 @@
+"""What `checkpoint` and `restore` are told, and as what CRIU hears it (criu_opts of rpc.proto)."""
+
+from __future__ import annotations
+
+from ociruntime.base.linux import CLONE_NEWNET
+from ociruntime.runtime.host.criu_messages import CGROUP_MODES, NETWORK_LOCKS
+from ociruntime.runtime.spec.annotations import CRIU_OPTIONS, host_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+DUMP_LOG = "dump.log"
+RESTORE_LOG = "restore.log"
+LOG_LEVEL = 4
+
+# Namespaces that CRIU takes over by a descriptor; the others of a path are joined by it.
+BY_DESCRIPTOR = {"network": ("net", "extRootNetNS"), "pid": ("pid", "extRootPidNS")}
+BY_NAME = {"ipc": "ipc", "uts": "uts", "time": "time", "user": "user"}
+
+
+class CriuOptions:
+    """``image_path`` and ``work_path`` are absolute, the latter where the logs go.
+
+    ``parent_path`` counts from the image path, "" is none.  ``switches`` has the fields of
+    criu_opts that options of the command line set as they are.  ``page_server`` is an address
+    and a port, ``status_fd`` -1 where none was given.
+    """
+
+    __slots__ = (
+        "auto_dedup",
+        "empty_network",
+        "image_path",
+        "lazy_pages",
+        "leave_running",
+        "lsm_mount_context",
+        "lsm_profile",
+        "manage_cgroups_mode",
+        "network_lock",
+        "page_server",
+        "parent_path",
+        "pre_dump",
+        "program",
+        "status_fd",
+        "switches",
+        "work_path",
+    )
+
+    def __init__(
+        self,
+        image_path: str,
+        work_path: str,
+        *,
+        program: str = "",
+        switches: Mapping[str, bool] | None = None,
+        manage_cgroups_mode: str = "",
+        network_lock: str = "",
+        empty_network: bool = False,
+        auto_dedup: bool = False,
+        lazy_pages: bool = False,
+        leave_running: bool = False,
+        pre_dump: bool = False,
+        parent_path: str = "",
+        page_server: tuple[str, int] | None = None,
+        status_fd: int = -1,
+        lsm_profile: str = "",
+        lsm_mount_context: str = "",
+    ) -> None:
+        self.image_path = image_path
+        self.work_path = work_path
+        self.program = program  # as --criu has it; "": the one that is installed
+        self.switches = dict(switches or {})
+        self.manage_cgroups_mode = manage_cgroups_mode
+        self.network_lock = network_lock
+        self.empty_network = empty_network
+        self.auto_dedup = auto_dedup
+        self.lazy_pages = lazy_pages
+        self.leave_running = leave_running
+        self.pre_dump = pre_dump
+        self.parent_path = parent_path
+        self.page_server = page_server
+        self.status_fd = status_fd
+        self.lsm_profile = lsm_profile
+        self.lsm_mount_context = lsm_mount_context
+
+
+def common_options(options: CriuOptions, annotations: Mapping[str, str]) -> dict[str, Any]:
+    """What a dump and a restore have in common.  Raises ConfigError."""
+    found: dict[str, Any] = {
+        "log_level": LOG_LEVEL,
+        "notify_scripts": True,
+        "evasive_devices": True,
+        "orphan_pts_master": True,
+        "manage_cgroups": True,
+        **{name: True for name, given in options.switches.items() if given},
+    }
+    if options.manage_cgroups_mode:
+        found["manage_cgroups_mode"] = CGROUP_MODES[options.manage_cgroups_mode]
+    if options.network_lock:
+        found["network_lock"] = NETWORK_LOCKS[options.network_lock]
+    if options.empty_network:
+        found["empty_ns"] = CLONE_NEWNET
+    if options.auto_dedup:
+        found["auto_dedup"] = True
+    if options.lazy_pages:
+        found["lazy_pages"] = True
+    if CRIU_OPTIONS in annotations:
+        found["config_file"] = host_path(annotations, CRIU_OPTIONS)
+    return found
+
+
+def dump_options(
+    options: CriuOptions,
+    annotations: Mapping[str, str],
+    *,
+    pid: int,
+    root: str,
+    freezer: str,
+    external: list[str],
+) -> dict[str, Any]:
+    """For DUMP and PRE_DUMP; ``freezer`` is the container's cgroup with one, or ""."""
+    found = common_options(options, annotations) | {
+        "pid": pid,
+        "root": root,
+        "log_file": DUMP_LOG,
+        "leave_running": options.leave_running,
+        "external": external,
+    }
+    if freezer:
+        found["freeze_cgroup"] = freezer
+    if options.pre_dump:
+        found["track_mem"] = True
+    if options.parent_path:
+        found["parent_img"] = options.parent_path
+    if options.page_server:
+        found["ps"] = {"address": options.page_server[0], "port": options.page_server[1]}
+    if options.status_fd >= 0:
+        found["status_fd"] = options.status_fd
+    return found
+
+
+def restore_options(
+    options: CriuOptions,
+    annotations: Mapping[str, str],
+    *,
+    root: str,
+    external: list[str],
+    cgroups: list[dict[str, str]],
+    inherited: list[dict[str, Any]],
+    joined: list[dict[str, str]],
+) -> dict[str, Any]:
+    """For RESTORE: ``cgroups`` are cgroup_root, ``inherited`` inherit_fd, ``joined``
+    join_namespace.
+    """
+    found = common_options(options, annotations) | {
+        "root": root,
+        "log_file": RESTORE_LOG,
+        "rst_sibling": True,  # a child of ours, as any container of `run`
+        "external": external,
+        "cg_root": cgroups,
+        "inherit_fd": inherited,
+        "join_ns": joined,
+    }
+    if options.lsm_profile:
+        found["lsm_profile"] = options.lsm_profile
+    if options.lsm_mount_context:
+        found["lsm_mount_context"] = options.lsm_mount_context
+    return found
+
+
+def cgroup_roots(text: str) -> list[dict[str, str]]:
+    """cgroup_root of each hierarchy, from the /proc/PID/cgroup of a process that is inside."""
+    roots = []
+    for line in text.splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        roots.append({"ctrl": controllers, "path": path} if controllers else {"path": path})
+    # One without a controller is meant for all: the more special ones have to come later.
+    return sorted(roots, key=lambda root: "ctrl" in root)

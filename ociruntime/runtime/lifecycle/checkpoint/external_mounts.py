@@ -1,0 +1,201 @@
+"""The mounts of a container that come from the host: CRIU is told of them by keys.
+
+A checkpoint has a key for each, and what config.json calls it.  A restore looks that up in the
+configuration of the new container, which alone says where anything of the host comes from.
+The keys are counted, never made of paths: what an image or a process inside has named must not
+be read as an option.  That a mount is the one that config.json means is asked of the kernel, by
+its inode, because a process inside can exchange the directories above two mounts.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import ContainerError
+from ociruntime.base.paths import clean, is_below, mount_lines
+from ociruntime.runtime.host.mount_namespaces import mount_id
+from ociruntime.runtime.plan.mounts import is_bind
+from ociruntime.runtime.spec.validate_linux import DEFAULT_DEVICES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.spec.document import Config
+
+    Identity = tuple[int, int]  # st_dev, st_ino
+
+# Mounted anew by CRIU wherever they are: what they show depends on namespaces alone.
+OF_THE_KERNEL = ("proc", "sysfs", "mqueue", "cgroup2")
+NULL = "/dev/null"
+
+
+class Mount:
+    """One line of mountinfo: ``device`` is MAJOR:MINOR, ``root`` the path within it, ``options``
+    those of the mount alone.
+    """
+
+    __slots__ = ("device", "fstype", "id", "options", "root", "target")
+
+    def __init__(
+        self,
+        device: str,
+        root: str,
+        target: str,
+        fstype: str,
+        options: str = "",
+        mount_id: int = 0,
+    ) -> None:
+        self.id = mount_id
+        self.device = device
+        self.root = root
+        self.target = target
+        self.fstype = fstype
+        self.options = options
+
+
+def parse_mountinfo(text: str) -> list[Mount]:
+    """proc_pid_mountinfo(5)."""
+    mounts = []
+    for line in mount_lines(text):
+        left, separator, right = line.partition(" - ")
+        if separator:
+            fields = left.split(" ")
+            root, target = unescape(fields[3]), unescape(fields[4])
+            fstype = right.split(" ")[0]
+            mounts.append(Mount(fields[2], root, target, fstype, fields[5], int(fields[0])))
+    return mounts
+
+
+def unescape(field: str) -> str:
+    """A path of mountinfo, which writes blanks and backslashes as octal numbers."""
+    first, *parts = field.split("\\")
+    return first + "".join(chr(int(part[:3], 8)) + part[3:] for part in parts)
+
+
+def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: bool) -> list[str]:
+    """Targets of the mounts that CRIU cannot make by itself; pure.
+
+    These are the ones whose file system the host has mounted as well, unless they show a part of
+    the container's own root.
+    """
+    top = next((mount for mount in mounts if mount.target == "/"), None)
+    own = {mount.device for mount in mounts if mount.fstype in OF_THE_KERNEL and mount.root == "/"}
+    found = []
+    for mount in mounts:
+        if mount is top or mount.device not in host_devices or mount.device in own:
+            continue
+        if mount.fstype == "cgroup2" and cgroup_namespace:
+            continue
+        if top is not None and mount.device == top.device and is_below(mount.root, top.root):
+            continue
+        if mount.target not in found:
+            found.append(mount.target)
+    return found
+
+
+def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> dict[str, str]:
+    """Target -> what config.json calls it.  Raises ContainerError for one that it has not."""
+    binds = bind_sources(bundle, config)
+    others = masked_paths(config) | device_paths(config)
+    cgroups = [
+        clean(mount["destination"])
+        for mount in config.get("mounts") or []
+        if mount.get("type") in ("cgroup", "cgroup2") and is_bind(mount) is None
+    ]
+    others |= {t for t in targets if any(t == each or is_below(t, each) for each in cgroups)}
+    names = {}
+    for target in targets:
+        if "]" in target or not target.isprintable():
+            raise ContainerError(
+                f"cannot checkpoint a mount at {target!a}: CRIU cannot be told that name"
+            )
+        inside = identity(f"/proc/{pid}/root{target}")
+        same = [where for where, source in binds if inside and identity(source) == inside]
+        if target in same or target in others:
+            names[target] = target
+        elif same:
+            names[target] = same[0]  # the destination leads over a symbolic link
+        else:
+            raise ContainerError(
+                f"cannot checkpoint the mount at {target}: no mount of config.json is this one",
+                "it was made later, or its source has been replaced since",
+            )
+    return names
+
+
+def bind_sources(bundle: str, config: Config) -> list[tuple[str, str]]:
+    """Destination and source of each bind mount, as paths."""
+    return [
+        (clean(mount["destination"]), bind_path(bundle, mount.get("source") or ""))
+        for mount in config.get("mounts") or []
+        if is_bind(mount) is not None
+    ]
+
+
+def masked_paths(config: Config) -> set[str]:
+    """The container's paths that a mask covers."""
+    return {clean(path) for path in (config.get("linux") or {}).get("maskedPaths") or []}
+
+
+def device_paths(config: Config) -> set[str]:
+    """The container's paths of device nodes, which are the host's paths where they are bound."""
+    devices = (config.get("linux") or {}).get("devices") or []
+    return {*DEFAULT_DEVICES, *(clean(device["path"]) for device in devices)}
+
+
+def find_source(
+    name: str, bundle: str, config: Config, cgroups: tuple[tuple[str, str], ...]
+) -> str:
+    """The path on the host of what a checkpoint calls ``name``, by the new configuration.
+
+    ``cgroups`` is what a mount of type cgroup shows, as ``Cgroup.visible`` has it.  Raises
+    ContainerError if config.json has no such thing.
+    """
+    for mount in reversed(config.get("mounts") or []):
+        destination = clean(mount["destination"])
+        if is_bind(mount) is not None:
+            if destination == name:
+                return bind_path(bundle, mount.get("source") or "")
+        elif mount.get("type") in ("cgroup", "cgroup2"):
+            for hierarchy, directory in cgroups:
+                label = hierarchy.partition("=")[2] or hierarchy or "unified"
+                if name == f"{destination}/{label}" or (name == destination and not hierarchy):
+                    return directory
+    if name in masked_paths(config):
+        return NULL
+    if name in device_paths(config):
+        return name
+    raise ContainerError(
+        f"the checkpoint has a mount at {name!a}, and config.json has none there",
+        "restore with the mounts that the container had",
+    )
+
+
+def bind_path(bundle: str, source: str) -> str:
+    """The source of a bind mount; a relative one counts from the bundle."""
+    return source if source.startswith("/") else f"{bundle}/{source}"
+
+
+def find_mount(pid: int, target: str) -> tuple[int, Identity] | None:
+    """Return the mount id and the file that a process's path leads to; None if it leads nowhere.
+
+    The process may exchange a directory of the path for a link, which leads out of its root then:
+    the mount id shows it.
+    """
+    try:
+        fd = posix.open(f"/proc/{pid}/root{target}", posix.O_PATH | posix.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        found = posix.fstat(fd)
+        return mount_id(fd).number, (found.st_dev, found.st_ino)
+    finally:
+        posix.close(fd)
+
+
+def identity(path: str) -> Identity | None:
+    """What the kernel knows a file by; None if there is none."""
+    try:
+        found = posix.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,116 @@
+"""The file ``ociruntime.json`` beside CRIU's images: what a restore has to know besides them.
+
+    version        1
+    mounts         key -> what config.json calls the mount (external_mounts.py), where it was
+                   found, and its options as mountinfo has them
+    streams        of 0, 1 and 2 of the first process: the key by which CRIU takes another
+                   descriptor for it, "" where it is the container's own
+    namespaces     types of those that were joined by a path
+
+It is read as something that anybody may have written.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import ContainerError, HostError
+from ociruntime.base.files import read_file, replace_file
+from ociruntime.base.json_text import dump
+from ociruntime.base.paths import mount_lines
+from ociruntime.runtime.spec.load import parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeGuard
+
+NAME = "ociruntime.json"
+VERSION = 1
+
+
+class ImageRecord:
+    """The members, as above."""
+
+    __slots__ = ("mounts", "namespaces", "streams")
+
+    def __init__(
+        self, mounts: dict[str, list[str]], streams: list[str], namespaces: list[str]
+    ) -> None:
+        self.mounts = mounts
+        self.streams = streams
+        self.namespaces = namespaces
+
+    def write(self, directory: str) -> None:
+        """Raises HostError."""
+        document = {
+            "version": VERSION,
+            "mounts": self.mounts,
+            "streams": self.streams,
+            "namespaces": self.namespaces,
+        }
+        try:
+            replace_file(f"{directory}/{NAME}", dump(document).encode("utf-8", "surrogateescape"))
+        except OSError as error:
+            raise HostError(f"write {directory}/{NAME}", error) from None
+
+
+def read_record(directory: str) -> ImageRecord:
+    """Raises ContainerError for one of another form, HostError if there is none."""
+    path = f"{directory}/{NAME}"
+    try:
+        found: Any = parse(read_file(path), path)
+    except OSError as error:
+        hint = "is --image-path the directory of a checkpoint that ociruntime has made?"
+        raise HostError(f"read {path}", error, hint) from None
+    if not (isinstance(found, dict) and found.get("version") == VERSION):
+        raise ContainerError(f"{path} was written by another version of ociruntime")
+    mounts, streams = found.get("mounts"), found.get("streams")
+    namespaces = found.get("namespaces")
+    if not (
+        isinstance(mounts, dict)
+        and all(_is_key(key) and _is_texts(m) and len(m) == 3 for key, m in mounts.items())
+        and _is_texts(streams)
+        and _is_texts(namespaces)
+    ):
+        raise ContainerError(f"{path} is not as ociruntime writes it")
+    return ImageRecord(mounts, streams, namespaces)
+
+
+def stream_keys(pid: int) -> list[str]:
+    """Of 0, 1 and 2 of a process: a pipe, or a file that none of its own mounts has.
+
+    Raises HostError.
+    """
+    try:
+        mounts = read_file(f"/proc/{pid}/mountinfo").decode("utf-8", "surrogateescape")
+        own = {line.partition(" ")[0] for line in mount_lines(mounts)}
+        return [_stream_key(pid, fd, own) for fd in (0, 1, 2)]
+    except OSError as error:
+        raise HostError(f"look at the descriptors of process {pid}", error) from None
+
+
+def _stream_key(pid: int, fd: int, own: set[str]) -> str:
+    try:
+        link = posix.readlink(f"/proc/{pid}/fd/{fd}")
+    except FileNotFoundError:
+        return ""
+    if link.startswith("pipe:["):
+        return link
+    facts = dict(
+        line.split(":\t", 1)
+        for line in read_file(f"/proc/{pid}/fdinfo/{fd}").decode().splitlines()
+        if ":\t" in line
+    )
+    mount = facts.get("mnt_id", "")
+    if not link.startswith("/") or mount in own:
+        return ""
+    inode = posix.stat(f"/proc/{pid}/fd/{fd}").st_ino
+    return f"file[{int(mount):x}:{inode:x}]"
+
+
+def _is_key(key: object) -> bool:
+    return isinstance(key, str) and key[:1] == "m" and key[1:].isdigit()
+
+
+def _is_texts(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)

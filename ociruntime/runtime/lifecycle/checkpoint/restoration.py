@@ -1,0 +1,295 @@
+"""Bringing a container back: as ``Creation``, with CRIU in the place of the executor.
+
+    criu              stage, answered by us
+      | setup-namespaces    the namespaces are there: prestart and createRuntime hooks
+      | orphan-pts-master   the master of the container's terminal, which nobody has yet
+      | pre-resume          all processes stand still for the last time: are their mounts and
+      |                     privileges those of config.json?
+      v answer              the pid of the first process, which is our child
+
+criu works in the container's cgroup, so that what it makes is there in every mode of
+``--manage-cgroups-mode``.
+"""
+
+from __future__ import annotations
+
+import os
+from fcntl import F_DUPFD_CLOEXEC, fcntl
+
+from ociruntime.base.errors import ContainerError, HostError
+from ociruntime.base.files import read_file
+from ociruntime.base.paths import clean, is_below
+from ociruntime.base.process import SIGKILL, send_signal, start_time
+from ociruntime.runtime.host.criu import Session
+from ociruntime.runtime.host.criu_messages import RESTORE
+from ociruntime.runtime.host.facts import gather
+from ociruntime.runtime.host.mount_namespaces import private_root
+from ociruntime.runtime.host.mount_points import make_mount_point
+from ociruntime.runtime.lifecycle.checkpoint.checkpoint import (
+    failure,
+    joined_namespaces,
+    open_directory,
+)
+from ociruntime.runtime.lifecycle.checkpoint.criu_options import (
+    BY_DESCRIPTOR,
+    BY_NAME,
+    RESTORE_LOG,
+    cgroup_roots,
+    restore_options,
+)
+from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
+    bind_path,
+    bind_sources,
+    device_paths,
+    find_source,
+    identity,
+    parse_mountinfo,
+)
+from ociruntime.runtime.lifecycle.checkpoint.restored_mounts import (
+    check_restricted,
+    shown_at,
+    unmet,
+    wanted_flags,
+)
+from ociruntime.runtime.lifecycle.checkpoint.restored_privileges import excess, thread_statuses
+from ociruntime.runtime.lifecycle.creation import Creation
+from ociruntime.runtime.lifecycle.mounts import carry_out
+from ociruntime.runtime.plan.codec import field
+from ociruntime.runtime.plan.facts import Request
+from ociruntime.runtime.plan.further_mounts import compile_restricting
+from ociruntime.runtime.plan.mounts import is_bind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.base.foreground import CaughtSignals
+    from ociruntime.runtime.host.mount_namespaces import MountId
+    from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
+    from ociruntime.runtime.lifecycle.checkpoint.external_mounts import Mount
+    from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord
+    from ociruntime.runtime.plan.plan import Operation
+
+# Nothing waits if the path leads to a FIFO or a terminal.
+OPEN_NAMESPACE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+FIRST_FREE = 10  # our standard streams are handed on from here: criu has its own
+
+
+class Restoration(Creation):
+    """``describe`` and then ``run``; leaves ``pidfd`` besides what Creation leaves, and, if it is
+    to be waited for in the foreground, ``signals``.
+    """
+
+    __slots__ = (
+        "_criu",
+        "_first",
+        "_foreground",
+        "_images",
+        "_inherited",
+        "_program",
+        "_record",
+        "_session",
+        "_work",
+        "pidfd",
+        "signals",
+    )
+
+    _criu: CriuOptions
+    _program: str
+    _record: ImageRecord
+
+    def describe(
+        self, program: str, criu: CriuOptions, record: ImageRecord, *, foreground: bool
+    ) -> None:
+        """What is to be restored, and by which program."""
+        self._foreground = foreground
+        self.signals: CaughtSignals | None = None
+        self._program = program
+        self._criu = criu
+        self._record = record
+        self._first = 0
+        self._inherited: list[dict[str, Any]] = []  # inherit_fd
+        self.pidfd = -1
+        self._session: Session
+        self._images = self._work = -1
+
+    @property
+    def pid(self) -> int:
+        """Of criu, until it has made the first process."""
+        return self._first or self._session.pid
+
+    def _start(self) -> None:
+        """criu, in a cgroup that is as the container's is to be."""
+        prepared = self._prepared
+        self._make_mount_points()
+        try:
+            self._open_inherited()
+            # criu makes mounts in its directories, so they have to be of its mount namespace.
+            with private_root(prepared.bundle.rootfs):
+                self._images = open_directory(self._criu.image_path)
+                self._work = open_directory(self._criu.work_path)
+                self._session = Session(
+                    self._program,
+                    [each["fd"] for each in self._inherited],
+                    detached=not self._criu.switches.get("shell_job"),
+                )
+        finally:
+            for each in self._inherited:
+                os.close(each["fd"])
+        self._rollback.push(self._session.close)
+        cgroup = prepared.cgroup
+        cgroup.first_pid = self._session.pid
+        self._make_cgroup()
+        cgroup.attach(self._session.pid)
+        cgroup.apply(prepared.resources)
+
+    def _make_mount_points(self) -> None:
+        """Where something is mounted on the root itself; what is mounted inside another mount
+        finds its place in that.
+        """
+        mounts = self._prepared.config.get("mounts") or []
+        targets = [clean(mount["destination"]) for mount in mounts]
+        bundle = self._prepared.bundle
+        for target, mount in zip(targets, mounts, strict=True):
+            if target == "/" or any(is_below(target, other) for other in targets):
+                continue
+            source = bind_path(bundle.path, mount.get("source") or "")
+            is_file = is_bind(mount) is not None and not os.path.isdir(source)
+            make_mount_point(bundle.rootfs, target, is_file=is_file)
+
+    def _open_inherited(self) -> None:
+        """The streams that the container shared with the outside, and its joined namespaces."""
+        for fd, key in enumerate(self._record.streams[:3]):
+            if key and key not in [each["key"] for each in self._inherited]:
+                self._inherit(key, fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE))
+        joined = joined_namespaces(self._prepared.config)
+        if sorted(joined) != self._record.namespaces:
+            had = ", ".join(self._record.namespaces) or "none"
+            raise ContainerError(
+                f"linux.namespaces: {', '.join(joined) or 'none'} with a path, and the container"
+                f" that was checkpointed had {had}",
+                "a restored container joins the kinds that it had joined",
+            )
+        for kind, (_, label) in BY_DESCRIPTOR.items():
+            if kind in joined:
+                try:
+                    self._inherit(label, os.open(joined[kind], OPEN_NAMESPACE))
+                except OSError as error:
+                    raise HostError(f"open the namespace {joined[kind]}", error) from None
+
+    def _inherit(self, key: str, fd: int) -> None:
+        self._inherited.append({"key": key, "fd": fd})
+
+    def _converse(self) -> None:
+        """The request, its stages, and the end: the container is there, or nothing is."""
+        options = {
+            "images_dir_fd": self._images,
+            "work_dir_fd": self._work,
+            **self._options_of_criu(),
+        }
+        answer = self._session.request({"type": RESTORE, "opts": options}, self._stage)
+        if not answer.get("success"):
+            what = f'restore container "{self.id}"'
+            raise failure(what, answer, f"{self._criu.work_path}/{RESTORE_LOG}")
+        self._first = (answer.get("restore") or {}).get("pid", 0)
+        self._session.close()
+        os.close(self._images)
+        os.close(self._work)
+        try:
+            self.pidfd = os.pidfd_open(self._first)
+        except OSError as error:
+            raise HostError(f"open the restored process {self._first}", error) from None
+        self._rollback.push(lambda: send_signal(self.pidfd, SIGKILL, self._first))
+        self._publish(self.pidfd)
+
+    def _options_of_criu(self) -> dict[str, Any]:
+        prepared, record = self._prepared, self._record
+        cgroups = prepared.cgroup.visible()
+        external = [
+            f"mnt[{key}]:" + find_source(mount[0], prepared.bundle.path, prepared.config, cgroups)
+            for key, mount in record.mounts.items()
+        ]
+        joined = joined_namespaces(prepared.config)
+        member = read_file(f"/proc/{self._session.pid}/cgroup")
+        return restore_options(
+            self._criu,
+            prepared.annotations,
+            root=prepared.bundle.rootfs,
+            external=external,
+            cgroups=cgroup_roots(member.decode("utf-8", "surrogateescape")),
+            inherited=self._inherited,
+            joined=[
+                {"ns": BY_NAME[kind], "ns_file": path}
+                for kind, path in joined.items()
+                if kind in BY_NAME
+            ],
+        )
+
+    def _stage(self, stage: str, pid: int, fd: int) -> None:
+        if stage == "orphan-pts-master":
+            self._take_console(fd)
+            return
+        if fd >= 0:
+            os.close(fd)
+        if stage == "setup-namespaces":
+            self._first = pid
+            self._run_hooks()
+        elif stage == "pre-resume":
+            # The last moment before they run.  criu asks nobody here: they are killed at once.
+            try:
+                self._restrict_mounts()
+                self._check_privileges()
+                self._catch_signals()
+            except BaseException:
+                self._prepared.cgroup.kill()
+                raise
+
+    def _catch_signals(self) -> None:
+        """Whatever comes from now on is passed on to the container."""
+        if self._foreground:
+            from ociruntime.base.foreground import CaughtSignals
+
+            self.signals = CaughtSignals()
+
+    def _restrict_mounts(self) -> None:
+        """Of mounts with the same source CRIU forgets the flags of all but the first."""
+        config, bundle = self._prepared.config, self._prepared.bundle.path
+        text = read_file(f"/proc/{self._first}/mountinfo").decode("utf-8", "surrogateescape")
+        mounts = parse_mountinfo(text)
+        shown = shown_at(self._first, mounts)
+        sources = {where: identity(source) for where, source in bind_sources(bundle, config)}
+        nodes = {one for one in map(identity, device_paths(config)) if one is not None}
+        wanted = wanted_flags(self._record.mounts.values(), config, shown, sources, nodes)
+        lacking = unmet(mounts, wanted)
+        if not lacking:
+            return
+
+        def is_restored(operation: Operation, found: MountId, now: list[Mount]) -> bool:
+            check_restricted(str(field(operation, "target")), found.number, now)
+            return True
+
+        # The container's processes stand still, but others may share one of its directories.
+        request = Request(id=self.id, bundle=bundle, rootfs="")
+        plan = compile_restricting(lacking, gather("", ()), request)
+        carry_out(plan, self._first, start_time(self._first), is_restored)
+
+    def _check_privileges(self) -> None:
+        for pid in {self._first, *self._prepared.cgroup.processes()} - {self._session.pid}:
+            try:
+                if not self._is_of_this_user_namespace(pid):
+                    continue  # it has made one of its own, and what it has there counts there
+                statuses = thread_statuses(pid)
+            except OSError:
+                continue  # a helper of criu that has ended since
+            for status in statuses:
+                found = excess(status, self._prepared.config)
+                if found:
+                    raise ContainerError(
+                        f'restore container "{self.id}": the checkpoint has more privileges than'
+                        f" config.json gives: {found}"
+                    )
+
+    def _is_of_this_user_namespace(self, pid: int) -> bool:
+        return pid == self._first or os.path.samefile(
+            f"/proc/{pid}/ns/user", f"/proc/{self._first}/ns/user"
+        )

@@ -1,0 +1,72 @@
+"""`restore`: a container from what `checkpoint` has written."""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.base.errors import ConfigError, ContainerError
+from ociruntime.base.process import become_subreaper, end_on_signals
+from ociruntime.runtime.host.criu import find_criu
+from ociruntime.runtime.lifecycle.checkpoint.checkpoint import make_directory
+from ociruntime.runtime.lifecycle.checkpoint.image_record import read_record
+from ociruntime.runtime.lifecycle.checkpoint.restoration import Restoration
+from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.lifecycle.preparation import prepare
+from ociruntime.runtime.lifecycle.request_checks import check_terminal
+from ociruntime.runtime.lifecycle.run import delete_after_end
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
+    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+
+
+def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
+    """Bring the processes back; the exit status of the first one, or 0 with ``detach``.
+
+    What CRIU has written is taken for the processes, config.json for everything around them.
+    Raises UsageError, ConfigError, ContainerExists, ContainerError, CriuError, HookError,
+    HostError; then nothing is left.
+    """
+    check_id(options.id)
+    program = find_criu(criu.program)
+    end_on_signals()
+    if not os.path.isdir(criu.image_path):
+        raise ContainerError(f"--image-path {criu.image_path}: there is no such directory")
+    make_directory(criu.work_path)
+    record = read_record(criu.image_path)
+    prepared = prepare(context, options)
+    if prepared.rdt or prepared.network_devices:
+        # Both are given to a first process that is not there yet.
+        where = "linux.intelRdt" if prepared.rdt else "linux.netDevices"
+        raise ConfigError(where, "cannot be given to a container that is restored")
+    check_terminal(prepared.config.get("process"), options.console_socket, options.detach)
+    console = None
+    if options.console_socket:
+        from ociruntime.base.stream_socket import connect
+
+        console = connect(options.console_socket, "console socket")
+    os.chdir(prepared.bundle.path)
+    if not options.detach and not options.no_subreaper:
+        become_subreaper()
+    restoration = Restoration(context, options, prepared, console)
+    restoration.describe(program, criu, record, foreground=not options.detach)
+    restoration.run()
+    if options.detach:
+        restoration.lock.release()
+        return 0
+    return _wait(context, restoration, options)
+
+
+def _wait(context: Context, restoration: Restoration, options: CreateOptions) -> int:
+    from ociruntime.base.foreground import open_relay, wait_foreground
+
+    restoration.lock.release()
+    pidfd = restoration.pidfd
+    try:
+        relay = open_relay(restoration.master)
+        return wait_foreground(pidfd, restoration.pid, relay, restoration.signals)
+    finally:
+        os.close(pidfd)
+        if not options.keep:
+            delete_after_end(context, options.id)

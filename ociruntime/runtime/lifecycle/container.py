@@ -1,0 +1,243 @@
+"""A container as its state directory and the kernel tell it.
+
+``state.json`` holds only facts fixed at creation.  What changes is never stored: whether
+the first process lives is asked of /proc, whether it still waits for `start` of the start
+gate, whether it is frozen of its cgroup.
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import ContainerError, HostError, NoSuchContainer
+from ociruntime.base.files import exists, read_file, replace_file, write_new
+from ociruntime.base.json_text import dump
+from ociruntime.base.process import is_alive
+from ociruntime.runtime.host.gate import NAME as GATE_NAME
+from ociruntime.runtime.host.gate import is_waiting
+from ociruntime.runtime.host.store import LOCK_SECONDS, Lock, find_directory
+from ociruntime.runtime.spec.load import parse
+from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.runtime.cgroups.group import Cgroup
+    from ociruntime.runtime.host.seccomp_agent import SeccompAgent
+    from ociruntime.runtime.spec.document import Config
+
+STATE = "state.json"
+CGROUP = "cgroup.json"
+CONFIG = "config.json"
+
+CREATED = "created"
+RUNNING = "running"
+PAUSED = "paused"
+STOPPED = "stopped"
+
+
+class Container:
+    """``facts``: the document in state.json, with the keys of ``write_facts``."""
+
+    __slots__ = ("directory", "facts", "id")
+
+    def __init__(self, container_id: str, directory: str, facts: dict[str, Any]) -> None:
+        self.id = container_id
+        self.directory = directory
+        self.facts = facts
+
+    @property
+    def pid(self) -> int:
+        """Of the first process, alive or not."""
+        return int(self.facts["pid"])
+
+    @property
+    def started(self) -> int:
+        """Its start time: with it the pid means this process and no other."""
+        return int(self.facts["processStart"])
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Those of the configuration."""
+        annotations: dict[str, str] = self.facts["annotations"]
+        return annotations
+
+    def alive(self) -> bool:
+        """Whether the first process has not ended."""
+        return is_alive(self.pid, self.started)
+
+    def status(self) -> str:
+        """``created``, ``running``, ``paused`` or ``stopped``, as of now."""
+        if not self.alive():
+            return STOPPED
+        if self._frozen():
+            return PAUSED
+        if exists(f"{self.directory}/{GATE_NAME}") and is_waiting(self.directory):
+            return CREATED
+        return RUNNING
+
+    def _frozen(self) -> bool:
+        """Asked of one file, whose path was written down at creation; cheaper than a Cgroup."""
+        path = self.facts["freezer"]
+        if not path:
+            return False
+        try:
+            return read_file(path).strip() in (b"FROZEN", b"FREEZING", b"1")
+        except OSError:
+            return False
+
+    def enter_bundle(self) -> None:
+        """Where hooks run; a bundle that is gone by now is no reason to skip them."""
+        try:
+            posix.chdir(self.facts["bundle"])
+        except OSError:
+            pass
+
+    def config(self) -> Config:
+        """The configuration as it was at creation."""
+        config: Any = _read_document(f"{self.directory}/{CONFIG}")
+        return config  # type: ignore[no-any-return]
+
+    def seccomp_agent(self) -> SeccompAgent | None:
+        """A connection to whom the filter asks, if it does.  Raises HostError."""
+        found = self.facts["seccompAgent"]
+        if not found:
+            return None
+        from ociruntime.runtime.host.seccomp_agent import SeccompAgent
+
+        return SeccompAgent(*found)
+
+    def cgroup(self) -> Cgroup:
+        """What was made in the cgroup trees."""
+        return recorded_cgroup(self.directory)
+
+
+def freezer_file(hierarchies: tuple[tuple[str, str], ...]) -> str:
+    """The file that tells whether the container is frozen; empty without a freezer."""
+    unified = ""
+    for option, directory in hierarchies:
+        if "freezer" in option.split(","):
+            return f"{directory}/freezer.state"
+        if not option:
+            unified = f"{directory}/cgroup.freeze"
+    return unified
+
+
+def write_facts(directory: str, facts: dict[str, Any]) -> None:
+    """Write state.json.  Raises HostError."""
+    _write(directory, STATE, dump(facts).encode("utf-8", "surrogateescape"))
+
+
+def write_cgroup(directory: str, cgroup: Cgroup) -> None:
+    """Write down what will be made, before it is made.  Raises HostError."""
+    data = dump(cgroup.record()).encode()
+    try:
+        replace_file(f"{directory}/{CGROUP}", data)
+    except OSError as error:
+        raise HostError(f"write {directory}/{CGROUP}", error) from None
+
+
+def write_config(directory: str, config: bytes) -> None:
+    """Keep the configuration as it was at creation (RT-LIFE-04).  Raises HostError."""
+    _write(directory, CONFIG, config)
+
+
+def _write(directory: str, name: str, data: bytes) -> None:
+    try:
+        write_new(f"{directory}/{name}", data)
+    except OSError as error:
+        raise HostError(f"write {directory}/{name}", error) from None
+
+
+def recorded_cgroup(directory: str) -> Cgroup:
+    """The Cgroup written down in a state directory.  Raises HostError."""
+    record: Any = _read_document(f"{directory}/{CGROUP}")
+    if "unit" in record:
+        from ociruntime.runtime.cgroups.systemd_group import SystemdCgroup
+
+        return SystemdCgroup.from_record(record)
+    from ociruntime.runtime.cgroups.group import Cgroup
+
+    return Cgroup.from_record(record)
+
+
+def load(root: str, container_id: str) -> Container:
+    """The container of this id.  Raises NoSuchContainer, HostError."""
+    directory = find_directory(root, container_id)
+    try:
+        facts: Any = _read_document(f"{directory}/{STATE}")
+    except HostError as error:
+        if error.errno == 2:
+            raise NoSuchContainer(container_id) from None  # it vanished while we looked
+        raise
+    if not isinstance(facts, dict) or facts.get("version") != 1:
+        raise ContainerError(f"{directory}/{STATE} was written by another version of ociruntime")
+    return Container(container_id, directory, facts)
+
+
+def _read_document(path: str) -> object:
+    try:
+        return parse(read_file(path), path)
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None
+
+
+def lock(root: str, container_id: str, seconds: float = LOCK_SECONDS) -> tuple[Container, Lock]:
+    """The container, held against every other command; wait for it up to ``seconds``.
+
+    Raises NoSuchContainer, ContainerError, HostError.
+    """
+    held = Lock.acquire(find_directory(root, container_id), seconds)
+    if held is None:
+        raise NoSuchContainer(container_id)
+    try:
+        return load(root, container_id), held
+    except BaseException:
+        held.release()
+        raise
+
+
+def document(container: Container, status: str) -> dict[str, Any]:
+    """The spec's state (runtime.md#state) of a container, its pid as the host sees it."""
+    return state_document(
+        SPEC_VERSION,
+        container.id,
+        status,
+        0 if status == STOPPED else container.pid,
+        container.facts["bundle"],
+        container.annotations,
+    )
+
+
+def describe(facts: dict[str, Any], status: str, pid: int, owner: str) -> dict[str, Any]:
+    """What `state` and `list` show: the spec's members, and runc's additions in runc's order.
+
+    ``facts`` are those of state.json, ``owner`` the name of the state directory's user.
+    """
+    described = {
+        "ociVersion": SPEC_VERSION,
+        "id": facts["id"],
+        "pid": pid,
+        "status": status,
+        "bundle": facts["bundle"],
+        "rootfs": facts["rootfs"],
+        "created": facts["created"],
+    }
+    if facts["annotations"]:
+        described["annotations"] = facts["annotations"]
+    described["owner"] = owner
+    return described
+
+
+def owner_of(directory: str) -> tuple[int, str]:
+    """Uid and name of the user that the state directory belongs to, ``#UID`` if it has none."""
+    uid = posix.stat(directory).st_uid
+    if uid == 0:
+        return uid, "root"  # spares every call a look into /etc/passwd
+    from pwd import getpwuid
+
+    try:
+        return uid, getpwuid(uid).pw_name
+    except KeyError:
+        return uid, f"#{uid}"

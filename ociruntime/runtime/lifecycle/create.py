@@ -1,0 +1,66 @@
+"""`create`: everything but the program itself."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError
+from ociruntime.base.process import end_on_signals
+from ociruntime.runtime.host.store import FILTERS
+from ociruntime.runtime.lifecycle.creation import Creation
+from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.lifecycle.preparation import prepare
+from ociruntime.runtime.lifecycle.request_checks import check_terminal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+
+
+def create(context: Context, options: CreateOptions) -> None:
+    """Make the container; when this returns, its first process waits for `start`.
+
+    Raises UsageError, ConfigError, ContainerExists, HostError, StepError, HookError; after
+    any of them nothing is left.
+    """
+    begin(context, options).lock.release()
+    if context.timeline is not None:
+        context.timeline.save()
+
+
+def begin(context: Context, options: CreateOptions) -> Creation:
+    """As ``create``, but the lock is still held, for a caller that starts it at once."""
+    check_id(options.id)
+    if context.alone:
+        end_on_signals()
+    prepared = prepare(context, options, f"{context.root}/{FILTERS}")
+    check_terminal(prepared.config.get("process"), options.console_socket, options.detach)
+    console = None
+    if options.console_socket:
+        from ociruntime.base.stream_socket import connect
+
+        # Before anything is made: a socket that is not there is then no half-made container.
+        console = connect(options.console_socket, "console socket")
+    receiver = None
+    pidfd_socket = options.pidfd_socket
+    if prepared.annotations and not pidfd_socket:
+        from ociruntime.runtime.spec.annotations import PIDFD_RECEIVER, host_path
+
+        pidfd_socket = host_path(prepared.annotations, PIDFD_RECEIVER)
+    if pidfd_socket:
+        from ociruntime.runtime.host.pidfd_socket import open_receiver
+
+        receiver = open_receiver(pidfd_socket)
+    # Hooks run here, and whatever is relative in the bundle is relative to it.
+    try:
+        posix.chdir(prepared.bundle.path)
+    except OSError as error:
+        raise HostError(f"chdir {prepared.bundle.path}", error) from None
+    creation = Creation(context, options, prepared, console, receiver)
+    try:
+        creation.run()
+    except BaseException:
+        if context.timeline is not None:
+            context.timeline.save()
+        raise
+    return creation

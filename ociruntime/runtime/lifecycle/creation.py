@@ -1,0 +1,410 @@
+"""Bringing a container into being: one step a method, in the order of ``create``.
+
+Everything on the host that would have to be undone is pushed on the undo stack, or written
+down in the state directory before it is done; so an error leaves nothing, and what a
+SIGKILL leaves, the next command on this id clears away.
+"""
+
+from __future__ import annotations
+
+import posix
+from time import gmtime, strftime, time_ns
+
+from ociruntime.base.errors import HostError, RuntimeFailure, StepError
+from ociruntime.base.files import exists, remove_file, replace_file
+from ociruntime.base.json_text import dump
+from ociruntime.base.process import start_time
+from ociruntime.runtime.executor.expected import CLONE_PROCESS, Expected
+from ociruntime.runtime.executor.protocol import go, receive
+from ociruntime.runtime.executor.spawn import Executor, spawn
+from ociruntime.runtime.host.gate import make_gate
+from ociruntime.runtime.host.store import (
+    CREATING,
+    begin_creation,
+    commit_creation,
+    remove_directory,
+)
+from ociruntime.runtime.lifecycle.cgroup_entry import attach, let_in, refuse_entry
+from ociruntime.runtime.lifecycle.container import (
+    CGROUP,
+    freezer_file,
+    owner_of,
+    recorded_cgroup,
+    write_cgroup,
+    write_config,
+    write_facts,
+)
+from ociruntime.runtime.lifecycle.entry_record import removal, write_entry
+from ociruntime.runtime.lifecycle.rollback import Rollback
+from ociruntime.runtime.plan import ops
+from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from socket import socket
+    from typing import Any
+
+    from ociruntime.base.log import Log
+    from ociruntime.runtime.executor.protocol import Message
+    from ociruntime.runtime.host.store import Lock
+    from ociruntime.runtime.lifecycle.entry_record import Removal
+    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+    from ociruntime.runtime.lifecycle.preparation import Preparation
+    from ociruntime.runtime.plan.plan import Operation
+
+WAITING = "wait for the executor"
+WAIT_START = [name for name, _, _ in ops.OPERATIONS].index("wait_start") + 1
+
+
+class Creation:
+    """One container on its way; ``run`` carries it out and leaves ``executor``, ``directory``,
+    the held ``lock`` and, with a terminal, the descriptor ``master``.
+    """
+
+    __slots__ = (
+        "_console",
+        "_context",
+        "_hooked",
+        "_options",
+        "_pidfd_receiver",
+        "_prepared",
+        "_removal",
+        "_rollback",
+        "directory",
+        "executor",
+        "id",
+        "lock",
+        "master",
+    )
+
+    def __init__(
+        self,
+        context: Context,
+        options: CreateOptions,
+        prepared: Preparation,
+        console: socket | None = None,
+        pidfd_receiver: socket | None = None,
+    ) -> None:
+        self._context = context
+        self._options = options
+        self._prepared = prepared
+        self._console = console  # connection to whoever gets the terminal
+        self._pidfd_receiver = pidfd_receiver  # and to whoever gets a pidfd of the first process
+        self._rollback = Rollback(context.log)
+        self._removal: Removal | None = None  # of the cgroups, as cgroup.json has it
+        self._hooked = False  # from here on a failure is followed by the poststop hooks
+        self.id = options.id
+        self.directory = ""
+        self.master = -1
+        self.executor: Executor
+        self.lock: Lock
+
+    @property
+    def pid(self) -> int:
+        """Of the container's first process, as far as it is there."""
+        return self.executor.pid
+
+    def run(self) -> None:
+        """All of it, or nothing.  Raises what the failing step raises."""
+        try:
+            self._begin()
+            self._start()
+            self._converse()
+        except BaseException:
+            self._context.mark("undo")
+            self._rollback.undo()
+            self._after_failure()
+            raise
+        self._rollback.keep()
+
+    def _begin(self) -> None:
+        """The state directory, and in it what will have to be undone."""
+        self._context.mark("make the state directory")
+        prepared = self._prepared
+        if prepared.network_devices:
+            from ociruntime.runtime.lifecycle.network_devices import check
+
+            check(prepared.config)
+        self.directory, self.lock = begin_creation(
+            self._context.root, self.id, lambda path: clear_recorded(path, self._context.log)
+        )
+        self._rollback.push(self.lock.release)
+        self._rollback.push(lambda: remove_directory(self.directory))
+        write_cgroup(self.directory, prepared.cgroup)
+        if not prepared.cgroup.unit:  # to stop one is beyond the entry's means
+            self._removal = removal(prepared.cgroup)
+        self._rollback.push(lambda: prepared.cgroup.remove(kill=True))
+        if prepared.notified:
+            from ociruntime.base.notify_socket import make_directory
+
+            make_directory(self.directory)
+            self._removal = None  # beyond the entry's means
+        write_config(self.directory, prepared.bundle.config_bytes)
+
+    def _start(self) -> None:
+        """Start the executor: born in the v2 cgroup, if there is one; it enters v1 ones itself.
+
+        A unit of systemd is made when the first process is known (``_enter_cgroup``).
+        """
+        prepared = self._prepared
+        cgroup = prepared.cgroup
+        born_inside = cgroup.born_inside
+        rest_later = born_inside and cgroup.make_v2()
+        if born_inside and not rest_later:
+            self._make_cgroup()
+        gate = make_gate(self.directory)
+        cgroup_fd = cgroup.open_v2() if born_inside else -1
+        times_fd, streams = self._context.times_of(prepared.plan), self._options.streams
+        try:
+            self.executor = spawn(prepared.plan, gate.fileno(), cgroup_fd, times_fd, streams)
+        finally:
+            gate.close()
+            if cgroup_fd >= 0:
+                posix.close(cgroup_fd)
+        self._rollback.push(self.executor.discard)
+        if rest_later or not (born_inside or cgroup.unit):
+            self._make_cgroup()
+
+    def _make_cgroup(self) -> None:
+        self._context.mark("make the cgroup")
+        prepared = self._prepared
+        cgroup = prepared.cgroup
+        cgroup.create(prepared.resources)
+        if prepared.layout.mode == "v2":
+            from ociruntime.runtime.plan.cgroup_owner import NOBODY_ELSE, cgroup_owner
+
+            owner = cgroup_owner(prepared.config)
+            if owner != NOBODY_ELSE:
+                cgroup.hand_over(owner)
+        if cgroup.adopted:
+            # It was there, empty: from here on its members are this container's.
+            write_cgroup(self.directory, cgroup)
+            self._removal = None  # beyond the entry's means
+
+    def _converse(self) -> None:
+        """Answer the executor until it is ready (runtime/executor/protocol.py)."""
+        # In a joined pid namespace the word of the parent (INIT_PID) may come after its child's.
+        forks = any(each.code == CLONE_PROCESS for each in self._prepared.plan.operations)
+        expected = Expected(self._prepared.plan.operations)
+        ready = False
+        while True:
+            self._context.mark(WAITING)
+            message = receive(self.executor.channel)
+            if message is None:
+                raise self._vanished()
+            expected.take(message)
+            if message.kind == ops.MESSAGE_FAILURE:
+                refuse_entry(self._prepared.cgroup, self.pid, message)
+                raise self._failed(message)
+            if message.kind == ops.MESSAGE_STAGE and message.value == ops.STAGE_READY:
+                ready = True
+            else:
+                self._answer(message)
+            forks = forks and message.kind != ops.MESSAGE_INIT_PID
+            if ready and not forks:
+                self._commit()
+                return
+
+    def _failed(self, message: Message) -> RuntimeFailure:
+        from ociruntime.runtime.lifecycle.failed_step import failed_step
+
+        operations = self.executor.plan.operations
+        return failed_step(self._context, self._options, operations, message)
+
+    def _answer(self, message: Message) -> None:
+        if message.kind == ops.MESSAGE_INIT_PID:
+            self.executor.became(message)
+        elif message.kind == ops.MESSAGE_CONSOLE:
+            self._take_console(message.fd)
+        elif message.kind == ops.MESSAGE_STAGE:
+            self._context.mark(STAGES[message.value][1])
+            STAGES[message.value][0](self)
+            if message.value == ops.STAGE_CGROUP:
+                let_in(self.executor.channel, self._prepared.cgroup)
+            else:
+                go(self.executor.channel)  # if it is gone, the next receive tells
+
+    def _write_maps(self) -> None:
+        from ociruntime.runtime.host.idmap import write_maps
+
+        linux = self._prepared.config.get("linux") or {}
+        write_maps(
+            self.executor.pid, linux.get("uidMappings") or [], linux.get("gidMappings") or []
+        )
+
+    def _move_devices(self) -> None:
+        from ociruntime.runtime.lifecycle.network_devices import move_into
+
+        config, log = self._prepared.config, self._context.log
+        move_into(config, self.executor.pid, self.directory, self._rollback, log)
+
+    def _enter_cgroup(self) -> None:
+        prepared = self._prepared
+        cgroup = prepared.cgroup
+        cgroup.first_pid = self.pid
+        if cgroup.unit:
+            self._make_cgroup()
+        attach(cgroup, self.executor.pid, cgroup.born_inside)
+        cgroup.apply(prepared.resources)
+        if prepared.rdt:
+            from ociruntime.runtime.lifecycle.intel_rdt import enter
+
+            enter(prepared.rdt, self.pid, self.directory, self._rollback)
+            self._removal = None  # beyond the entry's means
+        self._hooked = bool(prepared.hooks("createContainer"))
+
+    def _run_hooks(self) -> None:
+        from ociruntime.runtime.host.hooks import run_host_hooks
+
+        self._hooked = True
+        state = self._state("creating", self.pid)
+        for kind in ("prestart", "createRuntime"):
+            run_host_hooks(kind, self._prepared.hooks(kind), state, *self._hook_settings())
+
+    def _take_console(self, master: int) -> None:
+        if self._console is None:
+            self.master = master
+            return
+        from ociruntime.runtime.host.console_socket import send
+
+        send(self._console, master)
+
+    def _commit(self) -> None:
+        """Make it visible, and only then let it live on its own."""
+        self._publish(self.executor.pidfd)
+        if not go(self.executor.channel):
+            raise self._vanished()
+        self.executor.channel.close()
+
+    def _publish(self, pidfd: int) -> None:
+        """Write down what it is; from the rename on it is a container."""
+        self._context.mark("record the container")
+        facts = self._facts()
+        write_facts(self.directory, facts)
+        write_entry(self.directory, facts, self._removal, *owner_of(self.directory))
+        if self._pidfd_receiver is not None:
+            from ociruntime.runtime.host.pidfd_socket import FIRST, send
+
+            send(self._pidfd_receiver, pidfd, FIRST)
+        if self._options.pid_file:
+            self._write_pid_file(self._options.pid_file)
+        hidden = self.directory
+        self.directory = commit_creation(hidden, self._context.root, self.id)
+
+    def _write_pid_file(self, path: str) -> None:
+        try:
+            replace_file(path, str(self.pid).encode(), 0o644)
+        except OSError as error:
+            raise HostError(f"write the pid file {path}", error) from None
+        self._rollback.push(lambda: remove_file(path))
+
+    def _facts(self) -> dict[str, Any]:
+        """What never changes; the keys that ``Container`` reads."""
+        prepared, pid = self._prepared, self.pid
+        hooks = {kind: prepared.hooks(kind) for kind in ("poststart", "poststop")}
+        return {
+            "version": 1,
+            "id": self.id,
+            "pid": pid,
+            "processStart": start_time(pid),
+            "bundle": prepared.bundle.path,
+            "rootfs": prepared.bundle.rootfs,
+            "created": now(),
+            "annotations": prepared.annotations,
+            "freezer": freezer_file(prepared.cgroup.hierarchies()),
+            "ownPidNamespace": prepared.own_pid_namespace,
+            "hooks": {kind: found for kind, found in hooks.items() if found},
+            "newKeyring": not self._options.no_new_keyring,
+            "notified": prepared.notified,
+            "seccompAgent": prepared.agent,
+            "startSteps": start_steps(prepared.plan.operations),
+        }
+
+    def _state(self, status: str, pid: int) -> str:
+        prepared = self._prepared
+        return dump(
+            state_document(
+                SPEC_VERSION, self.id, status, pid, prepared.bundle.path, prepared.annotations
+            )
+        )
+
+    def _vanished(self) -> StepError:
+        """The executor's end without a word: somebody has killed it."""
+        if self._prepared.cgroup.oom_killed():
+            limit = (self._prepared.resources.get("memory") or {}).get("limit")
+            if limit is None:
+                return StepError(
+                    "the container's first process was killed for want of memory",
+                    "it has no limit itself: that of a cgroup above, or the host, is at its end",
+                )
+            return StepError(
+                f"linux.resources.memory.limit: {limit} is not enough to start"
+                " the container: its first process was killed",
+                "a static program needs about 1 MiB",
+            )
+        hint = ""
+        if self._prepared.cgroup.unit and self._prepared.resources.get("memory"):
+            # With its last process the scope is gone, and the kernel's count with it.
+            hint = "is linux.resources.memory enough? a static program needs about 1 MiB"
+        return StepError("the container's first process was killed before it was ready", hint)
+
+    def _after_failure(self) -> None:
+        """runtime.md#lifecycle: a failed create goes on with the poststop hooks."""
+        hooks = self._prepared.hooks("poststop")
+        if self._hooked and hooks:
+            from ociruntime.runtime.host.hooks import run_poststop_hooks
+
+            state = self._state("stopped", 0)
+            for warning in run_poststop_hooks(hooks, state, *self._hook_settings()):
+                self._context.log.warning(warning)
+
+    def _hook_settings(self) -> tuple[Any, tuple[str, str], bool]:
+        from ociruntime.runtime.spec.annotations import hook_outputs
+
+        context = self._context
+        return context.log.debug, hook_outputs(self._prepared.annotations), context.alone
+
+
+STAGES = {
+    ops.STAGE_MAPS: (Creation._write_maps, "write the id maps"),
+    ops.STAGE_CGROUP: (Creation._enter_cgroup, "put it into its cgroup, set limits"),
+    ops.STAGE_NETWORK: (Creation._move_devices, "move network devices"),
+    ops.STAGE_HOOKS: (Creation._run_hooks, "run prestart and createRuntime hooks"),
+}
+
+
+def clear_recorded(directory: str, log: Log) -> None:
+    """Undo what a killed ``create`` has written down in its directory.
+
+    The processes end by themselves: the executor when its creator's socket closes.  A killed
+    ``delete`` had undone everything before its directory took that name: what is recorded there
+    may belong to a new container of that id by now.
+    """
+    if CREATING not in directory:
+        return
+    if exists(f"{directory}/network.json"):
+        from ociruntime.runtime.lifecycle.network_devices import clear
+
+        clear(directory, log)
+    if exists(f"{directory}/{CGROUP}"):
+        recorded_cgroup(directory).remove(kill=True)
+    if exists(f"{directory}/rdt.json"):
+        from ociruntime.runtime.lifecycle import intel_rdt
+
+        intel_rdt.clear(directory)
+
+
+def start_steps(operations: list[Operation]) -> list[list[Any]]:
+    """What is left for `start`: [index, code, JSON path] of each; empty without a process."""
+    codes = [operation.code for operation in operations]
+    first = codes.index(WAIT_START) + 1
+    return [
+        [index, operations[index].code, operations[index].where]
+        for index in range(first, len(operations))
+    ]
+
+
+def now() -> str:
+    """The time in UTC with nanoseconds, as RFC 3339 has it."""
+    stamp = time_ns()
+    return strftime("%Y-%m-%dT%H:%M:%S", gmtime(stamp // 10**9)) + f".{stamp % 10**9:09d}Z"

@@ -1,0 +1,121 @@
+"""`delete`: everything that `create` has made, undone."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import ContainerError, HostError, NoSuchContainer
+from ociruntime.base.files import exists
+from ociruntime.base.process import SIGKILL, await_end, open_process, send_signal, signal_process
+from ociruntime.runtime.host.store import clear_leftover, leftovers, remove_directory
+from ociruntime.runtime.lifecycle.container import CREATED, STOPPED, document, load, lock
+from ociruntime.runtime.lifecycle.identifier import check_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.host.store import Lock
+    from ociruntime.runtime.lifecycle.container import Container
+    from ociruntime.runtime.lifecycle.options import Context
+
+TRACED_SECONDS = 1.0  # until the tracers of the first process are ended as well
+KILL_SECONDS = 10.0
+BUSY_SECONDS = 1.0  # a forced deletion leaves a command that is at work to finish
+
+
+def delete(context: Context, container_id: str, force: bool) -> None:
+    """Delete a stopped container, or one that was never started; with ``force`` any.
+
+    Raises UsageError, NoSuchContainer (not with ``force``), ContainerError, HostError.
+    """
+    check_id(container_id)
+    clear_interrupted(context, container_id)
+    try:
+        container, held = _lock(context, container_id, force)
+    except NoSuchContainer:
+        if force:
+            return
+        raise
+    try:
+        status = container.status()
+        if status not in (STOPPED, CREATED) and not force:
+            raise ContainerError(
+                f"cannot delete container {container_id} that is not stopped: {status}",
+                "stop it first, or pass --force",
+            )
+        destroy(context, container)
+    finally:
+        held.release()
+
+
+def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, Lock]:
+    """Lock the container; by force, kill its first process if a command goes on holding it.
+
+    That ends a ``start`` which waits for a hook, or for a process that a neighbour has stopped.
+    """
+    if force:
+        try:
+            return lock(context.root, container_id, BUSY_SECONDS)
+        except ContainerError:
+            container = load(context.root, container_id)
+            signal_process(container.pid, container.started, SIGKILL)
+    return lock(context.root, container_id)
+
+
+def destroy(context: Context, container: Container) -> None:
+    """End it and undo it, whatever its state; then the poststop hooks.  Needs the lock.
+
+    Raises HostError if something cannot be undone; it can then be tried again.
+    """
+    _end(container)
+    container.cgroup().remove(kill=True)
+    if exists(f"{container.directory}/rdt.json"):
+        from ociruntime.runtime.lifecycle.intel_rdt import leave
+
+        leave(container.directory)
+    remove_directory(container.directory)
+    hooks = container.facts["hooks"].get("poststop")
+    if hooks:
+        from ociruntime.base.json_text import dump
+        from ociruntime.runtime.host.hooks import run_poststop_hooks
+        from ociruntime.runtime.spec.annotations import hook_outputs
+
+        container.enter_bundle()
+        state = dump(document(container, STOPPED))
+        outputs = hook_outputs(container.annotations)
+        for warning in run_poststop_hooks(hooks, state, context.log.debug, outputs, context.alone):
+            context.log.warning(warning)
+
+
+def _end(container: Container) -> None:
+    """Kill the first process and wait until it is dead."""
+    pidfd = open_process(container.pid, container.started)
+    if pidfd < 0:
+        return
+    try:
+        send_signal(pidfd, SIGKILL, container.pid)
+        if container.facts["freezer"]:
+            container.cgroup().thaw()
+        if not await_end(pidfd, TRACED_SECONDS):
+            # A process of the container may trace the first one and hold it at its exit.
+            container.cgroup().kill()
+        if not await_end(pidfd, KILL_SECONDS):
+            raise HostError(
+                f"wait for process {container.pid} of container {container.id}",
+                OSError(110, "timed out"),
+                "it does not die: it hangs in the kernel",
+            )
+    finally:
+        posix.close(pidfd)
+
+
+def clear_interrupted(context: Context, container_id: str) -> None:
+    """Clear what a killed ``create`` or ``delete`` of this id has left.
+
+    There may be a container of that id beside it, made since.
+
+    Raises HostError, or ContainerExists while such a command is still at work.
+    """
+    for path in leftovers(context.root, container_id):
+        from ociruntime.runtime.lifecycle.creation import clear_recorded
+
+        clear_leftover(path, container_id, lambda found: clear_recorded(found, context.log))

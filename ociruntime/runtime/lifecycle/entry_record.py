@@ -1,0 +1,102 @@
+"""The file ``entry``: what `state`, `start`, `kill` and `delete` need without the interpreter.
+
+The program ``ociruntime`` answers the plain cases of these commands itself (csrc/entry/) and
+leaves everything else to Python.  The file repeats what state.json and cgroup.json say, as it
+was at creation; a container without it, or with one of another version, is Python's alone.
+
+    ociruntime-entry 1
+    pid PID                     of the first process
+    started TICKS               its start time
+    freezer FILE                tells whether the container is frozen; may be empty
+    own-pid-namespace 0|1       whether the end of the first process is that of all
+    start 0|1                   whether the native `start` will do: a process, no poststart hook,
+                                no seccomp agent, no notify socket
+    delete 0|1                  the same of `delete`: no poststop hook, no adopted cgroup, no
+                                notify socket
+    owner UID                   of the state directory
+    cgroup DIRECTORY            one line for each of the container's own that were made for it
+    parent DIRECTORY            and for each made on the way to these, the deepest first
+                                (an empty line)
+    TEXT NUL TEXT NUL TEXT      what `state` prints, around the pid and the status
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import HostError
+from ociruntime.base.files import write_new
+from ociruntime.base.json_text import dump
+from ociruntime.runtime.lifecycle.container import describe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.runtime.cgroups.group import Cgroup
+
+NAME = "entry"
+FIRST_LINE = "ociruntime-entry 1"
+
+
+class Removal:
+    """The cgroup directories that `delete` has to remove: ``own``, then ``parents`` in order."""
+
+    __slots__ = ("own", "parents")
+
+    def __init__(self, own: list[str], parents: list[str]) -> None:
+        self.own = own
+        self.parents = parents
+
+
+def removal(cgroup: Cgroup) -> Removal:
+    """As cgroup.json has it, if taken together with it."""
+    made = [directories for each in cgroup.placements if (directories := each.made())]
+    return Removal(
+        [directories[-1] for directories in made],
+        [parent for directories in made for parent in reversed(directories[:-1])],
+    )
+
+
+def write_entry(
+    directory: str, facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: str
+) -> None:
+    """Write the file; without ``cgroups`` the native `delete` does nothing.
+
+    ``uid`` and its name ``owner`` are the state directory's.  Raises HostError.
+    """
+    text = entry_text(facts, cgroups, uid, owner)
+    try:
+        write_new(f"{directory}/{NAME}", text.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise HostError(f"write {directory}/{NAME}", error) from None
+
+
+def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: str) -> str:
+    """The file's content; pure.  ``facts`` are those of state.json."""
+    hooks = facts["hooks"]
+    unusual = hooks.get("poststart") or facts["seccompAgent"] or facts["notified"]
+    may_start = facts["startSteps"] and not unusual
+    may_delete = cgroups is not None and not hooks.get("poststop")
+    lines = [
+        FIRST_LINE,
+        f"pid {facts['pid']}",
+        f"started {facts['processStart']}",
+        f"freezer {facts['freezer']}",
+        f"own-pid-namespace {int(facts['ownPidNamespace'])}",
+        f"start {int(bool(may_start))}",
+        f"delete {int(may_delete)}",
+        f"owner {uid}",
+    ]
+    if cgroups is not None:
+        lines += [f"cgroup {own}" for own in cgroups.own]
+        lines += [f"parent {parent}" for parent in cgroups.parents]
+    if any("\n" in line for line in lines):
+        return ""  # a mount point may have any name; Python can read it elsewhere
+    return "\n".join([*lines, "", _state_text(facts, owner)])
+
+
+def _state_text(facts: dict[str, Any], owner: str) -> str:
+    """An id has no quotes, so the first matches are the members themselves."""
+    text = dump(describe(facts, "", 0, owner), 2) + "\n"
+    head, _, rest = text.partition('"pid": 0')
+    middle, _, tail = rest.partition('"status": ""')
+    return f'{head}"pid": \0{middle}"status": "\0"{tail}'

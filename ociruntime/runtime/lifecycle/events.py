@@ -1,0 +1,123 @@
+"""`events`: what a container uses, now and then, and each time it is killed for memory."""
+
+from __future__ import annotations
+
+import posix
+import time
+from select import POLLIN, poll
+
+from ociruntime.base.errors import ContainerError, NotRunning
+from ociruntime.base.process import open_process
+from ociruntime.runtime.cgroups.oom import OomNotice, oom_kills
+from ociruntime.runtime.cgroups.statistics import statistics
+from ociruntime.runtime.lifecycle.container import load
+from ociruntime.runtime.lifecycle.identifier import check_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ociruntime.runtime.cgroups.group import Cgroup
+    from ociruntime.runtime.cgroups.placement import Placement
+    from ociruntime.runtime.lifecycle.container import Container
+    from ociruntime.runtime.lifecycle.options import Context
+
+    # Takes an event, and tells whether anybody wants more.
+    Emit = Callable[[dict[str, Any]], bool]
+
+LONGEST_WAIT = 3600.0  # seconds; poll(2) takes no more than 24 days
+# cgroup v1 tells of the want of memory before it kills and counts: how long to look for that.
+LOOK_SECONDS = 5.0
+LOOK_PAUSE = 0.02
+
+
+def stats(context: Context, container_id: str) -> dict[str, Any]:
+    """One event of type ``stats``.  Raises NoSuchContainer, NotRunning, ContainerError."""
+    container = _running(context, container_id)
+    return _stats(container, _cgroup(container))
+
+
+def follow(context: Context, container_id: str, interval: float, emit: Emit) -> None:
+    """Events until the container has ended: statistics every ``interval`` seconds, and ``oom``.
+
+    Raises as :func:`stats`, and HostError.
+    """
+    container = _running(context, container_id)
+    cgroup = _cgroup(container)
+    pidfd = open_process(container.pid, container.started)
+    if pidfd < 0:
+        raise NotRunning(container_id)
+    memory = next((p for p in cgroup.placements if "memory" in p.hierarchy.controllers), None)
+    notice = OomNotice(memory.directory, memory.hierarchy.version) if memory else None
+    try:
+        poller = poll()
+        poller.register(pidfd, POLLIN)
+        if notice is not None:
+            poller.register(notice.fd, notice.events)
+        _watch(container, cgroup, memory, notice, poller, pidfd, interval, emit)
+    finally:
+        posix.close(pidfd)
+        if notice is not None:
+            notice.close()
+
+
+def _watch(
+    container: Container,
+    cgroup: Cgroup,
+    memory: Placement | None,
+    notice: OomNotice | None,
+    poller: poll,
+    pidfd: int,
+    interval: float,
+    emit: Emit,
+) -> None:
+    oom = {"type": "oom", "id": container.id}
+    seen = _kills(memory)
+    due = time.monotonic() + interval
+    looking = 0.0  # until when, after a notice
+    while True:
+        pause = LOOK_PAUSE if time.monotonic() < looking else LONGEST_WAIT
+        left = min(max(due - time.monotonic(), 0), pause)
+        ready = {fd for fd, _ in poller.poll(int(left * 1000) + 1)}
+        if notice is not None and notice.fd in ready:
+            looking = time.monotonic() + LOOK_SECONDS
+            if not notice.acknowledge():
+                poller.unregister(notice.fd)
+        now = _kills(memory)
+        for _ in range(now - seen):
+            if not emit(oom):
+                return
+        seen = max(now, seen)
+        if pidfd in ready:
+            return
+        if time.monotonic() >= due:
+            if not emit(_stats(container, cgroup)):
+                return
+            due += interval
+
+
+def _kills(memory: Placement | None) -> int:
+    return oom_kills(memory.directory, memory.hierarchy.version) if memory else 0
+
+
+def _stats(container: Container, cgroup: Cgroup) -> dict[str, Any]:
+    return {"type": "stats", "id": container.id, "data": statistics(cgroup)}
+
+
+def _running(context: Context, container_id: str) -> Container:
+    check_id(container_id)
+    container = load(context.root, container_id)
+    if not container.alive():
+        raise NotRunning(container_id)
+    return container
+
+
+def _cgroup(container: Container) -> Cgroup:
+    cgroup = container.cgroup()
+    if not cgroup.placements:
+        raise ContainerError(
+            f'container "{container.id}" has no cgroup of its own, and so no statistics',
+            "it was created with --cgroup-manager disabled, or by a user without one",
+        )
+    return cgroup

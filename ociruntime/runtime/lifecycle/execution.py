@@ -1,0 +1,240 @@
+"""Starting a further process in a container, and what has to be said to it on the way.
+
+    exec                            executor (then the program)
+      | ---- clone3, execveat ------->  |
+      | <--- STAGE cgroup ------------  |  CPU affinity "initial" is set
+      | ---- GO (it is inside) ------>  |
+      | <--- CONSOLE + master --------  |  only with a terminal
+      | <--- INIT_PID ----------------  |  only with a pid namespace of the container's
+      | <--- LISTENER + descriptor ---  |  only with SCMP_ACT_NOTIFY
+      | ---- GO (the agent has it) -->  |
+      | <--- EXEC --------------------  |
+      | <--- end of file -------------  |  execve closed the descriptor
+
+INIT_PID comes from the parent while the child goes on, so it may as well come later.
+"""
+
+from __future__ import annotations
+
+import posix
+from select import POLLIN, poll
+
+from ociruntime.base.errors import HostError, NotRunning, RuntimeFailure, StepError
+from ociruntime.base.files import exists
+from ociruntime.runtime.executor.expected import CLONE_PROCESS, Expected
+from ociruntime.runtime.executor.protocol import go, receive
+from ociruntime.runtime.executor.spawn import spawn
+from ociruntime.runtime.lifecycle.cgroup_entry import attach, let_in, refuse_entry
+from ociruntime.runtime.lifecycle.container import RUNNING, document
+from ociruntime.runtime.plan import ops
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from socket import socket
+
+    from ociruntime.base.foreground import CaughtSignals
+    from ociruntime.runtime.cgroups.group import Cgroup
+    from ociruntime.runtime.executor.protocol import Message
+    from ociruntime.runtime.executor.spawn import Executor
+    from ociruntime.runtime.lifecycle.container import Container
+    from ociruntime.runtime.plan.plan import Plan
+else:
+    import _signal
+
+EACCES, EBUSY = 13, 16
+EXEC_MILLISECONDS = 10_000
+ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
+
+
+class Execution:
+    """One process on its way; ``run`` leaves ``executor`` and, with a terminal that nobody
+    else takes, the descriptor ``master``.
+    """
+
+    __slots__ = (
+        "_agent",
+        "_beside",
+        "_born",
+        "_caught",
+        "_cgroup",
+        "_console",
+        "_container",
+        "_forks",
+        "_listener",
+        "_streams",
+        "executor",
+        "master",
+    )
+
+    def __init__(
+        self,
+        container: Container,
+        cgroup: Cgroup,
+        console: socket | None,
+        beside: bool,
+        streams: tuple[int, int, int],
+        caught: CaughtSignals | None,
+    ) -> None:
+        """Raises HostError if the container has a seccomp agent that is not there."""
+        self._container = container
+        self._agent = container.seccomp_agent()
+        self._listener = -1
+        self._forks = False  # the pid is that of a parent, which is about to leave
+        self._cgroup = cgroup
+        self._console = console  # connection to whoever gets the terminal
+        # Where the container's cgroup takes no processes any more, that of its first will do.
+        self._beside = container.pid if beside else 0
+        self._born = False
+        self._streams = streams
+        self._caught = caught  # those that came before the program runs are passed on to it
+        self.master = -1
+        self.executor: Executor
+
+    def run(self, plan: Plan, init_fd: int, born: bool) -> None:
+        """Have the program run; ``born``: clone the process into its v2 cgroup, if it has one.
+
+        ``init_fd`` is a pidfd of the container's first process.  Raises what the failing step
+        raises; then nothing is left.
+        """
+        self._forks = any(each.code == CLONE_PROCESS for each in plan.operations)
+        self.executor = self._spawn(plan, init_fd, born)
+        try:
+            self._converse()
+        except BaseException:
+            self._abandon()
+            raise
+        self.executor.channel.close()
+
+    def _spawn(self, plan: Plan, init_fd: int, born: bool) -> Executor:
+        cgroup_fd = self._cgroup.open_v2() if born else -1
+        if cgroup_fd >= 0:
+            try:
+                executor = spawn(plan, init_fd, cgroup_fd, streams=self._streams)
+                self._born = True
+                return executor
+            except HostError as error:
+                # What may not be born there may still be moved there, or beside (attach).
+                if error.errno != EACCES and (error.errno != EBUSY or not self._beside):
+                    raise
+            finally:
+                posix.close(cgroup_fd)
+        return spawn(plan, init_fd, -1, streams=self._streams)
+
+    def _converse(self) -> None:
+        """Answer the executor until the program has taken its place."""
+        announced = False
+        failed: Message | None = None
+        expected = Expected(self.executor.plan.operations)
+        while (message := self._receive(announced)) is not None:
+            expected.take(message)
+            if message.kind == ops.MESSAGE_FAILURE:
+                failed = message
+            elif message.kind == ops.MESSAGE_EXEC:
+                announced = True
+            elif message.kind == ops.MESSAGE_INIT_PID:
+                self.executor.became(message)
+                self._forks = False
+            elif message.kind == ops.MESSAGE_CONSOLE:
+                self._take_console(message.fd)
+            elif message.kind == ops.MESSAGE_STAGE:
+                attach(self._cgroup, self.executor.pid, self._born, self._beside)
+                if exists(f"{self._container.directory}/rdt.json"):
+                    from ociruntime.runtime.lifecycle.intel_rdt import follow
+
+                    follow(self._container.directory, self.executor.pid)
+                let_in(self.executor.channel, self._cgroup)
+            elif message.kind == ops.MESSAGE_LISTENER:
+                self._listener = message.fd
+            if self._listener >= 0 and not self._forks:
+                self._tell_agent()
+                go(self.executor.channel)
+        if failed is not None:
+            raise self._failed(failed)
+        if not announced:
+            raise self._vanished()
+
+    def _receive(self, announced: bool) -> Message | None:
+        """Until the program is announced, signals that end end us.  Raises KeyboardInterrupt."""
+        caught = self._caught
+        channel = self.executor.channel
+        if caught is not None and not announced:
+            poller = poll()
+            poller.register(channel.fileno(), POLLIN)
+            poller.register(caught.fd, POLLIN)
+            while channel.fileno() not in [fd for fd, _ in poller.poll()]:
+                caught.clear_wakeup()
+                if caught.has_any(ENDING):
+                    raise KeyboardInterrupt
+        if announced and not self._is_heard(channel):
+            return None
+        return receive(channel)
+
+    def _is_heard(self, channel: socket) -> bool:
+        """Wait for a failure of execve(2), or the end of file that stands for its success.
+
+        A neighbour that has seized the process may have a duplicate of its end of the channel, and
+        keep the end of file from us: it comes too late then, or the process has ended.
+        """
+        poller = poll()
+        poller.register(channel.fileno(), POLLIN)
+        poller.register(self.executor.pidfd, POLLIN)
+        return channel.fileno() in [fd for fd, _ in poller.poll(EXEC_MILLISECONDS)]
+
+    def _tell_agent(self) -> None:
+        """Give the seccomp agent the filter's listener, before the first call of the program."""
+        try:
+            if self._agent is not None:
+                state = document(self._container, RUNNING)
+                self._agent.hand_on(self._listener, self.executor.pid, state)
+        finally:
+            posix.close(self._listener)
+            self._listener = -1
+
+    def _failed(self, message: Message) -> RuntimeFailure:
+        from ociruntime.runtime.executor.failure import failure
+
+        if not self._container.alive():
+            return NotRunning(self._container.id)
+        refuse_entry(self._cgroup, self.executor.pid, message)
+        operations = self.executor.plan.operations
+        known = message.value < len(operations)
+        return failure(operations[message.value] if known else None, message)
+
+    def _vanished(self) -> RuntimeFailure:
+        if not self._container.alive():
+            return NotRunning(self._container.id)
+        return StepError(
+            "the process was killed before it became the program",
+            "linux.resources.memory.limit may be too low",
+        )
+
+    def _take_console(self, master: int) -> None:
+        if self._console is None:
+            self.master = master
+            return
+        from ociruntime.runtime.host.console_socket import send
+
+        send(self._console, master)
+
+    def _abandon(self) -> None:
+        """Kill what was started, a child that we have not heard of included."""
+        executor = self.executor
+        executor.kill()
+        executor.channel.shutdown(0)  # SHUT_RD: it cannot announce the program any more
+        while (message := self._left_unread()) is not None:
+            if message.kind == ops.MESSAGE_INIT_PID:
+                try:
+                    executor.became(message)
+                except RuntimeFailure:
+                    continue  # sent by a neighbour; the executor's own message may come yet
+                executor.kill()
+        executor.close()
+        if self.master >= 0:
+            posix.close(self.master)
+
+    def _left_unread(self) -> Message | None:
+        try:
+            return receive(self.executor.channel)
+        except HostError:
+            return None  # the first error is the one to raise

@@ -1,0 +1,154 @@
+"""The Features Structure (runtime-spec features.md, features-linux.md).
+
+Engines decide by it: containerd refuses user namespaces without ``mountExtensions.idmap``,
+docker asks for ``rro``.  So each list comes from the table that the code itself works with,
+and what no code honours is said to be off.  ``null`` would mean "unknown": nothing is null.
+Only ``linux.seccomp`` depends on more than this package: on libseccomp and, for the flags
+called supported, on the kernel.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError, CriuError
+from ociruntime.base.linux import (
+    CAPABILITIES,
+    MEMORY_POLICIES,
+    MEMORY_POLICY_FLAGS,
+    NAMESPACES,
+    SECCOMP_ACTIONS,
+    SECCOMP_FILTER_FLAGS,
+)
+from ociruntime.runtime.plan.mount_options import option_names
+from ociruntime.runtime.spec.annotations import unsafe
+from ociruntime.runtime.spec.state import SPEC_VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# From runtime-spec 1.0.0 on every version has been a superset of the one before.
+OLDEST_SPEC_VERSION = "1.0.0"
+
+ALLOW = "SCMP_ACT_ALLOW"
+
+HOOKS = (
+    "prestart",
+    "createRuntime",
+    "createContainer",
+    "startContainer",
+    "poststart",
+    "poststop",
+)
+
+
+def features(criu: str = "") -> dict[str, object]:
+    """The structure, its keys in the order of the specification; ``criu`` as --criu has it."""
+    return {
+        "ociVersionMin": OLDEST_SPEC_VERSION,
+        "ociVersionMax": SPEC_VERSION,
+        "hooks": list(HOOKS),
+        "mountOptions": option_names(),
+        "linux": {
+            "namespaces": sorted(NAMESPACES),
+            "capabilities": list(CAPABILITIES),
+            "cgroup": {
+                "v1": True,
+                "v2": True,
+                "systemd": True,
+                "systemdUser": True,
+                "rdma": True,
+            },
+            "seccomp": _seccomp(),
+            "apparmor": {"enabled": True},
+            "selinux": {"enabled": True},
+            "intelRdt": {"enabled": True, "schemata": True, "monitoring": True},
+            "memoryPolicy": {
+                "modes": sorted(MEMORY_POLICIES),
+                "flags": sorted(MEMORY_POLICY_FLAGS),
+            },
+            "mountExtensions": {"idmap": {"enabled": True}},
+            "netDevices": {"enabled": True},
+        },
+        "annotations": _annotations(criu),
+        "potentiallyUnsafeConfigAnnotations": unsafe(),
+    }
+
+
+def _seccomp() -> dict[str, object]:
+    """What the filter compiler takes: it is asked, with one small profile for each name."""
+    from ociruntime.runtime.host.seccomp import ARCHITECTURES, OPERATORS
+
+    try:
+        enabled = _takes({"defaultAction": ALLOW})
+    except ImportError:
+        enabled = False  # the extension module is left out where there is no libseccomp
+    if not enabled:
+        return {
+            "enabled": False,
+            "actions": [],
+            "operators": [],
+            "archs": [],
+            "knownFlags": [],
+            "supportedFlags": [],
+        }
+    actions = [name for name in SECCOMP_ACTIONS if _takes(_with_rule(name))]
+    archs = [name for name in ARCHITECTURES if _takes(_with(architectures=[name]))]
+    flags = [name for name in SECCOMP_FILTER_FLAGS if _takes(_with(flags=[name]))]
+    return {
+        "enabled": True,
+        "actions": sorted(actions),
+        "operators": sorted(OPERATORS),
+        "archs": sorted(archs),
+        "knownFlags": sorted(SECCOMP_FILTER_FLAGS),
+        "supportedFlags": sorted(flags),
+    }
+
+
+def _with(**settings: list[str]) -> dict[str, object]:
+    return {"defaultAction": ALLOW, **settings}
+
+
+def _with_rule(action: str) -> dict[str, object]:
+    # A rule that says the same as the default would not be looked at.
+    default = ALLOW if action != ALLOW else "SCMP_ACT_ERRNO"
+    return {"defaultAction": default, "syscalls": [{"names": ["getpid"], "action": action}]}
+
+
+def _takes(profile: Any) -> bool:  # noqa: ANN401 - a linux.seccomp object
+    from ociruntime.runtime.host.seccomp import compile_filter
+
+    try:
+        compile_filter(profile)
+    except ConfigError:
+        return False
+    return True
+
+
+def libseccomp_version() -> str:
+    """Version of the libseccomp in use, as ``2.5.4``; "" without one."""
+    try:
+        from ociruntime.runtime.host.seccomp import library_version
+
+        return library_version()
+    except ImportError:
+        return ""
+
+
+def _annotations(criu: str) -> dict[str, str]:
+    # The name that podman and cri-o ask for, whichever runtime answers.
+    works = "true" if _can_checkpoint(criu) else "false"
+    annotations = {"org.opencontainers.runc.checkpoint.enabled": works}
+    version = libseccomp_version()
+    if version:
+        annotations["io.github.seccomp.libseccomp.version"] = version
+    return annotations
+
+
+def _can_checkpoint(criu: str) -> bool:
+    """Whether there is a CRIU, and it works on this kernel."""
+    from ociruntime.runtime.host.criu import find_criu, obstacle
+
+    try:
+        return not obstacle(find_criu(criu))
+    except CriuError:
+        return False

@@ -1,0 +1,27 @@
+"""What may be the name of a container."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import UsageError
+
+CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-.")
+LONGEST = 240  # a file name has 255 bytes, and ours prefix it
+
+
+def check_id(container_id: str) -> None:
+    """Raises UsageError.
+
+    The grammar is runc's without a leading dot (those names are the store's own) and
+    without a leading dash (they would be options).
+    """
+    if not container_id:
+        raise UsageError("container id cannot be empty")
+    if (
+        not CHARACTERS.issuperset(container_id)
+        or container_id[0] in ".-"
+        or len(container_id) > LONGEST
+    ):
+        raise UsageError(
+            f'invalid container ID format: "{container_id}"',
+            f"letters, digits and _+-. up to {LONGEST}, not beginning with . or -",
+        )

@@ -1,0 +1,102 @@
+"""``linux.intelRdt``: when groups are made, and what is written down to remove them."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
+from ociruntime.base.files import exists, read_file, write_new
+from ociruntime.base.json_text import dump
+from ociruntime.runtime.host import resctrl
+from ociruntime.runtime.plan.intel_rdt import Group, Placement, group_path, lines, place
+from ociruntime.runtime.spec.load import parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.runtime.lifecycle.rollback import Rollback
+    from ociruntime.runtime.spec.document import Config, IntelRdt
+
+NAME = "rdt.json"
+
+
+def prepare_rdt(rdt: IntelRdt, container_id: str) -> Placement:
+    """What is to be done; changes nothing.  Raises ConfigError, HostError."""
+    mount = resctrl.mountpoint()
+    path = group_path(rdt, container_id, mount)
+    there, schemata, monitoring = resctrl.look(mount, path)
+    group = Group(path, exists=there, schemata=schemata, monitoring=monitoring)
+    return place(rdt, container_id, group)
+
+
+def enter(placement: Placement, pid: int, directory: str, rollback: Rollback) -> None:
+    """Make the groups and put the process into them; it is written down before.
+
+    Raises HostError, RuntimeFailure.
+    """
+    record = {"made": placement.made, "own": placement.own, "tasks": placement.tasks}
+    try:
+        write_new(f"{directory}/{NAME}", dump(record).encode())
+    except OSError as error:
+        raise HostError(f"write {directory}/{NAME}", error) from None
+    mount = resctrl.mountpoint()
+    for made in placement.made:
+        resctrl.make(made)
+        rollback.push(lambda made=made: resctrl.remove([made]))  # type: ignore[misc]
+    for where, file, line in placement.lines:
+        resctrl.write(where, file, line, mount)
+    for file in placement.tasks:
+        resctrl.write("linux.intelRdt", file, str(pid), mount)
+
+
+def follow(directory: str, pid: int) -> None:
+    """Put a further process into the groups of a container.  Raises RuntimeFailure."""
+    mount = resctrl.mountpoint()
+    for file in _record(directory)["tasks"]:
+        resctrl.write("linux.intelRdt", file, str(pid), mount)
+
+
+def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> None:
+    """Write other lines into the container's group; after a refusal the old ones.
+
+    Raises UsageError, ConfigError, HostError, RuntimeFailure.
+    """
+    rdt = (config.get("linux") or {}).get("intelRdt")
+    if not rdt:
+        flag = "--l3-cache-schema" if l3_cache else "--mem-bw-schema"
+        raise UsageError(f"{flag}: the container has no group of Intel RDT", "see linux.intelRdt")
+    mount = resctrl.mountpoint()
+    path = group_path(rdt, container_id, mount)
+    _, before, _ = resctrl.look(mount, path)
+    found = lines({"l3CacheSchema": l3_cache, "memBwSchema": bandwidth})
+    try:
+        for where, line in found:
+            resctrl.write(where, f"{path}/schemata", line, mount)
+    except RuntimeFailure:
+        for line in before.splitlines():
+            resctrl.write("linux.intelRdt", f"{path}/schemata", line, mount)
+        raise
+
+
+def leave(directory: str) -> None:
+    """Remove what goes with the container whose state directory that is.  Raises HostError."""
+    resctrl.remove(_record(directory)["own"])
+
+
+def clear(directory: str) -> None:
+    """Remove what a killed ``create`` has made.  Raises HostError.
+
+    A group that closID names may be another container's by now.
+    """
+    record = _record(directory)
+    resctrl.remove(record["own"])
+    resctrl.remove(record["made"], only_empty=True)
+
+
+def _record(directory: str) -> Any:  # noqa: ANN401 - what enter() has written
+    file = f"{directory}/{NAME}"
+    if not exists(file):
+        return {"made": [], "own": [], "tasks": []}
+    try:
+        return parse(read_file(file), file)
+    except OSError as error:
+        raise HostError(f"read {file}", error) from None

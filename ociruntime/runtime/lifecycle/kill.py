@@ -1,0 +1,77 @@
+"""`kill`: a signal to the container's first process."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import NotRunning
+from ociruntime.base.process import SIGKILL, signal_process
+from ociruntime.runtime.lifecycle.container import load
+from ociruntime.runtime.lifecycle.identifier import check_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.lifecycle.container import Container
+    from ociruntime.runtime.lifecycle.options import Context
+
+
+def stop_signal(context: Context, container_id: str) -> str:
+    """How the container's annotations call the signal to end it with; SIGTERM by default.
+
+    Raises UsageError, NoSuchContainer, HostError.
+    """
+    check_id(container_id)
+    annotations = load(context.root, container_id).annotations
+    return annotations.get("org.opencontainers.image.stopSignal") or "SIGTERM"
+
+
+def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
+    """Send ``signal``; with ``all`` to every process, and a stopped container is no error.
+
+    Raises UsageError, NoSuchContainer, NotRunning, HostError.
+    """
+    check_id(container_id)
+    container = load(context.root, container_id)
+    if all:
+        _signal_all(container, signal)
+        return
+    if not signal_process(container.pid, container.started, signal):
+        if signal != SIGKILL or container.facts["ownPidNamespace"]:
+            raise NotRunning(container_id)
+        # The first process is gone, but nothing has ended the others.
+        cgroup = container.cgroup()
+        if not cgroup.processes():
+            raise NotRunning(container_id)
+        cgroup.kill()
+        return
+    if signal == SIGKILL:
+        _make_sure(container)
+
+
+def _make_sure(container: Container) -> None:
+    """In a shared pid namespace the others must be killed too; on v1 a frozen process must be
+    thawed before it can die.
+    """
+    if not container.facts["ownPidNamespace"]:
+        container.cgroup().kill()
+    elif container.facts["freezer"].endswith("freezer.state"):
+        _thaw(container.facts["freezer"])
+
+
+def _thaw(path: str) -> None:
+    from ociruntime.base.files import read_file
+
+    try:
+        frozen = read_file(path).strip() != b"THAWED"
+    except OSError:
+        return  # gone with its last process
+    if frozen:
+        from ociruntime.runtime.cgroups.freezer import thaw
+
+        thaw(path.rpartition("/")[0], 1)
+
+
+def _signal_all(container: Container, signal: int) -> None:
+    if signal == SIGKILL:
+        container.cgroup().kill()  # whoever forks faster than a list is read, too
+    from ociruntime.runtime.lifecycle.members import signal_members
+
+    signal_members(container, signal)

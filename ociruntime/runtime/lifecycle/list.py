@@ -1,0 +1,39 @@
+"""`list`: all containers under one state root."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import HostError, NoSuchContainer, RuntimeFailure
+from ociruntime.runtime.host.store import container_ids
+from ociruntime.runtime.lifecycle.container import load
+from ociruntime.runtime.lifecycle.state import describe_container
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.runtime.lifecycle.options import Context
+
+ENOENT = 2
+
+
+def list_containers(context: Context) -> list[dict[str, Any]]:
+    """The state of each, sorted by id.
+
+    A container that vanishes meanwhile is left out, a broken one is named in the log.
+    Raises HostError if a state root that was named does not exist.
+    """
+    try:
+        ids = container_ids(context.root)
+    except HostError as error:
+        if error.errno == ENOENT and not context.root_given:
+            return []
+        raise
+    documents = []
+    for container_id in ids:
+        try:
+            documents.append(describe_container(load(context.root, container_id)))
+        except (NoSuchContainer, FileNotFoundError):
+            continue
+        except RuntimeFailure as error:
+            context.log.warning(f"container {container_id}: {error}")
+    return documents

@@ -1,0 +1,55 @@
+"""Several containers at once, by a regular expression (`kill` and `delete --regex`, as crun)."""
+
+from __future__ import annotations
+
+import re
+
+from ociruntime.base.errors import (
+    ContainerError,
+    HostError,
+    NoSuchContainer,
+    NotRunning,
+    RuntimeFailure,
+    UsageError,
+)
+from ociruntime.runtime.host.store import container_ids
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ociruntime.runtime.lifecycle.options import Context
+
+ENOENT = 2
+
+
+def for_each_match(context: Context, pattern: str, act: Callable[[str], None]) -> None:
+    """Call ``act`` with each id that ``pattern`` is found in; that there is none is no error.
+
+    Who has ended or vanished meanwhile is passed over; after other failures the rest still
+    have their turn, and then ContainerError tells all of them.  Raises UsageError, HostError.
+    """
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, RecursionError) as error:
+        raise UsageError(f'"{pattern}" is no regular expression: {error}') from None
+    failures = []
+    for container_id in _ids(context):
+        if compiled.search(container_id):
+            try:
+                act(container_id)
+            except (NoSuchContainer, NotRunning):
+                continue
+            except RuntimeFailure as error:
+                failures.append(str(error))
+    if failures:
+        raise ContainerError("; ".join(failures))
+
+
+def _ids(context: Context) -> list[str]:
+    try:
+        return container_ids(context.root)
+    except HostError as error:
+        if error.errno == ENOENT:
+            return []
+        raise

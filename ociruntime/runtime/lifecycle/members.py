@@ -1,0 +1,46 @@
+"""The processes of a container: those of its cgroup, or what else tells them."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.process import open_process, send_signal, start_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.lifecycle.container import Container
+
+
+def members(container: Container) -> list[int]:
+    """Pids as this command sees them, ascending; those of cgroups below are among them.
+
+    Without a cgroup of its own it is the first process, what descends from it, and the pid
+    namespace if that is the container's.  Raises HostError.
+    """
+    cgroup = container.cgroup()
+    if any(each.is_ours() for each in cgroup.placements):
+        return cgroup.processes()
+    if not container.alive():
+        return []
+    from ociruntime.runtime.host.descendants import descendants
+
+    return descendants(container.pid, with_namespace=container.facts["ownPidNamespace"])
+
+
+def signal_members(container: Container, signal: int) -> None:
+    """Send a signal to each of :func:`members`; who ends meanwhile is left out.
+
+    Each is held by a descriptor before it is looked up once more: a pid that has been given
+    to somebody else is not signalled.  Raises HostError.
+    """
+    held: dict[int, int] = {}
+    try:
+        for pid in members(container):
+            if (fd := open_process(pid, start_time(pid))) >= 0:
+                held[pid] = fd
+        for pid in members(container):
+            if pid in held:
+                send_signal(held[pid], signal, pid)
+    finally:
+        for fd in held.values():
+            posix.close(fd)

@@ -1,0 +1,230 @@
+"""`mounts add` and `mounts remove`: further mounts in a container that is created or running."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError, NotRunning, RuntimeFailure, StepError
+from ociruntime.base.files import read_file
+from ociruntime.base.linux import CLONE_NEWNS
+from ociruntime.base.process import end_on_signals, open_process
+from ociruntime.runtime.executor.failure import failure
+from ociruntime.runtime.executor.protocol import go, receive, skip
+from ociruntime.runtime.executor.spawn import spawn
+from ociruntime.runtime.host.facts import gather
+from ociruntime.runtime.host.mount_namespaces import mount_id
+from ociruntime.runtime.host.namespaces import namespaces_apart
+from ociruntime.runtime.lifecycle.added_mounts import (
+    AddedMount,
+    check_removal,
+    read_added,
+    still_mounted,
+    write_added,
+)
+from ociruntime.runtime.lifecycle.checkpoint.external_mounts import parse_mountinfo
+from ociruntime.runtime.lifecycle.container import lock
+from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.plan.codec import field
+from ociruntime.runtime.plan.facts import Request
+from ociruntime.runtime.plan.further_mounts import (
+    Place,
+    compile_adding,
+    compile_removing,
+    compile_undoing,
+)
+from ociruntime.runtime.plan.ops import MESSAGE_MOUNT, MESSAGE_STAGE
+from ociruntime.runtime.spec import shape
+from ociruntime.runtime.spec.check import check
+from ociruntime.runtime.spec.load import parse, read
+from ociruntime.runtime.spec.validate_mounts import validate_mounts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ociruntime.runtime.executor.protocol import Message
+    from ociruntime.runtime.host.mount_namespaces import MountId
+    from ociruntime.runtime.lifecycle.checkpoint.external_mounts import Mount as ShownMount
+    from ociruntime.runtime.lifecycle.container import Container
+    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.plan.plan import Operation, Plan
+    from ociruntime.runtime.spec.document import Config, Mount
+
+    Recognise = Callable[[Operation, MountId, list[ShownMount]], bool]
+
+
+def change_mounts(context: Context, container_id: str, path: str, *, remove: bool) -> None:
+    """Mount what the file lists, all of it or nothing; or unmount its destinations, the last first.
+
+    The file holds an array like ``mounts`` of config.json.  Raises UsageError, ConfigError,
+    NoSuchContainer, NotRunning, StepError, HostError.
+    """
+    check_id(container_id)
+    document: Any = parse(read(path), path.rpartition("/")[2])
+    check(document, "array", (0, "object", shape.MOUNT), "mounts")
+    end_on_signals()
+    container, held = lock(context.root, container_id)
+    try:
+        if not container.alive():
+            raise NotRunning(container_id)
+        if remove:
+            _remove(container, document)
+        else:
+            _add(context, container, document)
+    finally:
+        held.release()
+
+
+def _add(context: Context, container: Container, mounts: list[Mount]) -> None:
+    config: Config = {**container.config(), "mounts": mounts}
+    linux = config.get("linux") or {}
+    warnings: list[str] = []
+    validate_mounts(mounts, {each["type"]: "" for each in linux.get("namespaces") or ()}, warnings)
+    request, place = _request(container), _place(container)
+    facts = gather("", (), bool(linux.get("mountLabel")))
+    plan = compile_adding(config, facts, request, place)
+    for warning in warnings + plan.warnings:
+        context.log.warning(warning)
+    before = read_added(container.directory)
+    new: list[tuple[AddedMount, str]] = []
+
+    def record(operation: Operation, found: MountId, shown: list[ShownMount]) -> bool:
+        new.append((AddedMount(str(field(operation, "target")), found), operation.where))
+        kept = [*still_mounted(before, shown), *(added for added, _ in new)]
+        write_added(container.directory, kept)
+        return True
+
+    def undo() -> list[str]:
+        left = []
+        for added, where in reversed(new):
+            undoing = compile_undoing(added.destination, where, facts, request, place)
+            left += _undo(container, undoing, added)
+        return left
+
+    try:
+        carry_out(plan, container.pid, container.started, record)
+    except RuntimeFailure as error:
+        left = undo()
+        if left:
+            raise StepError(f"{error} (not undone: {'; '.join(left)})") from None
+        raise _reason(container, error) from None
+    except BaseException:
+        undo()
+        raise
+
+
+def _undo(container: Container, plan: Plan, added: AddedMount) -> list[str]:
+    """Unmount an added mount; why it is left mounted, if it is."""
+
+    def is_ours(operation: Operation, found: MountId, shown: list[ShownMount]) -> bool:
+        if not still_mounted([added], shown):
+            return False  # it was never attached
+        mounts = {mount.id: mount for mount in shown}
+        check_removal(added.destination, operation.where, found, [added], mounts)
+        return True
+
+    try:
+        carry_out(plan, container.pid, container.started, is_ours)
+        _forget(container, added.id)
+    except RuntimeFailure as error:
+        return [str(error)] if container.alive() else []
+    return []
+
+
+def _remove(container: Container, mounts: list[Mount]) -> None:
+    config: Config = {**container.config(), "mounts": mounts}
+    request, place = _request(container), _place(container)
+    added = read_added(container.directory)
+    recorded = {each.destination for each in added}
+    plan = compile_removing(config, gather("", ()), request, place, recorded)
+
+    def is_meant(operation: Operation, found: MountId, shown: list[ShownMount]) -> bool:
+        target = str(field(operation, "target"))
+        left = still_mounted(read_added(container.directory), shown)
+        mounts = {mount.id: mount for mount in shown}
+        check_removal(target, operation.where, found, left, mounts)
+        removed.append(found)
+        return True
+
+    removed: list[MountId] = []
+    try:
+        carry_out(plan, container.pid, container.started, is_meant)
+    except RuntimeFailure as error:
+        raise _reason(container, error) from None
+    finally:
+        # The record outlives the mount: what is no longer mounted is dropped by the next command.
+        for found in removed:
+            _forget(container, found)
+
+
+def _forget(container: Container, mount: MountId) -> None:
+    added = read_added(container.directory)
+    kept = [each for each in added if not each.id.is_same(mount)]
+    if len(kept) != len(added):
+        write_added(container.directory, kept)
+
+
+def _place(container: Container) -> Place:
+    apart = namespaces_apart(container.pid)
+    if not apart & CLONE_NEWNS:
+        raise StepError(
+            f'"{container.id}" has no mount namespace of its own',
+            "mounts would be the host's",
+        )
+    return Place(container.pid, apart)
+
+
+def _request(container: Container) -> Request:
+    facts = container.facts
+    return Request(id=container.id, bundle=facts["bundle"], rootfs=facts["rootfs"])
+
+
+def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
+    """Have an executor change mounts where the process is; it is ended when all is done.
+
+    ``recognise`` is called with each mount before it is attached, changed or unmounted, and with
+    the namespace's mountinfo; it returns False if the mount is to be left alone.  Raises what it
+    raises, StepError, HostError, NotRunning.
+    """
+    init_fd = open_process(pid, started)
+    if init_fd < 0:
+        raise NotRunning(str(pid))
+    try:
+        executor = spawn(plan, init_fd, -1)
+    finally:
+        posix.close(init_fd)
+    try:
+        message = receive(executor.channel)
+        while message is not None and message.kind == MESSAGE_MOUNT:
+            answer = go if _recognised(plan, executor.pid, message, recognise) else skip
+            answer(executor.channel)
+            message = receive(executor.channel)
+    finally:
+        executor.kill()
+        executor.channel.close()
+        posix.close(executor.pidfd)
+    if message is None:
+        raise StepError("change mounts: the executor was killed")
+    if message.kind != MESSAGE_STAGE:
+        known = message.value < len(plan.operations)
+        raise failure(plan.operations[message.value] if known else None, message)
+
+
+def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognise) -> bool:
+    try:
+        found = mount_id(message.fd)
+    finally:
+        posix.close(message.fd)
+    # The executor's own: a process of the container may have another root.
+    path = f"/proc/{executor}/mountinfo"
+    try:
+        text = read_file(path).decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None
+    return recognise(plan.operations[message.value], found, parse_mountinfo(text))
+
+
+def _reason(container: Container, error: RuntimeFailure) -> RuntimeFailure:
+    """The error, unless the container's end explains it."""
+    return error if container.alive() else NotRunning(container.id)

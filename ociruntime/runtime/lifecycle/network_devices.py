@@ -1,0 +1,145 @@
+"""``linux.netDevices``: when devices are moved, what is written down for a way back.
+
+Hardware of a container that has ended goes where the kernel sends it; nothing is brought back
+from a container that came into being (LNX-NETDEV-08 and -09).
+"""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import ConfigError, HostError
+from ociruntime.base.files import read_file, replace_file
+from ociruntime.base.json_text import dump
+from ociruntime.base.rtnetlink import OWN_NAMESPACE, Rtnetlink, in_namespace
+from ociruntime.runtime.host.network_devices import Device, bring_back, carry_over, survey
+from ociruntime.runtime.spec.load import parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.base.log import Log
+    from ociruntime.runtime.lifecycle.rollback import Rollback
+    from ociruntime.runtime.spec.document import Config
+
+NAME = "network.json"
+# Nothing waits if the path leads to a FIFO or a terminal.
+OPEN_NAMESPACE = posix.O_RDONLY | posix.O_NONBLOCK | posix.O_NOCTTY | posix.O_CLOEXEC
+PERMISSION_HINT = "it takes CAP_SYS_ADMIN over that namespace"
+
+
+def check(config: Config) -> None:
+    """Refuse what can be seen to be impossible, before anything is made.
+
+    Raises ConfigError, HostError.
+    """
+    path = _joined(config)
+    if not path:
+        _survey(config, None)
+        return
+    try:
+        namespace = posix.open(path, OPEN_NAMESPACE)
+    except OSError:
+        return  # that it cannot be joined is said where it is
+    try:
+        if _identity(path) == _identity(OWN_NAMESPACE):
+            message = f"{path} is the runtime's own network namespace"
+            raise ConfigError("linux.netDevices", message, "the devices are there already")
+        target = _enter(namespace)
+    finally:
+        posix.close(namespace)
+    _survey(config, target)
+
+
+def move_into(config: Config, pid: int, directory: str, rollback: Rollback, log: Log) -> None:
+    """Move the devices to the network namespace of that process; ``rollback`` brings them back.
+
+    Raises ConfigError, HostError.
+    """
+    try:
+        namespace = posix.open(f"/proc/{pid}/ns/net", posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError as error:
+        raise HostError("linux.netDevices: open the container's network namespace", error) from None
+    try:
+        target = _enter(namespace)
+        own, devices = _survey(config, target)
+        rollback.push(lambda: _warn(log, bring_back(devices, own, target)))
+        path = _joined(config)
+        document = {"path": path, "identity": _identity(path) if path else []}
+
+        def record(devices: list[Device]) -> None:
+            document["devices"] = [device.record() for device in devices]
+            _write(directory, document)
+
+        _warn(log, carry_over(devices, own, target, namespace, record))
+    finally:
+        posix.close(namespace)
+
+
+def clear(directory: str, log: Log) -> None:
+    """Bring back what a killed ``create`` has moved.  Raises HostError."""
+    file = f"{directory}/{NAME}"
+    try:
+        document: Any = parse(read_file(file), file)
+    except OSError as error:
+        raise HostError(f"read {file}", error) from None
+    devices = [Device(**members) for members in document["devices"]]
+    own = source = Rtnetlink()
+    path = document["path"]
+    if path and _identity(path) == document["identity"]:
+        try:
+            namespace = posix.open(path, OPEN_NAMESPACE)
+        except OSError as error:
+            raise HostError(f"linux.netDevices: open {path}", error) from None
+        try:
+            source = _enter(namespace)
+        finally:
+            posix.close(namespace)
+    _warn(log, bring_back(devices, own, source))
+
+
+def _warn(log: Log, warnings: list[str]) -> None:
+    for warning in warnings:
+        log.warning(warning)
+
+
+def _joined(config: Config) -> str:
+    """The namespace that is to be joined, empty for a new one."""
+    for namespace in config["linux"]["namespaces"]:
+        if namespace["type"] == "network":
+            return namespace.get("path") or ""
+    return ""
+
+
+def _identity(path: str) -> list[int]:
+    """What tells a namespace from any other; empty if there is none at that path."""
+    try:
+        found = posix.stat(path)
+    except OSError:
+        return []
+    return [found.st_dev, found.st_ino]
+
+
+def _enter(namespace: int) -> Rtnetlink:
+    try:
+        return in_namespace(namespace)
+    except OSError as error:
+        hint = PERMISSION_HINT if error.errno == 1 else ""
+        action = "linux.netDevices: enter the container's network namespace"
+        raise HostError(action, error, hint) from None
+
+
+def _survey(config: Config, target: Rtnetlink | None) -> tuple[Rtnetlink, list[Device]]:
+    try:
+        own = Rtnetlink()
+        return own, survey(config["linux"]["netDevices"], own, target)
+    except OSError as error:
+        raise HostError("linux.netDevices: ask the kernel for the devices", error) from None
+
+
+def _write(directory: str, document: dict[str, Any]) -> None:
+    try:
+        replace_file(f"{directory}/{NAME}", dump(document).encode())
+    except OSError as error:
+        raise HostError(f"write {directory}/{NAME}", error) from None

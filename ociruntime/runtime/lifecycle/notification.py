@@ -1,0 +1,62 @@
+"""NOTIFY_SOCKET of the caller: the container gets one of its own, `start` and `run` hand on."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.notify_socket import DIRECTORY, NAME, NotifyRelay
+from ociruntime.base.process import open_process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.lifecycle.container import Container
+    from ociruntime.runtime.spec.document import Config, Mount
+
+VARIABLE = b"NOTIFY_SOCKET"
+INSIDE = "/run/notify"
+
+
+def with_socket(config: Config, state_directory: str) -> Config:
+    """``config`` with the socket's directory mounted, and its name in the environment.
+
+    The very same without a program that could notify, or a mount namespace of its own.
+    """
+    process = config.get("process")
+    namespaces = (config.get("linux") or {}).get("namespaces") or ()
+    own_mounts = any(each["type"] == "mount" and not each.get("path") for each in namespaces)
+    if not (process and own_mounts):
+        return config
+    mount: Mount = {
+        "destination": INSIDE,
+        "type": "bind",
+        "source": f"{state_directory}/{DIRECTORY}",
+        "options": ["bind", "ro", "nosuid", "nodev", "noexec"],
+    }
+    # The later of two entries with one name counts.
+    env = [*(process.get("env") or ()), f"NOTIFY_SOCKET={INSIDE}/{NAME}"]
+    return {
+        **config,
+        "mounts": [*(config.get("mounts") or ()), mount],
+        "process": {**process, "env": env},
+    }
+
+
+def open_relay(container: Container, main_pid: int) -> NotifyRelay | None:
+    """The relay, if the container has a socket and somebody is to be told.
+
+    Raises UsageError, HostError.
+    """
+    notify_socket = posix.environ.get(VARIABLE, b"")
+    if not notify_socket:
+        return None
+    return NotifyRelay(container.directory, notify_socket, main_pid)
+
+
+def await_ready(container: Container, relay: NotifyRelay) -> None:
+    """Return when the container is ready, or has ended.  Raises HostError."""
+    pidfd = open_process(container.pid, container.started)
+    try:
+        relay.wait_ready(pidfd)
+    finally:
+        if pidfd >= 0:
+            posix.close(pidfd)

@@ -1,0 +1,218 @@
+"""What the command line asks for, as values; and where the state lives.
+
+The default state root follows runc's rule (its libcontainer/userns, man runc(8)):
+``/run/ociruntime`` for real root, ``$XDG_RUNTIME_DIR/ociruntime`` for everybody
+else.  A caller such as podman gives no ``--root`` at all, so every command must
+come to the same directory from the same two facts.
+"""
+
+from __future__ import annotations
+
+import errno
+import posix
+
+from ociruntime.base.errors import HostError, UsageError
+from ociruntime.base.paths import clean
+from ociruntime.base.trusted import in_user_namespace, make_directory
+from ociruntime.runtime.host.store import STATE_DIRECTORY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ociruntime.base.log import Log
+    from ociruntime.runtime.lifecycle.timeline.timeline import Timeline
+    from ociruntime.runtime.plan.plan import Plan
+
+NAME = "ociruntime"
+
+
+class CreateOptions:
+    """What ``create``, ``run`` and ``plan`` are told about one container.
+
+    ``bundle``, ``console_socket`` and ``pid_file`` are absolute paths ("" where none was
+    given), counted from the caller's working directory.  ``config`` is the absolute path of a
+    configuration to take instead of the bundle's config.json, or "".  ``preserve_fds`` counts
+    descriptors from 3 on.  ``detach`` is true for ``create``.  ``streams`` are the descriptors
+    that the container gets as 0, 1 and 2.
+    """
+
+    __slots__ = (
+        "bundle",
+        "config",
+        "console_socket",
+        "detach",
+        "id",
+        "keep",
+        "no_new_keyring",
+        "no_pivot",
+        "no_subreaper",
+        "pid_file",
+        "pidfd_socket",
+        "preserve_fds",
+        "streams",
+    )
+
+    def __init__(
+        self,
+        id: str,
+        bundle: str,
+        config: str = "",
+        console_socket: str = "",
+        pid_file: str = "",
+        no_pivot: bool = False,
+        no_new_keyring: bool = False,
+        preserve_fds: int = 0,
+        detach: bool = True,
+        keep: bool = False,
+        no_subreaper: bool = False,
+        pidfd_socket: str = "",
+        streams: tuple[int, int, int] = (0, 1, 2),
+    ) -> None:
+        self.id = id
+        self.bundle = bundle
+        self.config = config
+        self.console_socket = console_socket
+        self.pid_file = pid_file
+        self.no_pivot = no_pivot
+        self.no_new_keyring = no_new_keyring
+        self.preserve_fds = preserve_fds
+        self.detach = detach
+        self.keep = keep
+        self.no_subreaper = no_subreaper
+        self.pidfd_socket = pidfd_socket
+        self.streams = streams
+
+
+class Context:
+    """What every verb needs: ``root`` (absolute state directory) and ``log``.
+
+    ``root_given`` tells a named root from the default one; ``cgroup_manager`` is
+    ``cgroupfs``, ``systemd`` or ``disabled``; ``rootless``: go on without cgroups that this
+    user may not make; ``user_manager``: it is the user's systemd that makes units.
+
+    ``alone``: this process is here for one command.  Where it is another program's, its signal
+    handlers, its children and what a service manager has given it are none of ours.
+    """
+
+    __slots__ = (
+        "alone",
+        "cgroup_manager",
+        "log",
+        "root",
+        "root_given",
+        "rootless",
+        "timeline",
+        "user_manager",
+    )
+
+    def __init__(
+        self,
+        root: str,
+        log: Log,
+        cgroup_manager: str = "cgroupfs",
+        rootless: bool = False,
+        root_given: bool = True,
+        user_manager: bool = False,
+        alone: bool = True,
+    ) -> None:
+        self.alone = alone
+        self.root = root
+        self.log = log
+        self.cgroup_manager = cgroup_manager
+        self.rootless = rootless
+        self.root_given = root_given
+        self.user_manager = user_manager
+        self.timeline: Timeline | None = None  # with --timeline
+
+    def mark(self, phase: str) -> None:
+        """What happens from here on, for the timeline."""
+        if self.timeline is not None:
+            self.timeline.mark(phase)
+
+    def times_of(self, plan: Plan) -> int:
+        """Where the executor is to note its times; -1 if nobody has asked for them."""
+        return -1 if self.timeline is None else self.timeline.follow(plan)
+
+
+def open_context(
+    log: Log,
+    root: str = "",
+    cgroup_manager: str = "cgroupfs",
+    rootless: str = "auto",
+    alone: bool = True,
+) -> Context:
+    """The context of one call; looks at the environment, creates nothing.
+
+    ``root`` "" is the default one; ``rootless`` is ``true``, ``false`` or ``auto``.
+    """
+    environ, euid = posix.environ, posix.geteuid()
+    user = is_rootless(environ, euid)
+    return Context(
+        state_root(root, environ, euid),
+        log,
+        cgroup_manager,
+        user if rootless == "auto" else rootless == "true",
+        root != "",
+        user,
+        alone,
+    )
+
+
+def state_root(given: str, environ: Mapping[bytes, bytes], euid: int) -> str:
+    """The absolute state root: ``given``, or the default for this user.
+
+    Raises UsageError for ``/``: a container called ``bin`` would be ``/bin``.
+    """
+    if given:
+        root = absolute_path(given)
+        if root == "/":
+            raise UsageError("--root must not be /")
+        return root
+    directory = environ.get(b"XDG_RUNTIME_DIR", b"")
+    if directory and is_rootless(environ, euid):
+        return absolute_path(directory.decode("utf-8", "surrogateescape")) + "/" + NAME
+    return f"/run/{NAME}"
+
+
+def is_rootless(environ: Mapping[bytes, bytes], euid: int) -> bool:
+    """True without root, and for the root of a user namespace that some user has made."""
+    if euid != 0:
+        return True
+    return environ.get(b"USER") != b"root" and in_user_namespace()
+
+
+def absolute_path(path: str) -> str:
+    """``path`` from the working directory on, without ``.``, ``..`` and doubled slashes.
+
+    The work of ``os.path.abspath``, which is not worth the import of ``os``.  Raises
+    HostError if the working directory has been deleted.
+    """
+    if not path.startswith("/"):
+        try:
+            path = posix.getcwd() + "/" + path
+        except OSError as error:
+            raise HostError(f"find the working directory for {path}", error) from None
+    return clean(path)
+
+
+def make_root(context: Context) -> None:
+    """Create the state root, mode 0700, if it is missing.
+
+    Raises HostError, also if it is not ours alone (trusted.py).
+    """
+    hint = "" if context.root_given else "set XDG_RUNTIME_DIR or pass --root"
+    try:
+        created = make_directory(context.root, 0o700, STATE_DIRECTORY)
+    except HostError as error:
+        error.hint = error.hint or hint
+        raise
+    try:
+        if not (created or posix.access(context.root, posix.W_OK | posix.X_OK)):
+            raise PermissionError(errno.EACCES, posix.strerror(errno.EACCES))
+        if created and not context.root_given and context.root != f"/run/{NAME}":
+            # The XDG base directory specification lets anything without the sticky bit be
+            # pruned from XDG_RUNTIME_DIR when it has not been touched for hours.
+            posix.chmod(context.root, 0o1700)
+    except OSError as error:
+        raise HostError(f'use the {STATE_DIRECTORY} "{context.root}"', error, hint) from None

@@ -1,0 +1,61 @@
+"""`pause` and `resume`: all processes of a container stopped by its cgroup, and let go again.
+
+Both lead to a state and are no error in it, as with crun: a caller that was killed half-way
+asks again.  (runc refuses a second pause in words that containerd takes for "has ended".)
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ContainerError, HostError, NotRunning
+from ociruntime.runtime.lifecycle.container import lock
+from ociruntime.runtime.lifecycle.identifier import check_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.lifecycle.container import Container
+    from ociruntime.runtime.lifecycle.options import Context
+
+
+def pause(context: Context, container_id: str) -> None:
+    """Back when every process has stopped; if one cannot be stopped, all go on.
+
+    Raises UsageError, NoSuchContainer, NotRunning, ContainerError, HostError.
+    """
+    _change(context, container_id, freeze=True)
+
+
+def resume(context: Context, container_id: str) -> None:
+    """Let every process go on; raises as :func:`pause`."""
+    _change(context, container_id, freeze=False)
+
+
+def _change(context: Context, container_id: str, *, freeze: bool) -> None:
+    check_id(container_id)
+    container, held = lock(context.root, container_id)
+    try:
+        if not container.alive():
+            raise NotRunning(container_id)
+        _apply(container, freeze=freeze)
+    finally:
+        held.release()
+
+
+def _apply(container: Container, *, freeze: bool) -> None:
+    cgroup = container.cgroup()
+    if not cgroup.freezable:
+        verb = "pause" if freeze else "resume"
+        raise ContainerError(
+            f'cannot {verb} container "{container.id}": it has no cgroup with a freezer',
+            "create it with a cgroup of its own, and on cgroup v1 mount the freezer controller",
+        )
+    if not freeze:
+        cgroup.thaw()
+        return
+    try:
+        cgroup.freeze()
+    except HostError:
+        # It may have died under our hands: a cgroup without processes never freezes on v2.
+        if not container.alive():
+            cgroup.thaw()
+            raise NotRunning(container.id) from None
+        raise

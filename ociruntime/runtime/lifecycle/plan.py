@@ -1,0 +1,53 @@
+"""`plan`: what `create` would do, without doing any of it."""
+
+from __future__ import annotations
+
+from ociruntime.runtime.lifecycle.preparation import prepare
+from ociruntime.runtime.plan.cgroup_owner import NOBODY_ELSE, cgroup_owner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+    from ociruntime.runtime.lifecycle.preparation import Preparation
+    from ociruntime.runtime.plan.plan import Plan
+
+
+def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]], Plan]:
+    """The host's part as (JSON path or "", words) in order, and the executor's part.
+
+    Raises what ``create`` raises for a bad bundle.
+    """
+    prepared = prepare(context, options)
+    return host_part(context, options, prepared), prepared.plan
+
+
+def host_part(
+    context: Context, options: CreateOptions, prepared: Preparation
+) -> list[tuple[str, str]]:
+    """What happens outside the container; the hooks' moments are the executor's syncs."""
+    steps = [("", f"make {context.root}/.creating-{options.id}, locked")]
+    unit = prepared.cgroup.unit
+    for directory in prepared.cgroup.paths.values():
+        maker = f"have systemd make {unit} with" if unit else "make"
+        steps.append(("linux.cgroupsPath", f"{maker} cgroup {directory}"))
+    owner = cgroup_owner(prepared.config)
+    if owner != NOBODY_ELSE and prepared.layout.mode == "v2":
+        steps.append(("", f"make user {owner} the owner of what may be delegated in it"))
+    for setting in prepared.cgroup.settings(prepared.resources):
+        file, value = setting.files[0]
+        steps.append((setting.where, f"write {value} to {file}"))
+    if prepared.rdt:
+        steps += [("linux.intelRdt", f"make group {made}") for made in prepared.rdt.made]
+        steps += [(where, f"write {line} to {file}") for where, file, line in prepared.rdt.lines]
+        steps += [("linux.intelRdt", f"write its pid to {file}") for file in prepared.rdt.tasks]
+    for name in (prepared.config.get("linux") or {}).get("netDevices") or ():
+        steps.append((f'linux.netDevices["{name}"]', f"move network device {name} inside"))
+    for kind in ("prestart", "createRuntime"):
+        for index, hook in enumerate(prepared.hooks(kind)):
+            steps.append((f"hooks.{kind}[{index}]", f"run {hook['path']}"))
+    if options.console_socket:
+        steps.append(("process.terminal", f"send the terminal to {options.console_socket}"))
+    if options.pid_file:
+        steps.append(("", f"write the pid to {options.pid_file}"))
+    steps.append(("", f"rename to {context.root}/{options.id}"))
+    return steps

@@ -1,0 +1,252 @@
+"""Everything that is decided about a container before anything is done for it."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.base.linux import SECCOMP_FILTER_FLAG_NEW_LISTENER
+from ociruntime.runtime.cgroups.control_files import in_user_namespace
+from ociruntime.runtime.cgroups.group import Cgroup
+from ociruntime.runtime.cgroups.layout import detect
+from ociruntime.runtime.host.facts import gather
+from ociruntime.runtime.host.store import CREATING
+from ociruntime.runtime.lifecycle.request_checks import take_descriptors
+from ociruntime.runtime.plan.compiler import compile_plan
+from ociruntime.runtime.plan.facts import Request
+from ociruntime.runtime.spec.bundle import load_bundle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.base.log import Log
+    from ociruntime.runtime.cgroups.layout import Layout
+    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+    from ociruntime.runtime.plan.intel_rdt import Placement
+    from ociruntime.runtime.plan.plan import Plan
+    from ociruntime.runtime.spec.bundle import Bundle
+    from ociruntime.runtime.spec.document import Config, Hook, Seccomp
+
+
+class Preparation:
+    """The bundle, where its cgroup goes, and the plan.  Nothing on the host has changed yet."""
+
+    __slots__ = ("agent", "bundle", "cgroup", "layout", "notified", "plan", "rdt", "resources")
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        layout: Layout,
+        cgroup: Cgroup,
+        plan: Plan,
+        agent: tuple[str, str | None] | None,
+    ) -> None:
+        self.bundle = bundle
+        self.layout = layout
+        self.cgroup = cgroup
+        self.plan = plan
+        self.agent = agent  # who is to hear of the filter: listenerPath and listenerMetadata
+        self.notified = False  # whether the container gets a socket for sd_notify(3)
+        self.rdt: Placement | None = None  # groups of resctrl, if linux.intelRdt asks for any
+        # linux.resources, empty where config.json has none; one object from create to apply.
+        self.resources: Any = (bundle.config.get("linux") or {}).get("resources") or {}
+
+    @property
+    def config(self) -> Config:
+        """The bundle's configuration."""
+        return self.bundle.config
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Those of the configuration."""
+        return self.config.get("annotations") or {}
+
+    @property
+    def network_devices(self) -> bool:
+        """Whether the host has to move any."""
+        return bool((self.config.get("linux") or {}).get("netDevices"))
+
+    @property
+    def own_pid_namespace(self) -> bool:
+        """True if the end of the first process is the end of all the others."""
+        namespaces = (self.config.get("linux") or {}).get("namespaces") or []
+        return any(entry["type"] == "pid" and not entry.get("path") for entry in namespaces)
+
+    def hooks(self, kind: str) -> list[Hook]:
+        """The hooks of one kind."""
+        found: Any = (self.config.get("hooks") or {}).get(kind) or []
+        return list(found)
+
+
+def prepare(context: Context, options: CreateOptions, filters: str = "") -> Preparation:
+    """Read the bundle and compile its plan; ``filters`` is a directory that keeps filters.
+
+    Raises ConfigError, UsageError, HostError.
+    """
+    try:
+        bundle = load_bundle(options.bundle, options.config, context.mark)
+    except ConfigError as error:
+        if context.log.debugging:
+            _list_problems(context.log, options, error)
+        raise
+    for warning in bundle.warnings:
+        context.log.warning(warning)
+    prepared = decide(context, options, bundle, filters)
+    for warning in prepared.plan.warnings:
+        context.log.warning(warning)
+    return prepared
+
+
+def decide(
+    context: Context, options: CreateOptions, bundle: Bundle, filters: str = ""
+) -> Preparation:
+    """All that follows from the configuration and the host; what is refused raises as above."""
+    context.mark("find its cgroup")
+    _check_joined(bundle.config)
+    if bundle.config.get("annotations"):
+        from ociruntime.runtime.spec.annotations import hook_outputs
+
+        hook_outputs(bundle.config["annotations"])  # refuses what a hook could not use later
+    layout = detect()
+    linux = bundle.config.get("linux") or {}
+    cgroup = plan_cgroup(context, layout, bundle.config, options.id)
+    context.mark("look at the host")
+    labels = _wants_labels(bundle.config)
+    facts = gather(layout.mode, cgroup.visible(), labels, in_user_namespace())
+    context.mark("compile the filter" if "seccomp" in linux else "what is asked for")
+    request = _request(context, options, bundle, filters)
+    config = native = _with_handler(bundle)
+    if context.alone and b"NOTIFY_SOCKET" in posix.environ:
+        from ociruntime.runtime.lifecycle.notification import with_socket
+
+        config = with_socket(config, f"{context.root}/{CREATING}{options.id}")
+    context.mark("compile the plan")
+    plan = compile_plan(config, facts, request)
+    agent = None
+    if request.seccomp_flags & SECCOMP_FILTER_FLAG_NEW_LISTENER:
+        profile = linux["seccomp"]
+        agent = profile["listenerPath"], profile.get("listenerMetadata")
+    prepared = Preparation(bundle, layout, cgroup, plan, agent)
+    prepared.notified = config is not native
+    if "intelRdt" in linux:  # an empty object asks for a group of the container's own
+        from ociruntime.runtime.lifecycle.intel_rdt import prepare_rdt
+
+        prepared.rdt = prepare_rdt(linux["intelRdt"], options.id)
+    return prepared
+
+
+def _with_handler(bundle: Bundle) -> Config:
+    """The configuration that is carried out, where a handler runs the program."""
+    annotations = bundle.config.get("annotations")
+    if not annotations:
+        return bundle.config
+    from ociruntime.runtime.spec.annotations import HANDLER, WASM_VARIANT
+
+    if HANDLER not in annotations and WASM_VARIANT not in annotations:
+        return bundle.config
+    from ociruntime.runtime.handlers.choice import handled
+
+    return handled(bundle.config, bundle.rootfs)
+
+
+def plan_cgroup(context: Context, layout: Layout, config: Config, container_id: str) -> Cgroup:
+    """Where the container goes, by the cgroup manager that was asked for.
+
+    Raises ConfigError, HostError.
+    """
+    linux = config.get("linux") or {}
+    path = linux.get("cgroupsPath")
+    if context.cgroup_manager == "systemd":
+        from ociruntime.runtime.cgroups.systemd_group import SystemdCgroup
+
+        annotations = config.get("annotations") or {}
+        return SystemdCgroup.plan_unit(
+            layout, path, container_id, annotations, context.user_manager
+        )
+    if context.cgroup_manager == "disabled":
+        from ociruntime.runtime.cgroups.no_group import NoCgroup
+
+        return NoCgroup.plan_none(layout, config)
+    cgroup = Cgroup.plan(layout, path, container_id)
+    if context.rootless:
+        from ociruntime.runtime.cgroups.delegation import keep_within_reach
+
+        keep_within_reach(cgroup, layout, bool(path), linux.get("resources"))
+    return cgroup
+
+
+def _check_joined(config: Config) -> None:
+    namespaces = (config.get("linux") or {}).get("namespaces") or ()
+    if any(namespace.get("path") for namespace in namespaces):
+        from ociruntime.runtime.host.own_namespaces import check_settings
+
+        check_settings(config)
+
+
+def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None:
+    """What else is wrong with the shape of the config, before the one error of the call."""
+    from ociruntime.runtime.spec.explain import explain_file
+
+    for problem in explain_file(options.config or f"{options.bundle}/config.json"):
+        if problem != str(first):
+            log.debug(problem)
+
+
+def _kernel_mounts(rootfs: str) -> tuple[str, ...]:
+    from ociruntime.base.kernel_mounts import kernel_mounts
+
+    return kernel_mounts(rootfs)
+
+
+def _request(context: Context, options: CreateOptions, bundle: Bundle, filters: str) -> Request:
+    process = bundle.config.get("process")
+    console = bool(process and process.get("terminal"))
+    request = Request(
+        id=options.id,
+        bundle=bundle.path,
+        rootfs=bundle.rootfs,
+        console=console,
+        no_pivot=options.no_pivot,
+        kernel_mounts=_kernel_mounts(bundle.rootfs) if options.no_pivot else (),
+        new_keyring=not options.no_new_keyring,
+        preserve_fds=options.preserve_fds,
+    )
+    take_descriptors(request, context.alone)
+    profile = (bundle.config.get("linux") or {}).get("seccomp")
+    if profile and bundle.config.get("annotations"):
+        _check_known_calls(profile, bundle.config["annotations"])
+    if profile and filters and not context.log.debugging:
+        from ociruntime.runtime.host.seccomp_cache import cached_filter
+
+        request.seccomp_filter, request.seccomp_flags, request.seccomp_calls = cached_filter(
+            profile, filters
+        )
+    elif profile:
+        from ociruntime.runtime.host.seccomp import compile_filter
+        from ociruntime.runtime.host.seccomp_verdicts import allowed_calls
+
+        request.seccomp_filter, request.seccomp_flags = compile_filter(
+            profile, lambda name: context.log.debug(f"seccomp: {name} is unknown, passed over")
+        )
+        request.seccomp_calls = allowed_calls(request.seccomp_filter)
+    return request
+
+
+def _check_known_calls(profile: Seccomp, annotations: dict[str, str]) -> None:
+    from ociruntime.runtime.spec.annotations import KNOWN_CALLS_ONLY
+
+    if annotations.get(KNOWN_CALLS_ONLY, "0") == "0":
+        return
+    from ociruntime.runtime.host.seccomp import compile_filter
+
+    unknown: list[str] = []
+    compile_filter(profile, unknown.append)
+    if unknown:
+        raise ConfigError("linux.seccomp.syscalls", f"unknown system call {', '.join(unknown)}")
+
+
+def _wants_labels(config: Config) -> bool:
+    process = config.get("process")
+    labelled = process and (process.get("apparmorProfile") or process.get("selinuxLabel"))
+    return bool(labelled or (config.get("linux") or {}).get("mountLabel"))

@@ -1,0 +1,64 @@
+"""What a call asks for beside the configuration, checked before anything is made."""
+
+from __future__ import annotations
+
+import posix
+from fcntl import F_GETFD, FD_CLOEXEC, fcntl
+
+from ociruntime.base.errors import ConfigError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.plan.facts import Request
+    from ociruntime.runtime.spec.document import Process
+
+
+def take_descriptors(request: Request, alone: bool) -> None:
+    """See which descriptors are to be passed on: sockets of systemd, then ``preserve_fds``.
+
+    The sockets only where this process was started with them for a container (``alone``).
+
+    They must be the caller's.  An inherited descriptor never has the close-on-exec flag; whatever
+    the interpreter and we have opened always has.  Raises UsageError.
+    """
+    sockets = 0
+    if alone and b"LISTEN_FDS" in posix.environ:
+        from ociruntime.runtime.lifecycle.socket_activation import activated
+
+        sockets, request.listen_names = activated(posix.environ, posix.getpid())
+        request.listen_fds = sockets
+        _check_inherited(3, sockets, f"LISTEN_FDS={sockets}")
+    _check_inherited(3 + sockets, request.preserve_fds, f"--preserve-fds {request.preserve_fds}")
+
+
+def _check_inherited(first: int, count: int, asked: str) -> None:
+    for fd in range(first, first + count):
+        try:
+            inherited = not fcntl(fd, F_GETFD) & FD_CLOEXEC
+        except OSError:
+            inherited = False
+        if not inherited:
+            raise UsageError(
+                f"{asked}: descriptor {fd} is not open",
+                f"descriptors {first} to {first + count - 1} are to be passed on",
+            )
+
+
+def check_terminal(process: Process | None, console_socket: str, detach: bool) -> None:
+    """A terminal needs somebody at its other end.  Raises ConfigError, UsageError."""
+    terminal = bool(process and process.get("terminal"))
+    if terminal and detach and not console_socket:
+        raise ConfigError(
+            "process.terminal",
+            "cannot allocate tty if ociruntime will detach without setting console socket",
+            "set process.terminal to false or pass --console-socket",
+        )
+    if terminal and not detach:
+        from ociruntime.base.terminal import find_terminal
+
+        find_terminal()  # refuses where there is none, before anything is made
+    if console_socket and not (terminal and detach):
+        raise UsageError(
+            "cannot use console socket if ociruntime will not detach or allocate tty",
+            "--console-socket goes with process.terminal true and a detached container",
+        )

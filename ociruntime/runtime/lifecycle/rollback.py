@@ -1,0 +1,38 @@
+"""The undo stack: what was done so far, backwards."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import RuntimeFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ociruntime.base.log import Log
+
+
+class Rollback:
+    """Steps to undo; each is pushed before or right after what it undoes is done."""
+
+    __slots__ = ("_log", "_steps")
+
+    def __init__(self, log: Log) -> None:
+        self._steps: list[Callable[[], object]] = []
+        self._log = log
+
+    def push(self, step: Callable[[], object]) -> None:
+        """Remember how to undo the next thing."""
+        self._steps.append(step)
+
+    def undo(self) -> None:
+        """Undo everything, last first; a step that fails does not stop the others."""
+        while self._steps:
+            step = self._steps.pop()
+            try:
+                step()
+            except (RuntimeFailure, OSError) as error:
+                self._log.warning(f"while cleaning up: {error}")
+
+    def keep(self) -> None:
+        """It is done: nothing is to be undone any more."""
+        self._steps.clear()

@@ -1,0 +1,94 @@
+"""`run`: create and start in one; without --detach also wait for the end, and delete."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import NoSuchContainer
+from ociruntime.base.files import exists
+from ociruntime.base.process import become_subreaper
+from ociruntime.runtime.lifecycle.container import load, lock
+from ociruntime.runtime.lifecycle.create import begin
+from ociruntime.runtime.lifecycle.delete import destroy
+from ociruntime.runtime.lifecycle.start import start_locked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.base.notify_socket import NotifyRelay
+    from ociruntime.runtime.lifecycle.container import Container
+    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+
+
+def run(context: Context, options: CreateOptions) -> int:
+    """The program's exit status (128+n if signal n ended it), or 0 with ``detach``.
+
+    Raises what ``create`` and ``start`` raise; after an error nothing is left.
+    """
+    if options.detach:
+        creation = begin(context, options)
+        container = load(context.root, creation.id)
+        try:
+            notifying = _start(context, container, container.pid)
+        finally:
+            creation.lock.release()
+        if notifying is not None:
+            from ociruntime.runtime.lifecycle.notification import await_ready
+
+            await_ready(container, notifying)
+        return 0
+    return _run_attached(context, options)
+
+
+def _start(context: Context, container: Container, main_pid: int) -> NotifyRelay | None:
+    """Start what was just created; if that fails, the container goes too."""
+    try:
+        return start_locked(context, container, main_pid)
+    except BaseException:
+        if exists(container.directory):  # a failed hook has taken it already
+            destroy(context, container)
+        raise
+    finally:
+        if context.timeline is not None:
+            context.timeline.save()
+
+
+def _run_attached(context: Context, options: CreateOptions) -> int:
+    from ociruntime.base.foreground import CaughtSignals, open_relay, wait_foreground
+
+    if not options.no_subreaper:
+        become_subreaper()
+    creation = begin(context, options)
+    try:
+        container = load(context.root, creation.id)
+        try:
+            relay = open_relay(creation.master)
+            signals = CaughtSignals()
+        except BaseException:  # also a signal that comes before they are caught
+            destroy(context, container)
+            raise
+        try:
+            notifying = _start(context, container, posix.getpid())
+        except BaseException:
+            signals.release()
+            raise
+    finally:
+        creation.lock.release()
+    executor = creation.executor
+    try:
+        return wait_foreground(executor.pidfd, executor.pid, relay, signals, notifying)
+    finally:
+        posix.close(executor.pidfd)
+        if not options.keep:
+            delete_after_end(context, options.id)
+
+
+def delete_after_end(context: Context, container_id: str) -> None:
+    """Delete a container that has ended, if it is still there.  Raises HostError."""
+    try:
+        container, held = lock(context.root, container_id)
+    except NoSuchContainer:
+        return  # somebody else was faster
+    try:
+        destroy(context, container)
+    finally:
+        held.release()

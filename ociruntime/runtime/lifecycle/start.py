@@ -1,0 +1,225 @@
+"""`start`: let the created container become its program."""
+
+from __future__ import annotations
+
+import posix
+from select import POLLIN, poll
+
+from ociruntime.base.errors import ContainerError, HostError, StepError
+from ociruntime.base.process import open_process
+from ociruntime.runtime.executor.protocol import go, receive
+from ociruntime.runtime.host.gate import connect_gate, remove_gate
+from ociruntime.runtime.lifecycle.container import CREATED, PAUSED, RUNNING, STOPPED, document, lock
+from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.plan.ops import MESSAGE_EXEC, MESSAGE_LISTENER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from socket import socket
+    from typing import NoReturn
+
+    from ociruntime.base.notify_socket import NotifyRelay
+    from ociruntime.runtime.executor.protocol import Message
+    from ociruntime.runtime.host.seccomp_agent import SeccompAgent
+    from ociruntime.runtime.lifecycle.container import Container
+    from ociruntime.runtime.lifecycle.options import Context
+
+EXEC_MILLISECONDS = 10_000
+REFUSALS = {
+    RUNNING: "cannot start an already running container",
+    PAUSED: "cannot start a container in the paused state",
+    STOPPED: "cannot start a container that has stopped",
+}
+
+
+def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
+    """Start the program; when this returns, it runs and the poststart hooks have; with
+    NOTIFY_SOCKET in the environment it has also said that it is ready, or ended.
+
+    ``failure_fd``: the native `start` (csrc/entry/start.c) has tried it, and the file holds what
+    came from the container instead.  Raises UsageError, NoSuchContainer, ContainerError,
+    StepError, HookError, HostError.
+    """
+    check_id(container_id)
+    container, held = lock(context.root, container_id)
+    try:
+        if failure_fd >= 0:
+            _report_told(context, container, failure_fd)
+        notifying = start_locked(context, container, container.pid)
+    finally:
+        held.release()
+    if notifying is not None:
+        from ociruntime.runtime.lifecycle.notification import await_ready
+
+        await_ready(container, notifying)
+
+
+def start_locked(context: Context, container: Container, main_pid: int) -> NotifyRelay | None:
+    """As ``start``, for a caller that holds the lock, and who is to forward what comes then.
+
+    ``main_pid`` is what a service manager is told to watch.
+    """
+    status = container.status()
+    if status != CREATED:
+        raise ContainerError(f'{REFUSALS[status]}: "{container.id}"')
+    if not container.facts["startSteps"]:
+        raise ContainerError(
+            f'cannot start "{container.id}": its config.json has no process',
+            "the process property must be set",
+        )
+    notifying = None
+    if container.facts["notified"] and context.alone:
+        from ociruntime.runtime.lifecycle.notification import open_relay
+
+        notifying = open_relay(container, main_pid)
+    context.mark("open the start gate, wait for the program")
+    failed = _open_gate(container)
+    if failed is not None:
+        _report(context, container, failed)
+    try:
+        remove_gate(container.directory)
+    except OSError as error:
+        raise HostError(f"remove the start gate in {container.directory}", error) from None
+    context.mark("let go")
+    _run_poststart(context, container)
+    return notifying
+
+
+def _open_gate(container: Container) -> Message | None:
+    """Send GO and wait for the exec; the failure instead of it, if any.
+
+    Raises StepError if the process ends without a word, HostError for a seccomp agent that
+    cannot be told; one that is not there leaves the container as it was.
+    """
+    agent = container.seccomp_agent()
+    connection = connect_gate(container.directory)
+    if connection is None:
+        raise _already_dead(container)
+    try:
+        return _converse(container, agent, connection)
+    finally:
+        connection.close()  # after an error the executor takes it as the end
+
+
+def _converse(
+    container: Container, agent: SeccompAgent | None, connection: socket
+) -> Message | None:
+    pidfd = open_process(container.pid, container.started)
+    if pidfd < 0:
+        raise _already_dead(container)
+    try:
+        if not go(connection):
+            raise _already_dead(container)
+        return _await_exec(container, agent, connection, pidfd)
+    finally:
+        posix.close(pidfd)
+
+
+def _await_exec(
+    container: Container, agent: SeccompAgent | None, connection: socket, pidfd: int
+) -> Message | None:
+    """As ``_open_gate``.
+
+    The end of file may never come: a neighbour that has seized the process may keep a duplicate of
+    its end of the connection. The end of the process stands for it then, and after the
+    announcement some seconds (csrc/entry/start.c).
+    """
+    announced = False
+    while _is_readable(connection, pidfd, EXEC_MILLISECONDS if announced else None):
+        message = receive(connection)
+        if message is None:
+            break
+        if message.kind == MESSAGE_LISTENER and agent is not None and message.fd >= 0:
+            _hand_on(container, agent, message.fd)
+            go(connection)
+            continue
+        if message.kind != MESSAGE_EXEC:
+            return message
+        announced = True
+    if not announced:
+        raise _ended_silently(container)
+    return None
+
+
+def _is_readable(connection: socket, pidfd: int, milliseconds: int | None) -> bool:
+    """Wait for a message or the end of file; False if the process ends without one, or in vain."""
+    poller = poll()
+    poller.register(connection.fileno(), POLLIN)
+    poller.register(pidfd, POLLIN)
+    return connection.fileno() in [fd for fd, _ in poller.poll(milliseconds)]
+
+
+def _already_dead(container: Container) -> StepError:
+    return StepError(f'container process is already dead: "{container.id}"')
+
+
+def _hand_on(container: Container, agent: SeccompAgent, listener: int) -> None:
+    """Give the agent the filter's listener, before the first call of the program."""
+    try:
+        # A-81: not running yet, though `create` is over.
+        agent.hand_on(listener, container.pid, document(container, "creating"))
+    finally:
+        posix.close(listener)
+
+
+def _ended_silently(container: Container) -> StepError:
+    return StepError(
+        f'the first process of "{container.id}" was killed before it became the program',
+        "linux.resources.memory.limit may be too low",
+    )
+
+
+def _report_told(context: Context, container: Container, fd: int) -> NoReturn:
+    """Raise what the message in the file means; an empty file is an end without a word."""
+    from ociruntime.runtime.executor.protocol import LONG, SHORT, Message
+
+    try:
+        data = posix.read(fd, LONG.size)
+        posix.close(fd)
+    except OSError as error:
+        raise HostError(f"read descriptor {fd}", error) from None
+    if len(data) < SHORT.size:
+        raise _ended_silently(container)
+    _report(context, container, Message(data))
+
+
+def _report(context: Context, container: Container, message: Message) -> NoReturn:
+    """Raise what the failure means; a failed hook takes the container with it (RT-LIFE-12)."""
+    from ociruntime.base.errors import HookError
+    from ociruntime.runtime.executor.failure import failure
+    from ociruntime.runtime.plan.plan import Operation
+
+    steps = {
+        index: Operation(code, (), where) for index, code, where in container.facts["startSteps"]
+    }
+    error = failure(steps.get(message.value), message)
+    if isinstance(error, HookError):
+        _destroy(context, container)
+    raise error
+
+
+def _run_poststart(context: Context, container: Container) -> None:
+    hooks = container.facts["hooks"].get("poststart")
+    if not hooks:
+        return
+    context.mark("run poststart hooks")
+    from ociruntime.base.errors import RuntimeFailure
+    from ociruntime.base.json_text import dump
+    from ociruntime.runtime.host.hooks import run_host_hooks
+    from ociruntime.runtime.spec.annotations import hook_outputs
+
+    container.enter_bundle()
+    status = RUNNING if container.alive() else STOPPED
+    state = dump(document(container, status))
+    try:
+        outputs = hook_outputs(container.annotations)
+        run_host_hooks("poststart", hooks, state, context.log.debug, outputs, context.alone)
+    except RuntimeFailure:
+        _destroy(context, container)
+        raise
+
+
+def _destroy(context: Context, container: Container) -> None:
+    from ociruntime.runtime.lifecycle.delete import destroy
+
+    destroy(context, container)

@@ -1,0 +1,29 @@
+"""`state`: what a container is and how it is now."""
+
+from __future__ import annotations
+
+from ociruntime.runtime.lifecycle.container import STOPPED, describe, load, owner_of
+from ociruntime.runtime.lifecycle.identifier import check_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.runtime.lifecycle.container import Container
+    from ociruntime.runtime.lifecycle.options import Context
+
+
+def state(context: Context, container_id: str) -> dict[str, Any]:
+    """The state document (runtime.md#query-state) with runc's additions, in runc's order.
+
+    Raises UsageError, NoSuchContainer, HostError.
+    """
+    check_id(container_id)
+    return describe_container(load(context.root, container_id))
+
+
+def describe_container(container: Container) -> dict[str, Any]:
+    """The document as of now."""
+    status = container.status()
+    pid = 0 if status == STOPPED else container.pid
+    return describe(container.facts, status, pid, owner_of(container.directory)[1])

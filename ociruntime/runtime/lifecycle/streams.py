@@ -1,0 +1,58 @@
+"""What a caller gives a process as standard streams; the words are those of subprocess."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from subprocess import DEVNULL
+from typing import Protocol, TypeVar
+
+from ociruntime.base.errors import UsageError, reason
+
+Result = TypeVar("Result")
+
+
+class HasDescriptor(Protocol):
+    """An open file, a socket: whatever has a descriptor."""
+
+    def fileno(self) -> int: ...
+
+
+# As with subprocess: a descriptor or an object with one, DEVNULL, or None for the caller's own.
+Stream = int | HasDescriptor | None
+
+
+def with_streams(
+    given: tuple[Stream, Stream, Stream], act: Callable[[tuple[int, int, int]], Result]
+) -> Result:
+    """Let ``act`` have the three descriptors.  Raises UsageError if one is not open."""
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC) if DEVNULL in given else -1
+    try:
+        stdin, stdout, stderr = (
+            _descriptor(name, own, stream, null)
+            for own, (name, stream) in enumerate(
+                zip(("stdin", "stdout", "stderr"), given, strict=True)
+            )
+        )
+        return act((stdin, stdout, stderr))
+    finally:
+        if null >= 0:
+            os.close(null)
+
+
+def _descriptor(name: str, own: int, stream: Stream, null: int) -> int:
+    if stream is None:
+        fd = own
+    elif isinstance(stream, int):
+        fd = null if stream == DEVNULL else stream
+    else:
+        fd = stream.fileno()
+    for needed in (own, fd):
+        try:
+            os.fstat(needed)
+        except OSError as error:
+            raise UsageError(
+                f"{name}: descriptor {needed} is not open ({reason(error)})",
+                "open /dev/null as descriptors 0, 1 and 2 at least, and give others open",
+            ) from None
+    return fd

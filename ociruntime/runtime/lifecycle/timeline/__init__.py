@@ -1,0 +1,1 @@
+"""``--timeline``: where the time of a command goes."""

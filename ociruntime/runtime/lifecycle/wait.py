@@ -1,0 +1,36 @@
+"""Waiting for the end of a container's first process, for callers that are its parent."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.process import await_end, end_status, open_child
+from ociruntime.runtime.lifecycle.container import load
+from ociruntime.runtime.lifecycle.identifier import check_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.lifecycle.options import Context
+
+
+def wait(context: Context, container_id: str, seconds: float | None = None) -> int | None:
+    """The exit status (128+n if signal n ended it), None if only another process is told it.
+
+    Raises UsageError, NoSuchContainer, HostError, and TimeoutError after ``seconds``.
+    """
+    check_id(container_id)
+    container = load(context.root, container_id)
+    pidfd = open_child(container.pid, container.started)
+    if pidfd < 0:
+        return None
+    try:
+        return status_of(pidfd, container_id, seconds)
+    finally:
+        posix.close(pidfd)
+
+
+def status_of(pidfd: int, what: str, seconds: float | None) -> int | None:
+    """As ``wait``, of an opened process; ``what`` is for the error's text."""
+    if not await_end(pidfd, seconds):
+        raise TimeoutError(f"{what} still runs after {seconds} s")
+    return end_status(pidfd)

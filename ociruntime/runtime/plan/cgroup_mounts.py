@@ -1,0 +1,155 @@
+"""A mount of type ``cgroup``: the container's view of its own control groups.
+
+With a cgroup namespace of its own the container gets the real filesystem, whose root is
+then its own cgroup.  Without one it gets a bind mount of its own directory only.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.base.linux import (
+    CLONE_NEWCGROUP,
+    MOUNT_ATTR_NODEV,
+    MOUNT_ATTR_NOEXEC,
+    MOUNT_ATTR_NOSUID,
+    MOUNT_ATTR_RDONLY,
+)
+from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan.filesystem_options import check_data
+from ociruntime.runtime.plan.ops import NO_SLOT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.plan.compilation import Compilation
+    from ociruntime.runtime.plan.mount_options import MountOptions
+
+ALWAYS = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC
+
+
+def compile_cgroup_mount(
+    job: Compilation, fstype: str, target: str, options: MountOptions, where: str
+) -> None:
+    """One entry of ``mounts``; on cgroup v1 that is a directory with a mount per hierarchy."""
+    job.enter_cgroup_namespace()
+    job.require_cgroup()
+    options.set = (options.set & ~options.clear_recursive) | options.set_recursive
+    if job.facts.cgroup_mode == "v2" or fstype == "cgroup2":
+        check_data("cgroup2", options.data, where)
+        data = [text for _, text in options.data]
+        _unified(job, target, options.set, data, options.propagation, where)
+    else:
+        _hierarchies(job, target, options, where)
+
+
+def _own_namespace(job: Compilation) -> bool:
+    return bool((job.new | job.joined) & CLONE_NEWCGROUP)
+
+
+def _unified(
+    job: Compilation,
+    target: str,
+    attributes: int,
+    data: list[str],
+    propagation: list[int],
+    where: str,
+) -> None:
+    """The one cgroup v2 hierarchy."""
+    if _own_namespace(job):
+        job.add(
+            operations.mount(
+                fstype="cgroup2",
+                source="cgroup",
+                target=target,
+                options=data,
+                attributes=attributes,
+                propagation=propagation[0] if propagation else 0,
+                flags=0,
+                id_map=NO_SLOT,
+                label="",
+                where=where,
+            ),
+        )
+        return
+    for name, directory in job.facts.hierarchies:
+        if not name:
+            _bind_directory(job, directory, target, attributes, where)
+            return
+    raise ConfigError(where, "this host has no cgroup v2 hierarchy to mount")
+
+
+def _hierarchies(job: Compilation, target: str, options: MountOptions, where: str) -> None:
+    """A tmpfs, in it each hierarchy and the names of those that are mounted together."""
+    for index, text in options.data:
+        raise ConfigError(f"{where}.options[{index}]", f'unknown option "{text}" for cgroup')
+    job.add(
+        operations.mount(
+            fstype="tmpfs",
+            source="tmpfs",
+            target=target,
+            options=["mode=755", *job.labels_of("tmpfs", ())[0]],
+            attributes=(options.set | ALWAYS) & ~MOUNT_ATTR_RDONLY,
+            propagation=options.propagation[0] if options.propagation else 0,
+            flags=0,
+            id_map=NO_SLOT,
+            label="",
+            where=where,
+        ),
+    )
+    attributes = options.set | ALWAYS
+    for name, directory in job.facts.hierarchies:
+        # "name=systemd" is a hierarchy without controllers.
+        label = name.partition("=")[2] or name or "unified"
+        if not _own_namespace(job):
+            _bind_directory(job, directory, f"{target}/{label}", attributes, where)
+        elif not name:
+            _unified(job, f"{target}/unified", attributes, [], [], where)
+        else:
+            job.add(
+                operations.mount(
+                    fstype="cgroup",
+                    source="cgroup",
+                    target=f"{target}/{label}",
+                    options=name.split(","),
+                    attributes=attributes,
+                    propagation=0,
+                    flags=0,
+                    id_map=NO_SLOT,
+                    label="",
+                    where=where,
+                ),
+            )
+        if "," in name:
+            for controller in name.split(","):
+                job.add(
+                    operations.symlink(
+                        target=f"{target}/{controller}",
+                        text=label,
+                        requires="",
+                        replace=0,
+                        where=where,
+                    ),
+                )
+    if options.set & MOUNT_ATTR_RDONLY:
+        job.make_read_only(target, where)
+
+
+def _bind_directory(
+    job: Compilation, directory: str, target: str, attributes: int, where: str
+) -> None:
+    job.add(
+        operations.bind(
+            slot=NO_SLOT,
+            source=directory,
+            target=target,
+            recursive=0,
+            set_attributes=attributes,
+            clear_attributes=0,
+            set_recursive=0,
+            clear_recursive=0,
+            propagation=0,
+            flags=0,
+            id_map=NO_SLOT,
+            id_map_recursive=0,
+            where=where,
+        ),
+    )

@@ -1,0 +1,98 @@
+"""Plan to bytes: what the executor reads.
+
+    plan      = magic:u32 size:u32 count:u32 preserve_fds:u32 operation*
+    operation = code:u32 size:u32 field*          size: bytes of the fields
+    u32       = 4 bytes                           all in the byte order of the machine
+    u64       = 8 bytes
+    str       = length:u32 byte* NUL              length without the NUL
+    bytes     = length:u32 byte*
+    strs      = count:u32 str*
+    u32s      = count:u32 u32*
+
+Every field begins at a multiple of 4; padding is zero.  The reader
+(``csrc/executor/plan_reader.c``) checks every length before it uses it.
+"""
+
+from __future__ import annotations
+
+from _struct import pack
+
+from ociruntime.base.errors import InternalError
+from ociruntime.runtime.plan.ops import OPERATIONS, WIRE_MAGIC
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ociruntime.runtime.plan.plan import Operation, Plan, Value
+
+
+def _u32(value: int) -> bytes:
+    return pack("=I", value)
+
+
+def _u64(value: int) -> bytes:
+    return pack("=Q", value)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + b"\0" * (-len(data) % 4)
+
+
+def _str(value: str) -> bytes:
+    data = value.encode("utf-8", "surrogateescape")
+    if b"\0" in data:
+        raise InternalError(f"a NUL byte reached the plan: {value!r}")
+    return pack("=I", len(data)) + _padded(data + b"\0")
+
+
+def _bytes(value: bytes) -> bytes:
+    return pack("=I", len(value)) + _padded(value)
+
+
+def _strs(value: list[str]) -> bytes:
+    return pack("=I", len(value)) + b"".join(map(_str, value))
+
+
+def _u32s(value: list[int]) -> bytes:
+    return pack(f"=I{len(value)}I", len(value), *value)
+
+
+ENCODERS: dict[str, Callable[..., bytes]] = {
+    "u32": _u32,
+    "u64": _u64,
+    "str": _str,
+    "bytes": _bytes,
+    "strs": _strs,
+    "u32s": _u32s,
+}
+
+
+def encode_operation(operation: Operation) -> bytes:
+    """One operation; its code is its place in the table, from 1."""
+    fields = OPERATIONS[operation.code - 1][2]
+    body = b"".join(
+        ENCODERS[kind](value) for (_, kind, _), value in zip(fields, operation.values, strict=True)
+    )
+    return pack("=II", operation.code, len(body)) + body
+
+
+def encode(plan: Plan) -> bytes:
+    """The whole plan."""
+    body = b"".join(map(encode_operation, plan.operations))
+    return pack("=IIII", WIRE_MAGIC, 16 + len(body), len(plan.operations), plan.preserve_fds) + body
+
+
+def field(operation: Operation, name: str) -> Value | None:
+    """The value of a named field, or None where the operation has no such field."""
+    for (field_name, _, _), value in zip(
+        OPERATIONS[operation.code - 1][2], operation.values, strict=True
+    ):
+        if field_name == name:
+            return value
+    return None
+
+
+def operation_name(operation: Operation) -> str:
+    """``mount``, ``bind`` ..."""
+    return OPERATIONS[operation.code - 1][0]

@@ -1,0 +1,123 @@
+"""What the passes share while one plan is being compiled."""
+
+from __future__ import annotations
+
+from ociruntime.base.linux import CLONE_NEWCGROUP, CLONE_NEWNS, CLONE_NEWPID, MOUNT_ATTR_RDONLY
+from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan.ops import STAGE_CGROUP
+from ociruntime.runtime.plan.plan import Plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ociruntime.runtime.plan.facts import HostFacts, Request
+    from ociruntime.runtime.plan.plan import Operation
+    from ociruntime.runtime.spec.document import Config, Linux
+
+
+class Compilation:
+    """One run of the compiler.
+
+    The passes read ``config``, ``linux`` (empty where config.json has none), ``facts`` and
+    ``request``, and append to ``plan``.  The namespaces pass fills in ``new`` and ``joined``
+    (CLONE_NEW* masks), ``id_maps`` and ``trees`` (index in ``mounts`` -> slot of its id map, of
+    its open_tree), a plan that enters a container ``mount_flags`` (MOUNT_* of every mount); the
+    mounts pass fills in ``read_only_later`` (target, index in ``mounts``).
+    """
+
+    __slots__ = (
+        "config",
+        "facts",
+        "id_maps",
+        "in_cgroup",
+        "in_new_cgroup_namespace",
+        "joined",
+        "linux",
+        "mount_flags",
+        "new",
+        "next_slot",
+        "plan",
+        "read_only_later",
+        "request",
+        "trees",
+    )
+
+    def __init__(self, config: Config, facts: HostFacts, request: Request) -> None:
+        self.config = config
+        self.linux: Linux = config.get("linux") or {}
+        self.facts = facts
+        self.request = request
+        self.plan = Plan(preserve_fds=request.listen_fds + request.preserve_fds)
+        self.new = 0
+        self.joined = 0
+        self.next_slot = 0
+        self.id_maps: dict[int, int] = {}
+        self.trees: dict[int, int] = {}
+        self.read_only_later: list[tuple[str, int]] = []
+        self.mount_flags = 0
+        self.in_cgroup = False
+        self.in_new_cgroup_namespace = False
+
+    @property
+    def shares_mounts(self) -> bool:
+        """Whether the container lives in the runtime's mount namespace: nothing is mounted."""
+        return not (self.new | self.joined) & CLONE_NEWNS
+
+    @property
+    def forks_last(self) -> bool:
+        """True if others are in the pid namespace: it is entered when privileges are gone."""
+        return bool(self.joined & CLONE_NEWPID)
+
+    def add(self, operation: Operation) -> None:
+        """Append an operation."""
+        self.plan.operations.append(operation)
+
+    def warn(self, text: str) -> None:
+        """Append a warning for the log, once."""
+        if text not in self.plan.warnings:
+            self.plan.warnings.append(text)
+
+    def make_read_only(self, target: str, where: str) -> None:
+        """Make one mount, not those below it, read-only from here on."""
+        self.add(
+            operations.set_attributes(
+                target=target,
+                set_attributes=MOUNT_ATTR_RDONLY,
+                clear_attributes=0,
+                recursive=0,
+                propagation=0,
+                where=where,
+            ),
+        )
+
+    def labels_of(self, fstype: str, options: Sequence[str]) -> tuple[list[str], str]:
+        """``linux.mountLabel`` for a new filesystem: options for all of it, label of its root."""
+        if not self.linux.get("mountLabel"):
+            return [], ""
+        from ociruntime.runtime.plan.mount_label import labels_of
+
+        return labels_of(self, fstype, options)
+
+    def take_slot(self) -> int:
+        """A slot number that nothing else uses."""
+        slot = self.next_slot
+        self.next_slot += 1
+        return slot
+
+    def require_cgroup(self) -> None:
+        """Have the process in its cgroup from here on.
+
+        As late as anything needs it, so that the host attaches while the mounts are made: on
+        cgroup v1 the attach waits for an RCU grace period.
+        """
+        if not self.in_cgroup:
+            self.in_cgroup = True
+            self.add(operations.sync(stage=STAGE_CGROUP, where="linux.cgroupsPath"))
+
+    def enter_cgroup_namespace(self) -> None:
+        """Make the new cgroup namespace, if there is to be one: its root is the own cgroup."""
+        if self.new & CLONE_NEWCGROUP and not self.in_new_cgroup_namespace:
+            self.in_new_cgroup_namespace = True
+            self.require_cgroup()
+            self.add(operations.unshare(flags=CLONE_NEWCGROUP, where="linux.namespaces"))

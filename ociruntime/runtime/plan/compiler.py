@@ -1,0 +1,55 @@
+"""config.json and what is known of the host in, the plan out.
+
+The passes run in this order; each appends its operations.
+"""
+
+from __future__ import annotations
+
+from ociruntime.runtime.plan.compilation import Compilation
+from ociruntime.runtime.plan.devices import compile_devices
+from ociruntime.runtime.plan.hooks import compile_create_hooks
+from ociruntime.runtime.plan.mounts import compile_mounts, compile_read_only_mounts
+from ociruntime.runtime.plan.namespace_settings import compile_namespace_settings
+from ociruntime.runtime.plan.namespaces import compile_namespaces
+from ociruntime.runtime.plan.process import compile_process
+from ociruntime.runtime.plan.rootfs import (
+    compile_entry,
+    compile_path_restrictions,
+    compile_root,
+    compile_working_directory,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ociruntime.runtime.plan.facts import HostFacts, Request
+    from ociruntime.runtime.plan.plan import Plan
+    from ociruntime.runtime.spec.document import Config
+
+PASSES: tuple[Callable[[Compilation], None], ...] = (
+    compile_namespaces,
+    compile_root,
+    compile_mounts,
+    compile_devices,
+    compile_read_only_mounts,
+    compile_namespace_settings,
+    Compilation.enter_cgroup_namespace,
+    compile_create_hooks,
+    compile_working_directory,
+    compile_path_restrictions,
+    compile_entry,
+    compile_process,
+)
+
+
+def compile_plan(config: Config, facts: HostFacts, request: Request) -> Plan:
+    """What the executor has to do for this container on this host.
+
+    ``config`` has been checked (runtime/spec/check.py, validate.py).  Raises ConfigError for what
+    is valid but cannot be carried out.
+    """
+    job = Compilation(config, facts, request)
+    for compile_part in PASSES:
+        compile_part(job)
+    return job.plan

@@ -1,0 +1,93 @@
+"""Device nodes, the links of /dev and the console."""
+
+from __future__ import annotations
+
+from ociruntime.base.linux import S_IFBLK, S_IFCHR, S_IFIFO
+from ociruntime.base.paths import clean
+from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan.mounts import is_bind
+from ociruntime.runtime.plan.ops import CONSOLE_BIND, CONSOLE_CONTROL
+from ociruntime.runtime.plan.process import add_console
+from ociruntime.runtime.spec.validate_linux import DEFAULT_DEVICES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.plan.compilation import Compilation
+    from ociruntime.runtime.plan.plan import Operation
+
+# runtime-linux.md#dev-symbolic-links, and the core file that engines expect:
+# (link, where it points, what must be there for it to be made).  The numbers below
+# /proc/self/fd are magic links, which the executor never follows; the directory stands for them.
+LINKS: tuple[tuple[str, str, str], ...] = (
+    ("/dev/fd", "/proc/self/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0", "/proc/self/fd"),
+    ("/dev/stdout", "/proc/self/fd/1", "/proc/self/fd"),
+    ("/dev/stderr", "/proc/self/fd/2", "/proc/self/fd"),
+    ("/dev/core", "/proc/kcore", "/proc/kcore"),
+)
+
+TYPES: dict[str, int] = {"b": S_IFBLK, "c": S_IFCHR, "p": S_IFIFO, "u": S_IFCHR}
+
+
+def compile_devices(job: Compilation) -> None:
+    """Default and listed devices, links, console."""
+    listed = [
+        (clean(device["path"]), device, f"linux.devices[{index}]")
+        for index, device in enumerate(job.linux.get("devices") or ())
+    ]
+    paths = {path for path, _, _ in listed}
+    for path, (major, minor) in DEFAULT_DEVICES.items():
+        if path not in paths:
+            job.add(_node(job, path, S_IFCHR | 0o666, major, minor, 0, 0, ""))
+    for path, device, where in listed:
+        mode = device.get("fileMode")
+        job.add(
+            _node(
+                job,
+                path,
+                # Only permission bits: engines copy st_mode whole.
+                TYPES[device["type"]] | (0o666 if mode is None else mode & 0o7777),
+                device.get("major") or 0,
+                device.get("minor") or 0,
+                device.get("uid") or 0,
+                device.get("gid") or 0,
+                where,
+            ),
+        )
+    _add_links(job)
+    if job.request.console:
+        control = 0 if job.forks_last else CONSOLE_CONTROL
+        add_console(job, job.config["process"], CONSOLE_BIND | control)
+
+
+def _node(
+    job: Compilation, path: str, mode: int, major: int, minor: int, uid: int, gid: int, where: str
+) -> Operation:
+    return operations.device(
+        target=path,
+        mode=mode,
+        major=major,
+        minor=minor,
+        uid=uid,
+        gid=gid,
+        # Where mknod is not allowed the host's node of that name is bound; but nothing is
+        # mounted in a mount namespace that others share.
+        source=path if mode & S_IFCHR and not job.shares_mounts else "",
+        where=where,
+    )
+
+
+def _add_links(job: Compilation) -> None:
+    # A /dev that is the host's own is added to, never changed.
+    replace = 0 if job.shares_mounts else 1
+    for mount in job.config.get("mounts") or ():
+        if clean(mount["destination"]) == "/dev":
+            replace = 1 if is_bind(mount) is None else 0
+    job.add(
+        operations.symlink(target="/dev/ptmx", text="pts/ptmx", requires="", replace=replace),
+    )
+    # The procfs has no "self" for a process that is not in its pid namespace.
+    process = "/1/" if job.forks_last else "/self/"
+    for link, text, required in LINKS:
+        requires = required.replace("/self/", process)
+        job.add(operations.symlink(target=link, text=text, requires=requires, replace=0))

@@ -1,0 +1,394 @@
+"""A plan for people (text) and for programs (values for JSON)."""
+
+from __future__ import annotations
+
+from ociruntime.base.linux import RLIM_INFINITY, S_IFBLK, S_IFCHR, S_IFMT
+from ociruntime.base.log import plain
+from ociruntime.runtime.plan.flag_names import (
+    attribute_words,
+    capability_words,
+    namespace_words,
+    propagation_word,
+    rlimit_word,
+    scheduler_word,
+)
+from ociruntime.runtime.plan.ops import (
+    CONSOLE_BIND,
+    CONSOLE_CONTROL,
+    MOUNT_COPY_UP,
+    MOUNT_INHERIT_MODE,
+    MOUNT_OR_BIND,
+    MOUNT_PRESENT,
+    MOUNT_REAL_DIRECTORY,
+    NO_SLOT,
+    OPERATIONS,
+    STAGE_CGROUP,
+    STAGE_DONE,
+    STAGE_HOOKS,
+    STAGE_MAPS,
+    STAGE_NETWORK,
+    STAGE_READY,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from ociruntime.runtime.plan.plan import Operation, Plan
+
+    Fields = dict[str, Any]  # by the name in the table of operations
+
+STAGES: dict[int, str] = {
+    STAGE_MAPS: "the host writes uid and gid maps",
+    STAGE_CGROUP: "the host puts the process into its cgroup",
+    STAGE_NETWORK: "the host moves network devices here",
+    STAGE_HOOKS: "the host runs prestart and createRuntime hooks",
+    STAGE_READY: "the host records the container",
+    STAGE_DONE: "the host ends this process",
+}
+
+# Operation -> the words for it in a sentence, where its name alone will not do.
+VERBS: dict[str, str] = {
+    "affinity": "run on CPUs",
+    "chroot": "change root",
+    "clone_init": "fork the container's first process",
+    "clone_process": "fork into the pid namespace",
+    "close_host": "close descriptors of the host",
+    "device": "make device",
+    "find_executable": "find",
+    "join_namespace": "join namespace",
+    "id_map": "make id map",
+    "join_process": "join namespaces",
+    "keyring": "join a new session keyring",
+    "listen_pid": "add LISTEN_PID to the environment",
+    "loopback": "bring up loopback",
+    "mask": "mask",
+    "mkdir": "make directory",
+    "move_root": "move root",
+    "no_new_privs": "give up new privileges",
+    "null_streams": "replace the host's null device",
+    "open_namespace": "open namespace",
+    "open_tree": "copy mount tree",
+    "readonly": "make read-only",
+    "reconfigure": "change filesystem",
+    "rlimit": "set limit",
+    "root": "open root filesystem",
+    "set_attributes": "change mount",
+    "shared_root": "open root filesystem",
+    "stdio_owner": "give standard streams to",
+    "symlink": "link",
+    "wait_start": "wait for start",
+    "write_proc": "write",
+}
+
+
+def fields_of(operation: Operation) -> Fields:
+    """The values by name."""
+    names = (field[0] for field in OPERATIONS[operation.code - 1][2])
+    return dict(zip(names, operation.values, strict=True))
+
+
+def arguments(operation: Operation) -> str:
+    """What stands behind the name in a plan's line."""
+    name = OPERATIONS[operation.code - 1][0]
+    fields = fields_of(operation)
+    write = WRITERS.get(name)
+    return write(fields) if write else ""
+
+
+def describe(operation: Operation) -> str:
+    """``mount proc on /proc``: the operation as part of a sentence."""
+    name = OPERATIONS[operation.code - 1][0]
+    verb = VERBS.get(name) or name.replace("_", " ")
+    fields = fields_of(operation)
+    short = SHORT.get(name)
+    return f"{verb} {short(fields)}".rstrip() if short else verb
+
+
+def operation_lines(operations: Sequence[Operation], first: int = 1) -> list[str]:
+    """One line each: number, name, arguments, JSON path of the setting."""
+    lines = []
+    for number, operation in enumerate(operations, first):
+        name = OPERATIONS[operation.code - 1][0]
+        line = f"{number:3}  {name:<16}{arguments(operation)}".rstrip()
+        lines.append(f"{line:<78}  # {operation.where}" if operation.where else line)
+    return lines
+
+
+def explain(plan: Plan) -> str:
+    """The whole plan as text."""
+    born = " ".join(namespace_words(plan.clone_flags))
+    first = f"in new namespaces: {born}" if born else "on the host"
+    if plan.preserve_fds:
+        first += f", keeping descriptors 3 to {2 + plan.preserve_fds}"
+    lines = [f"  0  {'spawn':<16}{first}", *operation_lines(plan.operations)]
+    lines += [f"warning: {text}" for text in plan.warnings]
+    return "".join([f"{plain(line)}\n" for line in lines])
+
+
+def plan_document(plan: Plan) -> dict[str, object]:
+    """The plan as values for JSON; numbers as in the table of operations."""
+    steps = []
+    for operation in plan.operations:
+        step: dict[str, object] = {"operation": OPERATIONS[operation.code - 1][0]}
+        for name, value in fields_of(operation).items():
+            step[name] = value.hex() if isinstance(value, bytes) else value
+        if operation.where:
+            step["where"] = operation.where
+        steps.append(step)
+    return {
+        "namespaces": namespace_words(plan.clone_flags),
+        "preserveFds": plan.preserve_fds,
+        "operations": steps,
+        "warnings": list(plan.warnings),
+    }
+
+
+def _flags(words: list[str]) -> str:
+    return f" ({','.join(words)})" if words else ""
+
+
+def _mount(f: Fields) -> str:
+    words = attribute_words(f["attributes"])
+    words += [word for word in f["options"] if word not in words]
+    words += _mount_words(f)
+    if f["label"]:
+        words.append(f"label {f['label']}")
+    return f"{f['fstype']} on {f['target']}{_flags(words)}"
+
+
+def _map(lines: str) -> str:
+    """``0 1000 1`` as ``0=1000+1``: the file's id, the id shown, how many."""
+    return ",".join("{}={}+{}".format(*line.split()) for line in lines.splitlines())
+
+
+def _id_map_words(f: Fields) -> list[str]:
+    if f["id_map"] == NO_SLOT:
+        return []
+    word = "ridmap" if f.get("id_map_recursive") else "idmap"
+    return [f"{word} {f['id_map']}"]
+
+
+def _mount_words(f: Fields) -> list[str]:
+    """Propagation, and how the mount point is treated."""
+    words = [propagation_word(f["propagation"])] if f["propagation"] else []
+    if f["flags"] & MOUNT_REAL_DIRECTORY:
+        words.append("real directory")
+    if f["flags"] & MOUNT_INHERIT_MODE:
+        words.append("mode of the directory")
+    if f["flags"] & MOUNT_COPY_UP:
+        words.append("content of the directory")
+    if f["flags"] & MOUNT_OR_BIND:
+        words.append("or the host's")
+    if f["flags"] & MOUNT_PRESENT:
+        words.append("recorded by the host")
+    return words + _id_map_words(f)
+
+
+def _bind(f: Fields) -> str:
+    words = ["recursive"] if f["recursive"] else []
+    words += attribute_words(f["set_attributes"], f["clear_attributes"])
+    words += ["r" + word for word in attribute_words(f["set_recursive"], f["clear_recursive"])]
+    words += _mount_words(f)
+    source = f["source"] if f["slot"] == NO_SLOT else f"tree {f['slot']} ({f['source']})"
+    return f"{source} on {f['target']}{_flags(words)}"
+
+
+def _set_attributes(f: Fields) -> str:
+    words = attribute_words(f["set_attributes"], f["clear_attributes"])
+    if f["recursive"]:
+        words = ["r" + word for word in words]
+    if f["propagation"]:
+        words.append(propagation_word(f["propagation"]))
+    return f"{f['target']}{_flags(words)}"
+
+
+def _reconfigure(f: Fields) -> str:
+    return f"{f['target']}{_flags(f['options'])}"
+
+
+def _device(f: Fields) -> str:
+    kind = {S_IFCHR: "c", S_IFBLK: "b"}.get(f["mode"] & S_IFMT, "p")
+    numbers = "" if kind == "p" else f" {f['major']}:{f['minor']}"
+    owner = f" {f['uid']}:{f['gid']}" if f["uid"] or f["gid"] else ""
+    return f"{f['target']} {kind}{numbers} {f['mode'] & 0o7777:04o}{owner}"
+
+
+def _symlink(f: Fields) -> str:
+    words = [f"if {f['requires']}"] if f["requires"] else []
+    if f["replace"]:
+        words.append("replaced")
+    return f"{f['target']} -> {f['text']}{_flags(words)}"
+
+
+def _limit(value: int) -> str:
+    return "unlimited" if value == RLIM_INFINITY else str(value)
+
+
+def _capabilities(f: Fields) -> str:
+    kinds = ("effective", "permitted", "inheritable", "ambient")
+    return "; ".join(f"{kind} {_set(f[kind])}" for kind in kinds)
+
+
+def _set(mask: int) -> str:
+    words = capability_words(mask)
+    return ",".join(words) if words else "none"
+
+
+def _user(f: Fields) -> str:
+    groups = " ".join(map(str, f["groups"])) or "none"
+    note = groups if f["set_groups"] else "unchanged"
+    return f"{f['uid']}:{f['gid']}, supplementary groups {note}"
+
+
+def _hook(f: Fields) -> str:
+    timeout = f" (timeout {f['timeout']} s)" if f["timeout"] else ""
+    return f"{f['source']} {f['args'][1:] or ''}".rstrip() + timeout
+
+
+def _scheduler(f: Fields) -> str:
+    words = [scheduler_word(f["policy"])]
+    nice = f["nice"] - (f["nice"] >> 31 << 32)  # two's complement
+    values = (("nice", nice), *((k, f[k]) for k in ("priority", "runtime", "deadline", "period")))
+    words += [f"{name} {value}" for name, value in values if value]
+    return ", ".join(words)
+
+
+def _write_proc(f: Fields) -> str:
+    return f"/proc/{f['path']} {f['data']!r}"
+
+
+def _mask(f: Fields) -> str:
+    words = [f"context={f['context']}"] if f["context"] else []
+    return f"{f['target']}{_flags(words)}"
+
+
+def _mount_place(f: Fields) -> str:
+    return f"{f['fstype']} on {f['target']}"
+
+
+def _bind_place(f: Fields) -> str:
+    return f"{f['source']} on {f['target']}"
+
+
+def _target(f: Fields) -> str:
+    return str(f["target"])
+
+
+def _namespaces(f: Fields) -> str:
+    return " ".join(namespace_words(f["flags"]))
+
+
+def _join(f: Fields) -> str:
+    return " ".join(namespace_words(f["kind"]))
+
+
+def _rlimit(f: Fields) -> str:
+    return f"{rlimit_word(f['resource'])} {_limit(f['soft'])} of {_limit(f['hard'])}"
+
+
+def _cpus(f: Fields) -> str:
+    mask = int.from_bytes(f["cpus"], "little")
+    return ",".join(str(cpu) for cpu in range(mask.bit_length()) if mask >> cpu & 1)
+
+
+def _console(f: Fields) -> str:
+    words = [f"owner {f['uid']}, {f['rows']} rows, {f['columns']} columns"]
+    words += ["at /dev/console"] if f["flags"] & CONSOLE_BIND else []
+    words += ["controlling"] if f["flags"] & CONSOLE_CONTROL else []
+    return ", ".join(words)
+
+
+# The arguments in a plan's line.
+WRITERS: dict[str, Callable[[Fields], str]] = {
+    "affinity": _cpus,
+    "bind": _bind,
+    "bounding": lambda f: f"keep {_set(f['keep'])}",
+    "capabilities": _capabilities,
+    "chdir": lambda f: f["path"] + (" (tried)" if f["optional"] else ""),
+    "clone_init": _namespaces,
+    "clone_process": lambda f: "with its terminal" if f["terminal"] else "",
+    "console": _console,
+    "device": _device,
+    "domainname": lambda f: f["name"],
+    "drop_extra": lambda f: f"effective {_set(f['effective'])}",
+    "exec": lambda f: f"{f['args']!r}, environment {f['env']!r}",
+    "find_executable": lambda f: f["file"] + ("" if "/" in f["file"] else f" in {f['path']}"),
+    "home": lambda f: f"of user {f['uid']}",
+    "hook": _hook,
+    "id_map": lambda f: f"uids {_map(f['uid_map'])}; gids {_map(f['gid_map'])} in slot {f['slot']}",
+    "hostname": lambda f: f["name"],
+    "io_priority": lambda f: f"class {f['value'] >> 13}, level {f['value'] & 7}",
+    "join_namespace": lambda f: f"{_join(f)} from slot {f['slot']}",
+    "join_process": lambda f: (
+        _namespaces(f) + (f" with the root of process {f['root_of']}" if f["root_of"] else "")
+    ),
+    "mask": _mask,
+    "memory_policy": lambda f: (
+        f"mode {f['mode']:#x}, nodes {int.from_bytes(f['nodes'], 'little'):#x}"
+    ),
+    "mkdir": lambda f: f"{f['target']} {f['mode']:04o}",
+    "mount": _mount,
+    "move_root": lambda f: f"without {' '.join(f['uncovered'])}" if f["uncovered"] else "",
+    "null_streams": lambda f: (
+        f"with that of process {f['root_of']}" if f["root_of"] else "with the container's"
+    ),
+    "open_namespace": lambda f: f"{f['source']} in slot {f['slot']}",
+    "open_tree": lambda f: (
+        f"{f['source']} in slot {f['slot']}"
+        + _flags((["recursive"] if f["recursive"] else []) + _id_map_words(f))
+    ),
+    "personality": lambda f: f"{f['domain']:#x}",
+    "propagation": lambda f: f"/ {propagation_word(f['flags'])}",
+    "readonly": _target,
+    "reconfigure": _reconfigure,
+    "restrict": lambda f: f"{f['target']}{_flags(attribute_words(f['set_attributes']))}",
+    "rlimit": _rlimit,
+    "root": lambda f: f["source"],
+    "scheduler": _scheduler,
+    "seccomp": lambda f: f"{len(f['filter']) // 8} instructions, flags {f['flags']:#x}",
+    "set_attributes": _set_attributes,
+    "shared_root": lambda f: f["source"],
+    "stdio_owner": lambda f: f"user {f['uid']}",
+    "symlink": _symlink,
+    "sync": lambda f: STAGES.get(f["stage"], str(f["stage"])),
+    "unmount": lambda f: f["target"] + (" (links are followed)" if f["follow"] else ""),
+    "umask": lambda f: f"{f['mask']:04o}",
+    "unshare": _namespaces,
+    "user": _user,
+    "write_proc": _write_proc,
+}
+
+# The arguments in a sentence: only what tells it from its neighbours.
+SHORT: dict[str, Callable[[Fields], str]] = {
+    "affinity": _cpus,
+    "bind": _bind_place,
+    "chdir": lambda f: f["path"],
+    "device": _target,
+    "domainname": lambda f: f["name"],
+    "exec": lambda f: f["args"][0],
+    "find_executable": lambda f: f["file"],
+    "hook": lambda f: f["source"],
+    "hostname": lambda f: f["name"],
+    "join_namespace": _join,
+    "join_process": _namespaces,
+    "mask": _target,
+    "mkdir": _target,
+    "mount": _mount_place,
+    "open_namespace": lambda f: f["source"],
+    "open_tree": lambda f: f["source"],
+    "readonly": _target,
+    "reconfigure": _target,
+    "restrict": _target,
+    "rlimit": _rlimit,
+    "root": lambda f: f["source"],
+    "set_attributes": _target,
+    "shared_root": lambda f: f["source"],
+    "stdio_owner": lambda f: f"user {f['uid']}",
+    "symlink": _target,
+    "unmount": _target,
+    "unshare": _namespaces,
+    "user": lambda f: f"{f['uid']}:{f['gid']}",
+    "write_proc": lambda f: f"/proc/{f['path']}",
+}

@@ -1,0 +1,107 @@
+"""What the compiler knows besides config.json: the host, and the request.
+
+Both are filled in by the layers that look (``runtime/host/facts.py``,
+``runtime/lifecycle/create.py``), so that the compiler itself looks at nothing and a test can
+pretend any host.
+"""
+
+from __future__ import annotations
+
+
+class HostFacts:
+    """What the host is like, as far as a decision depends on it."""
+
+    __slots__ = (
+        "apparmor",
+        "bounding",
+        "cgroup_mode",
+        "gid",
+        "hierarchies",
+        "last_capability",
+        "owns_mounts",
+        "selinux",
+        "uid",
+        "user_namespace",
+    )
+
+    def __init__(
+        self,
+        *,
+        uid: int,
+        last_capability: int,
+        bounding: int,
+        cgroup_mode: str,
+        hierarchies: tuple[tuple[str, str], ...],
+        apparmor: str = "",
+        selinux: bool = False,
+        gid: int = 0,
+        user_namespace: bool = False,
+        owns_mounts: bool = True,
+    ) -> None:
+        self.uid = uid
+        self.gid = gid
+        self.user_namespace = user_namespace  # the runtime itself lives in one
+        # Whether root here is root over the mount namespace it is in, and so may copy mounts.
+        self.owns_mounts = owns_mounts
+        self.last_capability = last_capability  # number of the highest one the kernel knows
+        self.bounding = bounding  # mask of capabilities the runtime itself may pass on
+        self.cgroup_mode = cgroup_mode  # "v1", "hybrid" or "v2"
+        # v1: (what names it in mount options, e.g. "memory", "cpu,cpuacct" or "name=systemd";
+        #      the container's directory).  v2: one entry, ("", directory).  A hybrid host's
+        #      unified hierarchy comes last, with the empty name.
+        self.hierarchies = hierarchies
+        self.apparmor = apparmor  # the file below /proc that takes a profile; empty: not enabled
+        self.selinux = selinux
+
+
+class Request:
+    """What was asked for beside the bundle, and what was prepared on the host for it."""
+
+    __slots__ = (
+        "bundle",
+        "console",
+        "id",
+        "kernel_mounts",
+        "listen_fds",
+        "listen_names",
+        "new_keyring",
+        "no_pivot",
+        "preserve_fds",
+        "rootfs",
+        "seccomp_calls",
+        "seccomp_filter",
+        "seccomp_flags",
+    )
+
+    def __init__(
+        self,
+        *,
+        id: str,
+        bundle: str,
+        rootfs: str,
+        console: bool = False,
+        no_pivot: bool = False,
+        kernel_mounts: tuple[str, ...] = (),
+        new_keyring: bool = True,
+        preserve_fds: int = 0,
+        listen_fds: int = 0,
+        listen_names: str = "",
+        seccomp_filter: bytes = b"",
+        seccomp_flags: int = 0,
+        seccomp_calls: frozenset[str] = frozenset(),
+    ) -> None:
+        self.id = id
+        self.bundle = bundle  # absolute
+        self.rootfs = rootfs  # absolute, no symbolic link in it
+        self.console = console  # process.terminal
+        self.no_pivot = no_pivot
+        self.kernel_mounts = kernel_mounts  # with no_pivot: the host's proc and sysfs, last first
+        self.new_keyring = new_keyring
+        self.preserve_fds = preserve_fds
+        self.listen_fds = listen_fds  # sockets of systemd from descriptor 3 on, before preserve_fds
+        self.listen_names = listen_names  # LISTEN_FDNAMES
+        self.seccomp_filter = seccomp_filter  # struct sock_filter array, empty: no filter
+        self.seccomp_flags = seccomp_flags
+        self.seccomp_calls = (
+            seccomp_calls  # those it lets through, runtime/host/seccomp_verdicts.py
+        )

@@ -1,0 +1,162 @@
+"""Mounts for a container that is there: `mounts add` and `mounts remove`.
+
+The passes are those of the container's own mounts.  What is of the host is opened before the
+executor enters the mount namespace; a process of the container never sees it, because it does
+not enter the pid namespace.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.base.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
+from ociruntime.base.paths import clean, is_below
+from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan.compilation import Compilation
+from ociruntime.runtime.plan.mounts import (
+    ALLOWED_IN_PROC,
+    compile_mounts,
+    compile_read_only_mounts,
+    is_bind,
+    is_id_mapped,
+)
+from ociruntime.runtime.plan.namespaces import open_trees
+from ociruntime.runtime.plan.ops import MOUNT_PRESENT, NO_SLOT, SLOTS, STAGE_DONE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from ociruntime.runtime.plan.facts import HostFacts, Request
+    from ociruntime.runtime.plan.plan import Plan
+    from ociruntime.runtime.spec.document import Config, Mount
+
+WHERE = "linux.namespaces"
+REFUSED = {
+    "proc": "only a process of the container's pid namespace can mount it",
+    "cgroup": "it is made with the container",
+    "cgroup2": "it is made with the container",
+}
+
+
+class Place:
+    """``pid``: the container's first process; ``apart``: CLONE_NEW* of the namespaces in which it
+    is and the runtime is not, CLONE_NEWNS among them.
+    """
+
+    __slots__ = ("apart", "pid")
+
+    def __init__(self, pid: int, apart: int) -> None:
+        self.pid = pid
+        self.apart = apart
+
+
+def compile_adding(config: Config, facts: HostFacts, request: Request, place: Place) -> Plan:
+    """Mount ``config``'s ``mounts``, all of them further ones.  Raises ConfigError."""
+    job = Compilation(config, facts, request)
+    job.joined = place.apart
+    mounts = config.get("mounts") or []
+    for index, mount in enumerate(mounts):
+        _check(mount, f"mounts[{index}]")
+    if any(is_id_mapped(mount) for mount in mounts):
+        from ociruntime.runtime.plan.id_maps import compile_id_maps
+
+        compile_id_maps(job, _user_namespace(job, place))
+    open_trees(job)
+    for index, mount in enumerate(mounts):
+        if is_bind(mount) is not None and index not in job.trees:
+            raise _not_opened(job, index)
+    _enter(job, place)
+    job.mount_flags = MOUNT_PRESENT
+    compile_mounts(job)
+    compile_read_only_mounts(job)
+    job.add(operations.sync(stage=STAGE_DONE))
+    return job.plan
+
+
+def compile_removing(
+    config: Config, facts: HostFacts, request: Request, place: Place, recorded: Collection[str]
+) -> Plan:
+    """Unmount what is at the destinations, the last first.  Raises ConfigError.
+
+    Symbolic links are followed to a destination that is ``recorded``: the mount is recognised by
+    its id.  Any other has to be the mount point itself.
+    """
+    mounts = config.get("mounts") or []
+    job = Compilation(config, facts, request)
+    _enter(job, place)
+    for index in reversed(range(len(mounts))):
+        where = f"mounts[{index}]"
+        target = clean(mounts[index]["destination"])
+        _check_place(target, where)
+        job.add(operations.unmount(target=target, follow=int(target in recorded), where=where))
+    job.add(operations.sync(stage=STAGE_DONE))
+    return job.plan
+
+
+def compile_undoing(
+    target: str, where: str, facts: HostFacts, request: Request, place: Place
+) -> Plan:
+    """Unmount one mount of ``compile_adding``, wherever symbolic links lead to it."""
+    config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
+    job = Compilation(config, facts, request)
+    _enter(job, place)
+    job.add(operations.unmount(target=target, follow=1, where=where))
+    job.add(operations.sync(stage=STAGE_DONE))
+    return job.plan
+
+
+def compile_restricting(
+    restrictions: Mapping[str, int], facts: HostFacts, request: Request
+) -> Plan:
+    """Add MOUNT_ATTR_* to mounts of another mount namespace: mount point -> attributes."""
+    config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
+    job = Compilation(config, facts, request)
+    job.add(operations.join_process(flags=CLONE_NEWNS, root_of=0, where=WHERE))
+    for target, attributes in restrictions.items():
+        job.add(operations.restrict(target=target, set_attributes=attributes, where="mounts"))
+    job.add(operations.sync(stage=STAGE_DONE))
+    return job.plan
+
+
+def _enter(job: Compilation, place: Place) -> None:
+    flags = place.apart & ~CLONE_NEWPID
+    job.add(operations.join_process(flags=flags, root_of=0, where=WHERE))
+    if flags & CLONE_NEWUSER:
+        job.add(operations.become_root(where=WHERE))
+
+
+def _user_namespace(job: Compilation, place: Place) -> int:
+    """The slot of the container's, for mounts without mappings of their own."""
+    if not place.apart & CLONE_NEWUSER:
+        return NO_SLOT
+    slot = job.take_slot()
+    path = f"/proc/{place.pid}/ns/user"  # that this is its pid shows when it is joined
+    job.add(operations.open_namespace(slot=slot, source=path, where=WHERE))
+    return slot
+
+
+def _check_place(target: str, where: str) -> None:
+    """Refuse what would take away, or replace, what the container is confined by."""
+    if target in ("/", "/proc"):
+        raise ConfigError(f"{where}.destination", f"{target} belongs to the container's making")
+    if is_below(target, "/proc") and target not in ALLOWED_IN_PROC:
+        raise ConfigError(f"{where}.destination", f"{target} is inside /proc")
+
+
+def _check(mount: Mount, where: str) -> None:
+    _check_place(clean(mount["destination"]), where)
+    if "remount" in (mount.get("options") or ()):
+        raise ConfigError(where, "a mount that is there cannot be changed, only removed and added")
+    fstype = mount.get("type") or ""
+    if is_bind(mount) is None and fstype in REFUSED:
+        raise ConfigError(
+            f"{where}.type", f'"{fstype}" cannot be added to a running container', REFUSED[fstype]
+        )
+
+
+def _not_opened(job: Compilation, index: int) -> ConfigError:
+    if job.facts.uid == 0 and job.facts.owns_mounts:
+        return ConfigError("mounts", f"more than {SLOTS} bind mounts and id maps for them")
+    return ConfigError(
+        f"mounts[{index}]", "only root of the host can bind its paths into a running container"
+    )

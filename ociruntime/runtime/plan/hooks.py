@@ -1,0 +1,73 @@
+"""The hooks, as far as the plan has to do with them.
+
+prestart and createRuntime run on the host: the plan only stops for them.  createContainer
+and startContainer run inside, as operations.  poststart and poststop are the host's alone.
+"""
+
+from __future__ import annotations
+
+from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan.ops import STAGE_HOOKS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.plan.compilation import Compilation
+    from ociruntime.runtime.spec.document import Hook
+
+# Stands in for the pid until the executor knows it: no JSON string can contain the key with
+# unescaped quotes, and no pid is as large.
+PID_PLACE = '"pid":4294967295'
+_LONGEST = (1 << 32) - 1  # seconds: more than a plan can say, and than anybody waits
+
+
+def compile_create_hooks(job: Compilation) -> None:
+    """Hooks of create: everything is mounted, the root not yet entered."""
+    hooks = job.config.get("hooks") or {}
+    if hooks.get("prestart") or hooks.get("createRuntime"):
+        job.require_cgroup()
+        where = "hooks.prestart" if hooks.get("prestart") else "hooks.createRuntime"
+        job.add(operations.sync(stage=STAGE_HOOKS, where=where))
+    if hooks.get("createContainer"):
+        job.require_cgroup()
+        _add(job, "createContainer", hooks["createContainer"], "creating", [])
+
+
+def compile_start_hooks(job: Compilation) -> None:
+    """Hooks of start: in the container, just before its program.
+
+    Without an environment of their own they get that of the process, as engines expect.
+    """
+    hooks = job.config.get("hooks") or {}
+    if hooks.get("startContainer"):
+        env = job.config["process"].get("env") or []
+        _add(job, "startContainer", hooks["startContainer"], "created", env)
+
+
+def _add(job: Compilation, kind: str, hooks: list[Hook], status: str, env: list[str]) -> None:
+    from ociruntime.base.json_text import dump
+    from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
+
+    state = dump(
+        state_document(
+            SPEC_VERSION,
+            job.request.id,
+            status,
+            4294967295,
+            job.request.bundle,
+            job.config.get("annotations") or {},
+        ),
+    )
+    before, _, after = state.partition(PID_PLACE)
+    for index, hook in enumerate(hooks):
+        given = hook.get("env")
+        job.add(
+            operations.hook(
+                source=hook["path"],
+                args=hook.get("args") or [hook["path"]],
+                env=env if given is None else given,
+                timeout=min(hook.get("timeout") or 0, _LONGEST),
+                state_before=before + '"pid":',
+                state_after=after,
+                where=f"hooks.{kind}[{index}]",
+            ),
+        )

@@ -1,0 +1,157 @@
+"""Who the process is: user, groups, capabilities, no new privileges."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.base.linux import CAPABILITIES, CLONE_NEWUSER
+from ociruntime.runtime.plan import operations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.plan.compilation import Compilation
+    from ociruntime.runtime.spec.document import Process
+
+CAP_SYS_ADMIN = 1 << CAPABILITIES.index("CAP_SYS_ADMIN")
+CAP_SYS_NICE = 1 << CAPABILITIES.index("CAP_SYS_NICE")
+BITS: dict[str, int] = {name: 1 << number for number, name in enumerate(CAPABILITIES)}
+
+
+def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
+    """The five sets as masks, without what cannot be granted: that is a warning by the spec.
+
+    No ``capabilities`` at all means none, the careful reading of a text that leaves it open.
+    """
+    wanted = process.get("capabilities") or {}
+    allowed = (2 << job.facts.last_capability) - 1
+    if not (job.new | job.joined) & CLONE_NEWUSER:
+        # Entering a user namespace fills the bounding set (user_namespaces(7)); otherwise
+        # nothing comes back that the runtime has lost.
+        allowed &= job.facts.bounding
+    masks = {
+        "bounding": _mask(wanted.get("bounding")),
+        "effective": _mask(wanted.get("effective")),
+        "permitted": _mask(wanted.get("permitted")),
+        "inheritable": _mask(wanted.get("inheritable")),
+        "ambient": _mask(wanted.get("ambient")),
+    }
+    lost = 0
+    for kind, mask in masks.items():
+        lost |= mask & ~allowed
+        masks[kind] = mask & allowed
+    if lost:
+        job.warn(f"process.capabilities: {_names(lost)} cannot be granted here and is left out")
+    # The kernel refuses the whole call when one of these does not hold (capabilities(7)).
+    _restrict(job, masks, "effective", masks["permitted"], "permitted")
+    _restrict(job, masks, "inheritable", masks["bounding"], "bounding")
+    _restrict(job, masks, "ambient", masks["permitted"], "permitted")
+    _restrict(job, masks, "ambient", masks["inheritable"], "inheritable")
+    return masks
+
+
+def _mask(names: list[str] | None) -> int:
+    """An unknown name is no error and has been warned about (runtime/spec/validate_process.py)."""
+    mask = 0
+    for name in names or ():
+        mask |= BITS.get(name, 0)
+    return mask
+
+
+def _names(mask: int) -> str:
+    return ", ".join(name for name, bit in BITS.items() if mask & bit)
+
+
+def _restrict(job: Compilation, masks: dict[str, int], kind: str, limit: int, other: str) -> None:
+    lost = masks[kind] & ~limit
+    if lost:
+        job.warn(f"process.capabilities.{kind}: {_names(lost)} left out: not in {other}")
+        masks[kind] &= limit
+
+
+def compile_user(job: Compilation, process: Process, late_policy: bool = False) -> None:
+    """Bounding set while CAP_SETPCAP is there, then the user, then the other sets.
+
+    ``late_policy``: keep what setting a scheduling policy takes, until ``add_capabilities``.
+    """
+    masks = capability_masks(job, process)
+    user = process["user"]
+    job.add(operations.bounding(keep=masks["bounding"], where="process.capabilities.bounding"))
+    job.add(
+        operations.user(
+            uid=user["uid"],
+            gid=user["gid"],
+            groups=user.get("additionalGids") or [],
+            set_groups=1 if _sets_groups(job, process) else 0,
+            where="process.user",
+        ),
+    )
+    add_capabilities(job, process, job.facts.bounding & CAP_SYS_NICE if late_policy else 0)
+
+
+def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None:
+    """Set all sets but the bounding one; ``extra`` is there until the next time, or exec."""
+    masks = capability_masks(job, process)
+    if job.request.seccomp_filter and not process.get("noNewPrivileges"):
+        # To load the filter.  ``drop_extra_capabilities`` follows, or exec, which computes the
+        # sets anew from the bounding, inheritable and ambient ones.
+        extra |= CAP_SYS_ADMIN
+    job.add(
+        operations.capabilities(
+            effective=masks["effective"] | extra,
+            permitted=masks["permitted"] | extra,
+            inheritable=masks["inheritable"],
+            ambient=masks["ambient"],
+            where="process.capabilities",
+        ),
+    )
+
+
+def drop_extra_capabilities(job: Compilation, process: Process) -> None:
+    """Give up what loading the filter has taken, under the filter."""
+    masks = capability_masks(job, process)
+    if not process.get("noNewPrivileges") and CAP_SYS_ADMIN & ~(
+        masks["effective"] & masks["permitted"]
+    ):
+        job.add(
+            operations.drop_extra(
+                effective=masks["effective"],
+                permitted=masks["permitted"],
+                inheritable=masks["inheritable"],
+                where="process.capabilities",
+            ),
+        )
+
+
+def _sets_groups(job: Compilation, process: Process) -> bool:
+    """False where the process keeps its creator's supplementary groups.
+
+    Because it must; ConfigError if it is to have others.  Or because it is to: the annotation
+    is that of podman's ``--group-add keep-groups``.
+    """
+    annotations = job.config.get("annotations")
+    if annotations:
+        from ociruntime.runtime.spec.annotations import KEEP_GROUPS
+
+        if annotations.get(KEEP_GROUPS) == "1":
+            return False
+    if not _gives_groups_up(job):
+        return True
+    if process["user"].get("additionalGids"):
+        raise ConfigError(
+            "process.user.additionalGids",
+            "cannot be set where setgroups(2) is given up: in a user namespace to which an"
+            " ordinary user maps nothing but his own group",
+            "leave them out; or map a range of groups from /etc/subgid in linux.gidMappings",
+        )
+    return False
+
+
+def _gives_groups_up(job: Compilation) -> bool:
+    """An unprivileged user who maps only his own group must do so first (runtime/host/idmap.py)."""
+    mappings = job.linux.get("gidMappings") or ()
+    return bool(
+        (job.new | job.joined) & CLONE_NEWUSER
+        and job.facts.uid != 0
+        and len(mappings) == 1
+        and mappings[0]["size"] == 1
+        and mappings[0]["hostID"] == job.facts.gid
+    )

@@ -1,0 +1,86 @@
+"""A further process for a container that is there: `exec`.
+
+The passes are those of the container's own process; what differs is the way in.  The
+executor starts on the host, enters the namespaces of the first process and gives up what the
+new process is not to have.  Only then does it fork into the pid namespace: whoever is in
+the container never sees a process with the privileges of the runtime (CVE-2016-9962).
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
+from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan.compilation import Compilation
+from ociruntime.runtime.plan.identity import add_capabilities
+from ociruntime.runtime.plan.ops import CONSOLE_CONTROL
+from ociruntime.runtime.plan.process import (
+    add_console,
+    add_fork,
+    add_hard_limits,
+    add_keyring,
+    add_listen_pid,
+    add_oom_score,
+    add_program,
+    prepare_process,
+)
+from ociruntime.runtime.plan.scheduling import add_scheduler, compile_affinity, ends_by_fork
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.plan.facts import HostFacts, Request
+    from ociruntime.runtime.plan.plan import Plan
+    from ociruntime.runtime.spec.document import Config
+
+WHERE = "linux.namespaces"
+
+
+def compile_exec_plan(
+    config: Config, facts: HostFacts, request: Request, pid: int, apart: int
+) -> Plan:
+    """What the executor has to do to become ``config``'s process in the running container.
+
+    ``apart``: CLONE_NEW* of the namespaces in which the container's first process, ``pid``, is
+    and the runtime is not.  Raises ConfigError.
+    """
+    job = Compilation(config, facts, request)
+    job.joined = apart
+    process = config["process"]
+    add_oom_score(job)
+    if apart & CLONE_NEWUSER:
+        add_hard_limits(job)
+    compile_affinity(job, process, "initial")
+    job.require_cgroup()
+    compile_affinity(job, process, "final")
+    if not request.console:
+        # On this side of the join the host's own can still be copied.
+        job.add(operations.null_streams(root_of=pid))
+    root_of = 0 if apart & CLONE_NEWNS else pid
+    job.add(operations.join_process(flags=apart, root_of=root_of, where=WHERE))
+    if apart & CLONE_NEWUSER:
+        job.add(operations.become_root(where=WHERE))
+    if request.new_keyring:
+        add_keyring(job, process)
+    forks = bool(apart & CLONE_NEWPID)
+    if request.console:
+        add_console(job, process, 0 if forks else CONSOLE_CONTROL)
+    late = forks and ends_by_fork(process.get("scheduler"))
+    environment = prepare_process(job, process, late)
+    # Before the fork: from a child that still had them, a tracer in the container took them.
+    job.add(operations.close_host())
+    early = False
+    if request.seccomp_filter:
+        from ociruntime.runtime.plan.filtering import load_early, load_last, loads_early
+
+        early = forks and loads_early(job, process, waits=False, forks=True, late_policy=late)
+    if early:
+        load_early(job, process)
+    if forks:
+        add_fork(job)
+    if late:
+        add_scheduler(job, process)
+        add_capabilities(job, process)
+    add_listen_pid(job)
+    if request.seccomp_filter and not early:
+        load_last(job)
+    add_program(job, process, environment)
+    return job.plan

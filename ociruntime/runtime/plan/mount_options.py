@@ -1,0 +1,204 @@
+"""The table of mount options: what each word of ``mounts[].options`` stands for.
+
+Three kinds of word reach three kernel interfaces: attributes of one mount
+(mount_setattr(2), fsmount(2)), options of the filesystem's superblock (fsconfig(2)) and
+propagation (mount_namespaces(7)).  What is in none of the tables is data for the
+filesystem.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.base.linux import (
+    MOUNT_ATTR__ATIME,
+    MOUNT_ATTR_NOATIME,
+    MOUNT_ATTR_NODEV,
+    MOUNT_ATTR_NODIRATIME,
+    MOUNT_ATTR_NOEXEC,
+    MOUNT_ATTR_NOSUID,
+    MOUNT_ATTR_NOSYMFOLLOW,
+    MOUNT_ATTR_RDONLY,
+    MOUNT_ATTR_STRICTATIME,
+    MS_PRIVATE,
+    MS_REC,
+    MS_SHARED,
+    MS_SLAVE,
+    MS_UNBINDABLE,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# word -> (MOUNT_ATTR_* to set, MOUNT_ATTR_* to clear).  The access time is one field of
+# three values: a word that chooses one clears the whole field first.
+ATTRIBUTES: dict[str, tuple[int, int]] = {
+    "atime": (0, MOUNT_ATTR_NOATIME),
+    "dev": (0, MOUNT_ATTR_NODEV),
+    "diratime": (0, MOUNT_ATTR_NODIRATIME),
+    "exec": (0, MOUNT_ATTR_NOEXEC),
+    "noatime": (MOUNT_ATTR_NOATIME, MOUNT_ATTR__ATIME),
+    "nodev": (MOUNT_ATTR_NODEV, 0),
+    "nodiratime": (MOUNT_ATTR_NODIRATIME, 0),
+    "noexec": (MOUNT_ATTR_NOEXEC, 0),
+    "norelatime": (0, 0),  # relatime is what is left when neither of the others is chosen
+    "nostrictatime": (0, MOUNT_ATTR_STRICTATIME),
+    "nosuid": (MOUNT_ATTR_NOSUID, 0),
+    "nosymfollow": (MOUNT_ATTR_NOSYMFOLLOW, 0),
+    "relatime": (0, MOUNT_ATTR__ATIME),
+    "ro": (MOUNT_ATTR_RDONLY, 0),
+    "rw": (0, MOUNT_ATTR_RDONLY),
+    "strictatime": (MOUNT_ATTR_STRICTATIME, MOUNT_ATTR__ATIME),
+    "suid": (0, MOUNT_ATTR_NOSUID),
+    "symfollow": (0, MOUNT_ATTR_NOSYMFOLLOW),
+}
+
+# The same with an r in front: for the mount and every mount below it.
+RECURSIVE_ATTRIBUTES: dict[str, tuple[int, int]] = {
+    "r" + word: bits for word, bits in ATTRIBUTES.items()
+}
+
+# word -> the option that fsconfig(2) understands; empty: nothing has to be said.
+# The new mount interface has no word for MS_SILENT and MS_I_VERSION: the first concerns only
+# the kernel log, and filesystems with a change counter keep it without being told; as those
+# with access control lists do.
+SUPERBLOCK: dict[str, str] = {
+    "acl": "",
+    "async": "async",
+    "defaults": "",
+    "dirsync": "dirsync",
+    "iversion": "",
+    "lazytime": "lazytime",
+    "loud": "",
+    "mand": "mand",
+    "noiversion": "",
+    "nolazytime": "nolazytime",
+    "nomand": "nomand",
+    "silent": "",
+    "sync": "sync",
+}
+
+PROPAGATION: dict[str, int] = {
+    "private": MS_PRIVATE,
+    "rprivate": MS_PRIVATE | MS_REC,
+    "rshared": MS_SHARED | MS_REC,
+    "rslave": MS_SLAVE | MS_REC,
+    "runbindable": MS_UNBINDABLE | MS_REC,
+    "shared": MS_SHARED,
+    "slave": MS_SLAVE,
+    "unbindable": MS_UNBINDABLE,
+}
+
+# Words about what to do, not how the mount is to be.
+ACTIONS = ("bind", "idmap", "rbind", "remount", "ridmap", "tmpcopyup")
+
+# mount(8) keeps these to itself: they say when /etc/fstab is mounted, and by whom.
+FSTAB_WORDS = ("_netdev", "auto", "noauto", "nofail")
+
+
+class MountOptions:
+    """The options of one mount, sorted by where they go.
+
+    ``set`` and ``clear`` (and the same for the whole tree) are MOUNT_ATTR_* masks; in
+    ``propagation`` stand MS_* values to be applied one after the other; ``data`` are pairs
+    (index in the options, text).
+    """
+
+    __slots__ = (
+        "bind",
+        "clear",
+        "clear_recursive",
+        "copy_up",
+        "data",
+        "propagation",
+        "recursive",
+        "remount",
+        "set",
+        "set_recursive",
+        "superblock",
+    )
+
+    def __init__(self) -> None:
+        self.bind = False
+        self.recursive = False
+        self.remount = False
+        self.copy_up = False
+        self.set = 0
+        self.clear = 0
+        self.set_recursive = 0
+        self.clear_recursive = 0
+        self.superblock: list[str] = []
+        self.propagation: list[int] = []
+        self.data: list[tuple[int, str]] = []
+
+
+def option_names() -> list[str]:
+    """Every word that is honoured, for ``features``."""
+    return sorted([*ACTIONS, *ATTRIBUTES, *RECURSIVE_ATTRIBUTES, *SUPERBLOCK, *PROPAGATION])
+
+
+def parse_mount_options(options: Sequence[str], where: str) -> MountOptions:
+    """Sort the words of ``options``; of two that contradict each other the later one counts.
+
+    Raises ConfigError, with the path of the option, for one that is not supported.
+    """
+    found = MountOptions()
+    for index, word in enumerate(options):
+        if word in ATTRIBUTES:
+            on, off = ATTRIBUTES[word]
+            found.set = (found.set & ~off) | on
+            found.clear = (found.clear & ~on) | off
+        elif word in PROPAGATION:
+            found.propagation.append(PROPAGATION[word])
+        elif word in ACTIONS:
+            _take_action(found, word)
+        elif word in SUPERBLOCK:
+            if SUPERBLOCK[word]:
+                found.superblock.append(SUPERBLOCK[word])
+        elif word in RECURSIVE_ATTRIBUTES:
+            on, off = RECURSIVE_ATTRIBUTES[word]
+            found.set_recursive = (found.set_recursive & ~off) | on
+            found.clear_recursive = (found.clear_recursive & ~on) | off
+        elif word.startswith(("idmap=", "ridmap=")):
+            text = f'"{word}": the option takes no value'
+            hint = "the mount's uidMappings and gidMappings are what it maps by"
+            raise ConfigError(f"{where}.options[{index}]", text, hint)
+        elif word not in FSTAB_WORDS and word and not word.startswith(("x-", "X-")):
+            found.data += [(index, text) for text in _split(word)]
+    found.clear = _whole_access_time(found.set, found.clear)
+    found.clear_recursive = _whole_access_time(found.set_recursive, found.clear_recursive)
+    return found
+
+
+def _take_action(found: MountOptions, word: str) -> None:
+    # Whose ids a mount shows is decided before any is made: runtime/plan/id_maps.py.
+    if word == "remount":
+        found.remount = True
+    elif word == "tmpcopyup":
+        found.copy_up = True
+    elif word in ("bind", "rbind"):
+        found.bind = True
+        found.recursive = word == "rbind"
+
+
+def _split(data: str) -> list[str]:
+    """At the commas, as the kernel does; not where some are quoted or escaped."""
+    if '"' in data or "\\" in data:
+        return [data]
+    return [text for text in data.split(",") if text]
+
+
+def _whole_access_time(on: int, off: int) -> int:
+    """mount_setattr(2) takes the access time only as a whole field, cleared then set."""
+    if (on | off) & MOUNT_ATTR__ATIME:
+        return off | MOUNT_ATTR__ATIME
+    return off
+
+
+def suggestion(word: str, extra: Sequence[str] = ()) -> str:
+    """``did you mean "ro"?`` or empty, for a word that is no option."""
+    from difflib import get_close_matches  # only on the way to an error
+
+    key = word.partition("=")[0]
+    close = get_close_matches(key, [*option_names(), *extra], 1)
+    return f'did you mean "{close[0]}"?' if close else ""

@@ -1,0 +1,336 @@
+"""``mounts``, in the order listed."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.base.linux import (
+    CLONE_NEWNET,
+    CLONE_NEWPID,
+    CLONE_NEWUSER,
+    MOUNT_ATTR_RDONLY,
+    MS_REC,
+    MS_SLAVE,
+)
+from ociruntime.base.paths import clean, is_below
+from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan.cgroup_mounts import compile_cgroup_mount
+from ociruntime.runtime.plan.filesystem_options import check_data, without_quotes
+from ociruntime.runtime.plan.mount_options import parse_mount_options, suggestion
+from ociruntime.runtime.plan.ops import (
+    MOUNT_COPY_UP,
+    MOUNT_INHERIT_MODE,
+    MOUNT_OR_BIND,
+    MOUNT_REAL_DIRECTORY,
+    NO_SLOT,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.plan.compilation import Compilation
+    from ociruntime.runtime.plan.mount_options import MountOptions
+    from ociruntime.runtime.spec.document import Mount
+
+# What lxcfs and its like replace.  Everything else inside /proc could lead a later write to
+# a procfs file astray (CVE-2019-16884, CVE-2025-52881).
+ALLOWED_IN_PROC = (
+    "/proc/cpuinfo",
+    "/proc/diskstats",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/net/dev",
+    "/proc/slabinfo",
+    "/proc/stat",
+    "/proc/swaps",
+    "/proc/sys/crypto/fips_enabled",
+    "/proc/sys/kernel/ns_last_pid",
+    "/proc/uptime",
+)
+
+# The kernel's files appear here: a symbolic link of the image must not move them elsewhere
+# (CVE-2019-19921).
+REAL_DIRECTORY_TYPES = ("proc", "sysfs")
+
+
+# Filesystem -> the namespace that it shows.
+SHOWN: dict[str, int] = {"proc": CLONE_NEWPID, "sysfs": CLONE_NEWNET}
+
+
+def is_bind(mount: Mount) -> bool | None:
+    """None where it is not a bind mount, else whether it takes the mounts below along.
+
+    ``bind`` or ``rbind`` among the options decides, whatever the type says; of both the
+    later one counts.
+    """
+    recursive: bool | None = None
+    remount = False
+    for word in mount.get("options") or ():
+        if word == "bind":
+            recursive = False
+        elif word == "rbind":
+            recursive = True
+        elif word == "remount":
+            remount = True
+    return None if remount else recursive
+
+
+def is_id_mapped(mount: Mount) -> bool:
+    """Whether its ids are to be mapped; mappings count also without the option for them."""
+    options = mount.get("options") or ()
+    return bool(mount.get("uidMappings")) or "idmap" in options or "ridmap" in options
+
+
+def maps_recursively(mount: Mount) -> bool:
+    """Whether the mounts below get the same map."""
+    return "ridmap" in (mount.get("options") or ())
+
+
+def bind_source(job: Compilation, mount: Mount) -> str:
+    """The source of a bind mount, absolute; a relative one counts from the bundle."""
+    source = mount["source"]
+    return source if source.startswith("/") else f"{job.request.bundle}/{source}"
+
+
+def compile_mounts(job: Compilation) -> None:
+    """All of ``mounts``; then those read-only that had to be writable for later ones."""
+    if job.linux.get("mountLabel") and not job.facts.selinux:
+        raise ConfigError("linux.mountLabel", "SELinux is not enabled on this host")
+    mounts: list[Mount] = job.config.get("mounts") or []
+    for index, mount in enumerate(mounts):
+        where = f"mounts[{index}]"
+        target = clean(mount["destination"])
+        options = parse_mount_options(mount.get("options") or (), where)
+        fstype: str = mount.get("type") or ""
+        _check_target(mount, target, options, where)
+        _check_copy_up(mount, fstype, options, where)
+        if options.remount:
+            _remount(job, mount.get("type") or "", target, options, where)
+            continue
+        if options.bind:
+            _bind(job, index, mount, target, options)
+        elif fstype in {"cgroup", "cgroup2"}:
+            compile_cgroup_mount(job, fstype, target, options, where)
+            continue
+        else:
+            # A new filesystem has no mounts below it.
+            options.set = (options.set & ~options.clear_recursive) | options.set_recursive
+            if options.set & MOUNT_ATTR_RDONLY and (
+                options.copy_up
+                or _written_later(mounts, index, fstype, target)
+                or job.labels_of(fstype, ())[1]
+            ):
+                options.set &= ~MOUNT_ATTR_RDONLY
+                job.read_only_later.append((target, index))
+            if options.copy_up:
+                # What is copied is charged to whoever writes it: to the container's limit.
+                job.require_cgroup()
+            source = mount.get("source") or fstype
+            id_map = job.id_maps.get(index, NO_SLOT)
+            _mount(job, fstype, source, target, options, id_map, where)
+        _more_propagation(job, target, options, where)
+
+
+def compile_read_only_mounts(job: Compilation) -> None:
+    """The mounts that had to be writable until everything in them was made."""
+    for target, index in job.read_only_later:
+        job.make_read_only(target, f"mounts[{index}]")
+
+
+def _written_later(mounts: list[Mount], index: int, fstype: str, target: str) -> bool:
+    """Whether the runtime itself has to make something in this mount after mounting it.
+
+    Symbolic links of the image hide which mount point lies in which mount, so that any later
+    mount counts; unless it covers this one, which then cannot be reached any more.
+    """
+    if target == "/dev":
+        return True
+    later = [clean(mount["destination"]) for mount in mounts[index + 1 :]]
+    return fstype == "tmpfs" and bool(later) and target not in later
+
+
+def _check_target(mount: Mount, target: str, options: MountOptions, where: str) -> None:
+    """Refuse what would put something else in the place of /, /proc or its files."""
+    if target == "/":
+        raise ConfigError(
+            f"{where}.destination",
+            "a mount on the container's root is not supported",
+            "root.path names what is there",
+        )
+    if target == "/proc":
+        fstype = mount.get("type") or ""
+        from_proc = clean(mount.get("source") or "") == "/proc" and options.bind
+        if not (options.remount or from_proc or (fstype == "proc" and not options.bind)):
+            raise ConfigError(where, "/proc can only be a proc filesystem")
+    elif is_below(target, "/proc") and target not in ALLOWED_IN_PROC:
+        raise ConfigError(
+            f"{where}.destination",
+            f"{target} is inside /proc",
+            "only " + ", ".join(path[6:] for path in ALLOWED_IN_PROC) + " may be replaced there",
+        )
+
+
+def _check_copy_up(mount: Mount, fstype: str, options: MountOptions, where: str) -> None:
+    """Refuse ``tmpcopyup`` where nothing new and empty is mounted."""
+    if options.copy_up and (fstype != "tmpfs" or options.bind or options.remount):
+        index = list(mount["options"]).index("tmpcopyup")
+        raise ConfigError(f"{where}.options[{index}]", '"tmpcopyup" is only for tmpfs')
+
+
+def _mount(
+    job: Compilation,
+    fstype: str,
+    source: str,
+    target: str,
+    options: MountOptions,
+    id_map: int,
+    where: str,
+) -> None:
+    """Make a filesystem."""
+    check_data(fstype, options.data, where)
+    data = [without_quotes(text) for _, text in options.data]
+    flags = 0
+    if fstype in REAL_DIRECTORY_TYPES:
+        flags |= MOUNT_REAL_DIRECTORY
+    elif fstype == "tmpfs":
+        if not any(text.startswith("mode=") for text in data):
+            flags |= MOUNT_INHERIT_MODE
+        if options.copy_up:
+            flags |= MOUNT_COPY_UP
+    elif fstype == "devpts":
+        data = _without_unmapped_group(job, data, where)
+    context, label = job.labels_of(fstype, data)
+    superblock = options.superblock
+    if options.set & MOUNT_ATTR_RDONLY and fstype != "tmpfs":
+        superblock = ["ro", *superblock]
+    job.add(
+        operations.mount(
+            fstype=fstype,
+            source=source,
+            target=target,
+            options=superblock + data + context,
+            attributes=options.set,
+            propagation=options.propagation[0] if options.propagation else 0,
+            flags=flags | _fallback(job, fstype) | job.mount_flags,
+            id_map=id_map,
+            label=label,
+            where=where,
+        ),
+    )
+
+
+def _fallback(job: Compilation, fstype: str) -> int:
+    """MOUNT_OR_BIND where the container shares the namespace that ``fstype`` shows.
+
+    In a user namespace only that namespace's owner may mount it; the host's own shows the same.
+    """
+    kind = SHOWN.get(fstype, 0)
+    in_user_namespace = job.facts.user_namespace or (job.new | job.joined) & CLONE_NEWUSER
+    return MOUNT_OR_BIND if in_user_namespace and kind & ~(job.new | job.joined) else 0
+
+
+def _without_unmapped_group(job: Compilation, data: list[str], where: str) -> list[str]:
+    """Leave out ``gid=`` (usually the host's tty group) where no such group exists inside."""
+    if not job.new & CLONE_NEWUSER:
+        return data
+    kept = []
+    for text in data:
+        key, _, value = text.partition("=")
+        if key == "gid" and value.isdigit() and not _is_mapped(job, int(value)):
+            job.warn(f"{where}: gid={value} left out: the user namespace does not map it")
+        else:
+            kept.append(text)
+    return kept
+
+
+def _is_mapped(job: Compilation, gid: int) -> bool:
+    return any(
+        entry["containerID"] <= gid < entry["containerID"] + entry["size"]
+        for entry in job.linux.get("gidMappings") or ()
+    )
+
+
+def _bind(job: Compilation, index: int, mount: Mount, target: str, options: MountOptions) -> None:
+    """Mount a path of the host."""
+    where = f"mounts[{index}]"
+    _check_no_data(options, where)
+    if target == "/sys" and options.recursive and options.set & MOUNT_ATTR_RDONLY:
+        # Below it are cgroups that an ordinary user may write to (CVE-2023-25809).
+        options.set_recursive |= MOUNT_ATTR_RDONLY
+    slot = job.trees.get(index, NO_SLOT)
+    if slot != NO_SLOT:
+        # The copy was taken from the host's mount namespace and would pass mounts back to it.
+        options.propagation.insert(0, MS_SLAVE | MS_REC)
+    job.add(
+        operations.bind(
+            slot=slot,
+            source=bind_source(job, mount),
+            target=target,
+            recursive=int(options.recursive),
+            set_attributes=options.set,
+            clear_attributes=options.clear,
+            set_recursive=options.set_recursive,
+            clear_recursive=options.clear_recursive,
+            propagation=options.propagation[0] if options.propagation else 0,
+            flags=job.mount_flags | (MOUNT_REAL_DIRECTORY if target == "/proc" else 0),
+            id_map=job.id_maps.get(index, NO_SLOT) if slot == NO_SLOT else NO_SLOT,
+            id_map_recursive=int(maps_recursively(mount)) if slot == NO_SLOT else 0,
+            where=where,
+        ),
+    )
+
+
+def _check_no_data(options: MountOptions, where: str) -> None:
+    """Refuse in a bind mount what only a filesystem understands: the kernel would ignore it."""
+    for option, text in options.data:
+        raise ConfigError(
+            f"{where}.options[{option}]",
+            f'unknown option "{text}" for a bind mount',
+            suggestion(text),
+        )
+
+
+def _remount(job: Compilation, fstype: str, target: str, options: MountOptions, where: str) -> None:
+    """Change the attributes of what is mounted there and, but with ``bind``, its filesystem."""
+    if options.bind:
+        _check_no_data(options, where)
+    else:
+        check_data(fstype, options.data, where)
+        changes = options.superblock + [without_quotes(text) for _, text in options.data]
+        if changes:
+            job.add(operations.reconfigure(target=target, options=changes, where=where))
+    job.add(
+        operations.set_attributes(
+            target=target,
+            set_attributes=options.set,
+            clear_attributes=options.clear,
+            recursive=0,
+            propagation=options.propagation[0] if options.propagation else 0,
+            where=where,
+        ),
+    )
+    if options.set_recursive | options.clear_recursive:
+        job.add(
+            operations.set_attributes(
+                target=target,
+                set_attributes=options.set_recursive,
+                clear_attributes=options.clear_recursive,
+                recursive=1,
+                propagation=0,
+                where=where,
+            ),
+        )
+    _more_propagation(job, target, options, where)
+
+
+def _more_propagation(job: Compilation, target: str, options: MountOptions, where: str) -> None:
+    """The second and further propagation words; ``slave`` then ``shared`` make both."""
+    for propagation in options.propagation[1:]:
+        job.add(
+            operations.set_attributes(
+                target=target,
+                set_attributes=0,
+                clear_attributes=0,
+                recursive=0,
+                propagation=propagation,
+                where=where,
+            ),
+        )

@@ -1,0 +1,162 @@
+"""Which namespaces are made, which are joined, and in what order.
+
+Two ways to be born.  Where every namespace is new, the executor is cloned straight into
+them.  A joined namespace, a user namespace (its maps are written from outside) or a time
+namespace (it takes in children only) needs steps first: then the executor starts on the
+host, takes them, and forks the container's first process with ``clone_init``.  In a joined pid
+namespace others may trace whatever appears there: it is entered last, by ``clone_process``, when
+everything is built and all privileges are gone (runtime/plan/process.py).
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.linux import (
+    CLONE_NEWCGROUP,
+    CLONE_NEWIPC,
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    CLONE_NEWPID,
+    CLONE_NEWTIME,
+    CLONE_NEWUSER,
+    CLONE_NEWUTS,
+    NAMESPACES,
+)
+from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan.mounts import bind_source, is_bind, is_id_mapped, maps_recursively
+from ociruntime.runtime.plan.ops import NO_SLOT, SLOTS, STAGE_MAPS
+from ociruntime.runtime.plan.process import add_hard_limits, add_oom_score
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.plan.compilation import Compilation
+
+# Made by the clone that makes the container's first process.  The cgroup namespace is not:
+# its root is the cgroup its maker is in, so it is left until the process is in its own.
+WITH_THE_PROCESS = CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS
+
+# The mount namespace last of the ordinary ones: it takes the host's paths away.
+JOIN_ORDER = (
+    CLONE_NEWIPC,
+    CLONE_NEWUTS,
+    CLONE_NEWNET,
+    CLONE_NEWCGROUP,
+    CLONE_NEWTIME,
+    CLONE_NEWPID,
+    CLONE_NEWNS,
+)
+
+
+def compile_namespaces(job: Compilation) -> None:
+    """From the spawn to the container's first process."""
+    joins: dict[int, tuple[str, str]] = {}
+    for index, namespace in enumerate(job.linux.get("namespaces") or ()):
+        kind = NAMESPACES[namespace["type"]]
+        path = namespace.get("path") or ""
+        if path:
+            joins[kind] = (path, f"linux.namespaces[{index}]")
+            job.joined |= kind
+        else:
+            job.new |= kind
+    add_oom_score(job)
+    slots = _open(job, joins)
+    if any(is_id_mapped(mount) for mount in job.config.get("mounts") or ()):
+        from ociruntime.runtime.plan.id_maps import compile_id_maps
+
+        compile_id_maps(job, slots.get(CLONE_NEWUSER, NO_SLOT))
+    if not joins and not job.new & (CLONE_NEWUSER | CLONE_NEWTIME):
+        job.plan.clone_flags = job.new & WITH_THE_PROCESS
+        return
+    open_trees(job)
+    if (job.new | job.joined) & CLONE_NEWUSER:
+        add_hard_limits(job)
+    if job.new & CLONE_NEWUSER or job.facts.uid == 0:
+        order = (*JOIN_ORDER, CLONE_NEWUSER)
+    else:
+        # Without privilege here, those that the joined user namespace gives are needed to
+        # enter the others.
+        order = (CLONE_NEWUSER, *JOIN_ORDER)
+    for kind in order:
+        if kind in slots:
+            job.add(
+                operations.join_namespace(slot=slots[kind], kind=kind, where=joins[kind][1]),
+            )
+            if kind == CLONE_NEWUSER:
+                job.add(operations.become_root(where=joins[kind][1]))
+    if job.new & CLONE_NEWUSER:
+        where = _where(job, "user")
+        job.add(operations.unshare(flags=CLONE_NEWUSER, where=where))
+        job.add(operations.sync(stage=STAGE_MAPS, where="linux.uidMappings"))
+        job.add(operations.become_root(where=where))
+    _add_time_namespace(job)
+    flags = job.new & WITH_THE_PROCESS
+    if not job.forks_last:
+        job.add(operations.clone_init(flags=flags, where="linux.namespaces"))
+    elif flags:
+        job.add(operations.unshare(flags=flags, where="linux.namespaces"))
+
+
+def _where(job: Compilation, kind: str) -> str:
+    """The JSON path of the namespace of that kind, which is there."""
+    for index, namespace in enumerate(job.linux["namespaces"]):
+        if namespace["type"] == kind:
+            return f"linux.namespaces[{index}]"
+    return "linux.namespaces"
+
+
+def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]:
+    """Open everything that has a path on the host before any namespace is entered."""
+    slots: dict[int, int] = {}
+    for kind, (path, where) in joins.items():
+        slots[kind] = job.take_slot()
+        job.add(operations.open_namespace(slot=slots[kind], source=path, where=where))
+    return slots
+
+
+def open_trees(job: Compilation) -> None:
+    """Open what is to be bound and could not be later.
+
+    Root of the user namespace may not be allowed to walk the host's directories, and in a
+    joined mount namespace they may not be there.  An ordinary user may not copy mounts, and
+    stays the same user of the host.  Only root of the host may map the ids of its mounts.
+    """
+    elsewhere = (job.new | job.joined) & CLONE_NEWUSER or job.joined & CLONE_NEWNS
+    if not elsewhere or job.facts.uid != 0 or not job.facts.owns_mounts:
+        return
+    binds = [
+        (index, mount)
+        for index, mount in enumerate(job.config.get("mounts") or ())
+        if is_bind(mount) is not None
+    ]
+    # Those whose ids are mapped first, if there are too few slots for all.
+    chosen = sorted(binds, key=lambda bind: bind[0] not in job.id_maps)[: SLOTS - job.next_slot]
+    for index, mount in sorted(chosen, key=lambda bind: bind[0]):
+        job.trees[index] = job.take_slot()
+        job.add(
+            operations.open_tree(
+                slot=job.trees[index],
+                source=bind_source(job, mount),
+                recursive=int(is_bind(mount) or False),
+                id_map=job.id_maps.get(index, NO_SLOT),
+                id_map_recursive=int(maps_recursively(mount)),
+                where=f"mounts[{index}]",
+            ),
+        )
+
+
+def _add_time_namespace(job: Compilation) -> None:
+    if not job.new & CLONE_NEWTIME:
+        return
+    job.add(operations.unshare(flags=CLONE_NEWTIME, where=_where(job, "time")))
+    offsets = job.linux.get("timeOffsets") or {}
+    lines = [
+        f"{clock} {offset.get('secs') or 0} {offset.get('nanosecs') or 0}\n"
+        for clock, offset in offsets.items()
+    ]
+    if lines:
+        job.add(
+            operations.write_proc(
+                path="self/timens_offsets",
+                data="".join(lines),
+                where="linux.timeOffsets",
+            ),
+        )

@@ -1,0 +1,412 @@
+"""The one table of operations.
+
+Each operation is one to three system calls that the executor makes.  From this table
+``tools/generate_plan.py`` writes ``runtime/plan/operations.py`` (typed constructors),
+``plan_ops.h`` (structures, decoders, dispatch) and ``docs/plan-reference.md``; a test compares
+them.
+
+Field types: ``u32``, ``u64``, ``str``, ``bytes``, ``strs`` (list of str),
+``u32s`` (list of u32).  A path called ``target`` is resolved inside the
+container's root by the executor; one called ``source`` is the host's.
+"""
+
+from __future__ import annotations
+
+# (name, what it does, ((field, type, meaning), ...))
+OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
+    (
+        "open_namespace",
+        "open a namespace file of the host and keep it under a slot",
+        (("slot", "u32", "slot number"), ("source", "str", "namespace file")),
+    ),
+    (
+        "join_namespace",
+        "enter the namespace kept under a slot",
+        (("slot", "u32", "slot number"), ("kind", "u32", "CLONE_NEW* of the expected kind")),
+    ),
+    ("unshare", "leave namespaces for new ones", (("flags", "u32", "CLONE_NEW* bits"),)),
+    (
+        "sync",
+        "tell the host that a stage is reached and wait until it has done its part",
+        (("stage", "u32", "STAGE_* number"),),
+    ),
+    ("become_root", "take uid and gid 0 of the user namespace", ()),
+    (
+        "clone_init",
+        "fork the container's first process into new namespaces and leave; it goes on",
+        (("flags", "u32", "CLONE_NEW* bits"),),
+    ),
+    (
+        "join_process",
+        "enter namespaces of the container's first process, and its root",
+        (
+            ("flags", "u32", "CLONE_NEW* bits"),
+            ("root_of", "u32", "its pid, if not the mount namespace's root is its root; or 0"),
+        ),
+    ),
+    (
+        "clone_process",
+        "fork into the joined pid namespace and leave; the child goes on",
+        (("terminal", "u32", "1: the child takes standard input as controlling terminal"),),
+    ),
+    (
+        "write_proc",
+        "write a file of the host's verified procfs",
+        (("path", "str", "path below /proc"), ("data", "str", "what is written, in one write")),
+    ),
+    ("keyring", "join a new anonymous session keyring", ()),
+    (
+        "propagation",
+        "set the propagation of the mount at the current root",
+        (("flags", "u32", "MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE, and MS_REC"),),
+    ),
+    (
+        "id_map",
+        "make a user namespace that only holds id maps and keep it under a slot",
+        (
+            ("slot", "u32", "slot number"),
+            ("uid_map", "str", "lines of a uid_map"),
+            ("gid_map", "str", "lines of a gid_map"),
+        ),
+    ),
+    (
+        "open_tree",
+        "copy a mount tree of the host, detached, and keep it under a slot",
+        (
+            ("slot", "u32", "slot number"),
+            ("source", "str", "path on the host"),
+            ("recursive", "u32", "1: with the mounts below it"),
+            ("id_map", "u32", "user namespace whose maps it gets, or NO_SLOT"),
+            ("id_map_recursive", "u32", "1: the mounts below it as well"),
+        ),
+    ),
+    (
+        "root",
+        "bind the root filesystem onto itself and resolve every target inside it from now on",
+        (("source", "str", "root directory on the host"),),
+    ),
+    (
+        "shared_root",
+        "resolve every target inside a directory that nothing is mounted on",
+        (("source", "str", "root directory on the host"),),
+    ),
+    (
+        "mount",
+        "make a filesystem and mount it on a target, created if missing",
+        (
+            ("fstype", "str", "filesystem type"),
+            ("source", "str", "the source that mount(8) would show"),
+            ("target", "str", "mount point"),
+            ("options", "strs", "superblock options, key or key=value"),
+            ("attributes", "u64", "MOUNT_ATTR_* bits"),
+            ("propagation", "u32", "MS_* propagation, 0: none"),
+            (
+                "flags",
+                "u32",
+                "MOUNT_REAL_DIRECTORY, _INHERIT_MODE, _COPY_UP, _OR_BIND, _PRESENT",
+            ),
+            ("id_map", "u32", "user namespace whose maps it gets, or NO_SLOT"),
+            ("label", "str", "SELinux label that its root gets afterwards, empty: none"),
+        ),
+    ),
+    (
+        "bind",
+        "mount a path of the host on a target, created if missing",
+        (
+            ("slot", "u32", "tree opened before, or NO_SLOT"),
+            ("source", "str", "path on the host, used without a slot"),
+            ("target", "str", "mount point"),
+            ("recursive", "u32", "1: with the mounts below it"),
+            ("set_attributes", "u64", "MOUNT_ATTR_* to set on the top mount"),
+            ("clear_attributes", "u64", "MOUNT_ATTR_* to clear on the top mount"),
+            ("set_recursive", "u64", "MOUNT_ATTR_* to set on all of the tree"),
+            ("clear_recursive", "u64", "MOUNT_ATTR_* to clear on all of the tree"),
+            ("propagation", "u32", "MS_* propagation, 0: none"),
+            ("flags", "u32", "MOUNT_REAL_DIRECTORY, MOUNT_PRESENT"),
+            ("id_map", "u32", "without a slot: user namespace whose maps it gets, or NO_SLOT"),
+            ("id_map_recursive", "u32", "1: the mounts below it as well"),
+        ),
+    ),
+    (
+        "unmount",
+        "unmount what is mounted at a target, if the host recognises it",
+        (("target", "str", "a mount point"), ("follow", "u32", "1: links on the way are followed")),
+    ),
+    (
+        "set_attributes",
+        "change the attributes of the mount at a target",
+        (
+            ("target", "str", "a mount point"),
+            ("set_attributes", "u64", "MOUNT_ATTR_* to set"),
+            ("clear_attributes", "u64", "MOUNT_ATTR_* to clear"),
+            ("recursive", "u32", "1: also on the mounts below it"),
+            ("propagation", "u32", "MS_* propagation, 0: none"),
+        ),
+    ),
+    (
+        "reconfigure",
+        "change options of the filesystem mounted at a target",
+        (
+            ("target", "str", "a mount point"),
+            ("options", "strs", "superblock options, key or key=value"),
+        ),
+    ),
+    (
+        "mkdir",
+        "make a directory and its parents where missing",
+        (("target", "str", "directory"), ("mode", "u32", "permission bits of the new ones")),
+    ),
+    (
+        "device",
+        "make a device node or FIFO; one that is there must be the same",
+        (
+            ("target", "str", "path"),
+            ("mode", "u32", "S_IF* type and permission bits"),
+            ("major", "u32", "major number"),
+            ("minor", "u32", "minor number"),
+            ("uid", "u32", "owner"),
+            ("gid", "u32", "group"),
+            ("source", "str", "node of the host to bind where mknod is not allowed"),
+        ),
+    ),
+    (
+        "symlink",
+        "make a symbolic link; what is there stays unless it is to be replaced",
+        (
+            ("target", "str", "path of the link"),
+            ("text", "str", "where it points"),
+            ("requires", "str", "made only if this exists inside; empty: always"),
+            ("replace", "u32", "1: replace what is there"),
+        ),
+    ),
+    (
+        "console",
+        "open a terminal of the container's devpts, send its master to the host",
+        (
+            ("rows", "u32", "height, 0: unset"),
+            ("columns", "u32", "width, 0: unset"),
+            ("uid", "u32", "owner of the slave"),
+            ("flags", "u32", "CONSOLE_BIND, CONSOLE_CONTROL"),
+        ),
+    ),
+    (
+        "mask",
+        "make a path unreadable; a missing one is left out",
+        (
+            ("target", "str", "path"),
+            ("context", "str", "SELinux context of what covers a directory, empty: none"),
+        ),
+    ),
+    (
+        "readonly",
+        "make a path and the mounts below it read-only; a missing one is left out",
+        (("target", "str", "path"),),
+    ),
+    (
+        "hook",
+        "run a hook where the container is now, the state on its standard input",
+        (
+            ("source", "str", "program"),
+            ("args", "strs", "its argv"),
+            ("env", "strs", "its environment"),
+            ("timeout", "u32", "seconds, 0: none"),
+            ("state_before", "str", "state JSON up to the pid"),
+            ("state_after", "str", "state JSON behind the pid"),
+        ),
+    ),
+    (
+        "null_streams",
+        "open standard streams that are the null device again, so that they are not the host's",
+        (
+            (
+                "root_of",
+                "u32",
+                "pid whose root has the container's /dev/null, 0: the root being built",
+            ),
+        ),
+    ),
+    ("pivot_root", "make the root the process's root and leave the old one", ()),
+    (
+        "move_root",
+        "the same by moving the mount and chroot, for a root in the initramfs",
+        (("uncovered", "strs", "the host's proc and sysfs, unmounted first or covered"),),
+    ),
+    ("chroot", "make the directory of shared_root the process's root", ()),
+    ("hostname", "set the host name", (("name", "str", "name"),)),
+    ("domainname", "set the NIS domain name", (("name", "str", "name"),)),
+    ("loopback", "bring the loopback interface up", ()),
+    (
+        "rlimit",
+        "set a resource limit",
+        (
+            ("resource", "u32", "RLIMIT_* number"),
+            ("soft", "u64", "soft limit"),
+            ("hard", "u64", "hard limit"),
+        ),
+    ),
+    ("personality", "set the execution domain", (("domain", "u32", "PER_* number"),)),
+    (
+        "affinity",
+        "run on these CPUs only",
+        (("cpus", "bytes", "bit mask, the lowest CPU first"),),
+    ),
+    (
+        "io_priority",
+        "set the I/O priority of the process group",
+        (("value", "u32", "class << 13 | level"),),
+    ),
+    (
+        "scheduler",
+        "set the scheduling policy",
+        (
+            ("policy", "u32", "SCHED_* number"),
+            ("flags", "u64", "SCHED_FLAG_* bits"),
+            ("nice", "u32", "nice value as two's complement"),
+            ("priority", "u32", "static priority"),
+            ("runtime", "u64", "nanoseconds"),
+            ("deadline", "u64", "nanoseconds"),
+            ("period", "u64", "nanoseconds"),
+        ),
+    ),
+    (
+        "memory_policy",
+        "set the NUMA memory policy",
+        (
+            ("mode", "u32", "MPOL_* mode and flags"),
+            ("nodes", "bytes", "bit mask in words of 64, the lowest first"),
+        ),
+    ),
+    (
+        "chdir",
+        "change the working directory, which must lie inside the root",
+        (("path", "str", "directory inside"), ("optional", "u32", "1: tried again as the user")),
+    ),
+    (
+        "stdio_owner",
+        "give the standard streams to the user, but for devices and files open for reading alone",
+        (("uid", "u32", "user"),),
+    ),
+    (
+        "bounding",
+        "drop capabilities from the bounding set",
+        (("keep", "u64", "mask of those kept"),),
+    ),
+    (
+        "user",
+        "become the user, keeping capabilities until they are set",
+        (
+            ("uid", "u32", "user"),
+            ("gid", "u32", "group"),
+            ("groups", "u32s", "supplementary groups"),
+            ("set_groups", "u32", "0: the user namespace denies setgroups"),
+        ),
+    ),
+    (
+        "capabilities",
+        "set the capability sets",
+        (
+            ("effective", "u64", "mask"),
+            ("permitted", "u64", "mask"),
+            ("inheritable", "u64", "mask"),
+            ("ambient", "u64", "mask"),
+        ),
+    ),
+    (
+        "drop_extra",
+        "give up what only loading the filter took, by capset alone",
+        (("effective", "u64", "set"), ("permitted", "u64", "set"), ("inheritable", "u64", "set")),
+    ),
+    ("no_new_privs", "give up privileges of setuid programs for good", ()),
+    ("umask", "set the file mode creation mask", (("mask", "u32", "mask"),)),
+    ("close_host", "close every descriptor of the host that is left", ()),
+    ("home", "add HOME from /etc/passwd to the environment", (("uid", "u32", "user"),)),
+    ("listen_pid", "add LISTEN_PID, the pid as the program sees it, to the environment", ()),
+    (
+        "find_executable",
+        "look the program up as execvp would, as the user",
+        (("file", "str", "process.args[0]"), ("path", "str", "PATH of the environment")),
+    ),
+    ("wait_start", "wait for `start`", ()),
+    (
+        "seccomp",
+        "load the system call filter",
+        (
+            ("flags", "u32", "SECCOMP_FILTER_FLAG_* bits"),
+            ("last", "u32", "1: the program follows, and is announced before"),
+            ("filter", "bytes", "struct sock_filter array"),
+        ),
+    ),
+    (
+        "exec",
+        "become the container's program",
+        (("args", "strs", "argv"), ("env", "strs", "environment, without what was added to it")),
+    ),
+    (
+        "restrict",
+        "add attributes to the mount at a target, if the host recognises it",
+        (
+            ("target", "str", "a mount point; no symbolic link on the way is followed"),
+            ("set_attributes", "u64", "MOUNT_ATTR_* to set"),
+        ),
+    ),
+)
+
+# The stages at which the host acts in the middle (`sync`); see runtime/executor/protocol.py.
+STAGE_MAPS = 1
+STAGE_CGROUP = 2
+STAGE_HOOKS = 3
+STAGE_READY = 4
+STAGE_NETWORK = 5
+STAGE_DONE = 6
+
+# What the executor and the host say to each other; drawn in runtime/executor/protocol.py.
+MESSAGE_GO = 1
+MESSAGE_STAGE = 2
+MESSAGE_INIT_PID = 3
+MESSAGE_CONSOLE = 4
+MESSAGE_EXEC = 5
+MESSAGE_FAILURE = 6
+MESSAGE_LISTENER = 7
+MESSAGE_MOUNT = 8
+MESSAGE_SKIP = 9
+
+NO_SLOT = 0xFFFFFFFF
+SLOTS = 256  # a container with more bind mounts opens the rest itself
+
+MOUNT_REAL_DIRECTORY = 1  # the target itself must be a directory, not a symbolic link
+MOUNT_INHERIT_MODE = 2  # a tmpfs takes the mode of the directory it covers
+MOUNT_COPY_UP = 4  # a tmpfs takes a copy of what it covers
+MOUNT_PRESENT = 16  # the host sees the mount, and agrees, before it is attached
+MOUNT_OR_BIND = 8  # proc and sysfs: the host's own is bound where mounting is not permitted
+
+CONSOLE_BIND = 1  # mount it at /dev/console, too
+CONSOLE_CONTROL = 2  # make it the controlling terminal
+
+CONSTANTS: tuple[tuple[str, int, str], ...] = (
+    ("STAGE_MAPS", STAGE_MAPS, "the user namespace exists; the host writes its maps"),
+    ("STAGE_CGROUP", STAGE_CGROUP, "the host puts the process into its cgroups"),
+    ("STAGE_HOOKS", STAGE_HOOKS, "mounts are done; the host runs prestart and createRuntime"),
+    ("STAGE_READY", STAGE_READY, "all is built; the host writes the state down"),
+    ("STAGE_NETWORK", STAGE_NETWORK, "the host moves network devices into the namespace"),
+    ("STAGE_DONE", STAGE_DONE, "further mounts are made; the host ends the executor"),
+    ("MESSAGE_GO", MESSAGE_GO, "host: go on"),
+    ("MESSAGE_STAGE", MESSAGE_STAGE, "executor: a stage is reached"),
+    ("MESSAGE_INIT_PID", MESSAGE_INIT_PID, "executor: the init process exists"),
+    ("MESSAGE_CONSOLE", MESSAGE_CONSOLE, "executor: the terminal's master is attached"),
+    ("MESSAGE_EXEC", MESSAGE_EXEC, "executor: the next system call is execve"),
+    ("MESSAGE_FAILURE", MESSAGE_FAILURE, "executor: an operation failed"),
+    ("MESSAGE_LISTENER", MESSAGE_LISTENER, "executor: the filter's listener is attached"),
+    ("MESSAGE_MOUNT", MESSAGE_MOUNT, "executor: the mount of this operation is attached"),
+    ("MESSAGE_SKIP", MESSAGE_SKIP, "host: go on without this operation"),
+    ("NO_SLOT", NO_SLOT, "no slot"),
+    ("SLOTS", SLOTS, "how many slots there are"),
+    ("MOUNT_REAL_DIRECTORY", MOUNT_REAL_DIRECTORY, "the target must be a real directory"),
+    ("MOUNT_INHERIT_MODE", MOUNT_INHERIT_MODE, "a tmpfs takes the mode of what it covers"),
+    ("MOUNT_COPY_UP", MOUNT_COPY_UP, "a tmpfs takes a copy of what it covers"),
+    ("MOUNT_OR_BIND", MOUNT_OR_BIND, "not permitted: the host's /proc or /sys is bound instead"),
+    ("MOUNT_PRESENT", MOUNT_PRESENT, "the host sees the mount before it is attached"),
+    ("CONSOLE_BIND", CONSOLE_BIND, "the terminal is mounted at /dev/console"),
+    ("CONSOLE_CONTROL", CONSOLE_CONTROL, "it becomes the controlling terminal"),
+)
+
+WIRE_MAGIC = 0x314E4C50  # "PLN1"

@@ -1,0 +1,269 @@
+"""From a finished container to its program: what ``process`` says, in the order it must go.
+
+Everything that takes privilege first, then the user, then what the user may do, then the filter
+of system calls, which may forbid much of the rest.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.base.linux import CLONE_NEWUSER, PERSONALITIES, RLIMITS
+from ociruntime.base.paths import clean
+from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan.hooks import compile_start_hooks
+from ociruntime.runtime.plan.identity import add_capabilities, compile_user
+from ociruntime.runtime.plan.ops import STAGE_READY
+from ociruntime.runtime.plan.scheduling import add_scheduler, compile_scheduling, ends_by_fork
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.plan.compilation import Compilation
+    from ociruntime.runtime.plan.facts import Request
+    from ociruntime.runtime.spec.document import Process
+
+# What execvp(3) searches without a PATH, in the GNU C library.
+DEFAULT_PATH = "/bin:/usr/bin"
+
+LISTEN_VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
+
+# By the specification an absent umask leaves the caller's; every runtime sets this one, and
+# a container must not depend on the shell that made it.
+DEFAULT_UMASK = 0o022
+
+
+def compile_process(job: Compilation) -> None:
+    """``process``; without one the container is made but can never be started."""
+    process = job.config.get("process")
+    if not process:
+        job.require_cgroup()
+        job.add(operations.close_host())
+        if job.forks_last:
+            add_fork(job)
+        job.add(operations.sync(stage=STAGE_READY))
+        job.add(operations.wait_start())
+        return
+    forks = job.forks_last
+    late = forks and ends_by_fork(process.get("scheduler"))
+    environment = prepare_process(job, process, late)
+    job.require_cgroup()
+    job.add(operations.close_host())
+    early = False
+    if job.request.seccomp_filter:
+        from ociruntime.runtime.plan.filtering import load_early, load_last, loads_early
+
+        early = loads_early(job, process, waits=True, forks=forks, late_policy=late)
+    if early:
+        if not forks:
+            add_listen_pid(job)
+        load_early(job, process)
+    if forks:
+        add_fork(job)
+    if late:
+        add_scheduler(job, process)
+        add_capabilities(job, process)
+    if early and forks:
+        add_listen_pid(job)
+    job.add(operations.sync(stage=STAGE_READY))
+    job.add(operations.wait_start())
+    compile_start_hooks(job)
+    if not early:
+        add_listen_pid(job)
+        if job.request.seccomp_filter:
+            load_last(job)
+    add_program(job, process, environment)
+
+
+def prepare_process(job: Compilation, process: Process, late_policy: bool = False) -> list[str]:
+    """Everything but the program itself; its environment.
+
+    ``late_policy``: the scheduling policy is set by the caller, and the capabilities again.
+    """
+    _add_limits(job, process)
+    _add_personality(job)
+    compile_scheduling(job, process, late_policy)
+    _add_labels(job, process)
+    _add_user(job, process, late_policy)
+    environment = unique_environment(process.get("env") or [])
+    if job.request.listen_fds:
+        environment = listening_environment(environment, job.request)
+    names = {entry.partition("=")[0]: entry for entry in environment}
+    uid = process["user"]["uid"]
+    if "HOME" not in names:
+        job.add(operations.home(uid=uid, where="process.env"))
+    path = names.get("PATH")
+    job.add(
+        operations.find_executable(
+            file=process["args"][0],
+            path=DEFAULT_PATH if path is None else path.partition("=")[2],
+            where="process.args[0]",
+        ),
+    )
+    return environment
+
+
+def add_fork(job: Compilation) -> None:
+    """Enter the joined pid namespace, with nothing that a tracer in it could take."""
+    terminal = int(job.request.console)
+    job.add(operations.clone_process(terminal=terminal, where="linux.namespaces"))
+
+
+def add_listen_pid(job: Compilation) -> None:
+    """Have LISTEN_PID, if there is need of it: in the process's own pid namespace."""
+    if job.request.listen_fds:
+        job.add(operations.listen_pid(where="LISTEN_FDS"))
+
+
+def add_program(job: Compilation, process: Process, environment: list[str]) -> None:
+    """Become the program."""
+    job.add(operations.exec(args=process["args"], env=environment, where="process.args"))
+
+
+def add_console(job: Compilation, process: Process, flags: int) -> None:
+    """A terminal of the container's; ``flags`` are CONSOLE_*."""
+    size = process.get("consoleSize")
+    job.add(
+        operations.console(
+            rows=size["height"] if size else 0,
+            columns=size["width"] if size else 0,
+            uid=process["user"]["uid"],
+            flags=flags,
+            where="process.terminal",
+        ),
+    )
+
+
+def add_oom_score(job: Compilation) -> None:
+    """First of all: to lower it takes CAP_SYS_RESOURCE of the host, and children inherit it."""
+    process = job.config.get("process")
+    score = process.get("oomScoreAdj") if process else None
+    if score is not None:
+        job.add(
+            operations.write_proc(
+                path="self/oom_score_adj",
+                data=str(score),
+                where="process.oomScoreAdj",
+            ),
+        )
+
+
+def add_hard_limits(job: Compilation) -> None:
+    """Raise limits while it is allowed: root of a user namespace may only lower them.
+
+    The soft limit follows before exec, so that a low one does not hinder the set-up.
+    """
+    process = job.config.get("process")
+    for index, limit in enumerate((process and process.get("rlimits")) or ()):
+        job.add(
+            operations.rlimit(
+                resource=RLIMITS[limit["type"]],
+                soft=limit["hard"],
+                hard=limit["hard"],
+                where=f"process.rlimits[{index}]",
+            ),
+        )
+
+
+def _add_limits(job: Compilation, process: Process) -> None:
+    for index, limit in enumerate(process.get("rlimits") or ()):
+        job.add(
+            operations.rlimit(
+                resource=RLIMITS[limit["type"]],
+                soft=limit["soft"],
+                hard=limit["hard"],
+                where=f"process.rlimits[{index}]",
+            ),
+        )
+
+
+def _add_personality(job: Compilation) -> None:
+    personality = job.linux.get("personality")
+    if not personality:
+        return
+    job.add(
+        operations.personality(
+            domain=PERSONALITIES[personality["domain"]],
+            where="linux.personality",
+        ),
+    )
+
+
+def add_keyring(job: Compilation, process: Process | None) -> None:
+    """Give the process a session keyring with its own label: under another it could not use it.
+
+    The keyring has no name: a named one is joined, not made, if another container has made it
+    first and opened it to everybody.  The label for new keys holds until the next exec.
+    """
+    label = process.get("selinuxLabel") if process else None
+    if label:
+        path = "self/attr/keycreate"
+        job.add(operations.write_proc(path=path, data=label, where=_require_selinux(job)))
+    job.add(operations.keyring())
+
+
+def _require_selinux(job: Compilation) -> str:
+    """Raise ConfigError without SELinux; else the JSON path of the label."""
+    where = "process.selinuxLabel"
+    if not job.facts.selinux:
+        raise ConfigError(where, "SELinux is not enabled on this host")
+    return where
+
+
+def _add_labels(job: Compilation, process: Process) -> None:
+    """Labels that the next exec takes on."""
+    profile = process.get("apparmorProfile")
+    if profile:
+        where = "process.apparmorProfile"
+        if not job.facts.apparmor:
+            raise ConfigError(where, "AppArmor is not enabled on this host")
+        job.add(
+            operations.write_proc(
+                path=job.facts.apparmor,
+                data=f"exec {profile}",
+                where=where,
+            ),
+        )
+    label = process.get("selinuxLabel")
+    if label:
+        where = _require_selinux(job)
+        job.add(operations.write_proc(path="self/attr/exec", data=label, where=where))
+
+
+def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
+    """Become the user; before and after, stand in the working directory.
+
+    Before, because root may enter directories that the user may not; after, because on a
+    network filesystem it can be the other way round.
+    """
+    uid = process["user"]["uid"]
+    if not job.request.console and (uid or (job.new | job.joined) & CLONE_NEWUSER):
+        job.add(operations.stdio_owner(uid=uid, where="process.user.uid"))
+    cwd = clean(process["cwd"])
+    job.add(operations.chdir(path=cwd, optional=1, where="process.cwd"))
+    compile_user(job, process, late_policy)
+    job.add(operations.chdir(path=cwd, optional=0, where="process.cwd"))
+    if process.get("noNewPrivileges"):
+        job.add(operations.no_new_privs(where="process.noNewPrivileges"))
+    umask = process["user"].get("umask")
+    job.add(
+        operations.umask(
+            mask=DEFAULT_UMASK if umask is None else umask,
+            where="process.user.umask",
+        ),
+    )
+
+
+def listening_environment(environment: list[str], request: Request) -> list[str]:
+    """With what sd_listen_fds(3) reads, but for LISTEN_PID, which the executor adds."""
+    kept = [entry for entry in environment if entry.partition("=")[0] not in LISTEN_VARIABLES]
+    kept.append(f"LISTEN_FDS={request.listen_fds}")
+    if request.listen_names:
+        kept.append(f"LISTEN_FDNAMES={request.listen_names}")
+    return kept
+
+
+def unique_environment(env: list[str]) -> list[str]:
+    """The last of several entries with one name; which of them getenv(3) finds is not defined."""
+    last = {entry.partition("=")[0]: index for index, entry in enumerate(env)}
+    if len(last) == len(env):
+        return env
+    return [entry for index, entry in enumerate(env) if last[entry.partition("=")[0]] == index]

@@ -1,0 +1,93 @@
+"""The container's root: before the mounts go in, and when it becomes the process's root."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.base.linux import CLONE_NEWNS, MS_REC, MS_SHARED, MS_SLAVE
+from ociruntime.base.paths import clean
+from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan.mount_options import PROPAGATION
+from ociruntime.runtime.plan.process import add_keyring
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.plan.compilation import Compilation
+
+
+def compile_root(job: Compilation) -> None:
+    """The keyring, which belongs to no namespace, and the root that targets are found in."""
+    if job.request.new_keyring:
+        add_keyring(job, job.config.get("process"))
+    if job.new & CLONE_NEWNS:
+        # A joined mount namespace is somebody else's and keeps what it has.
+        job.add(operations.propagation(flags=_propagation(job), where="linux.rootfsPropagation"))
+    if job.shares_mounts:
+        job.add(operations.shared_root(source=job.request.rootfs, where="root.path"))
+    else:
+        job.add(operations.root(source=job.request.rootfs, where="root.path"))
+
+
+def _propagation(job: Compilation) -> int:
+    """Return the propagation of the host's mounts in the container's namespace.
+
+    Slave and not private: a mount that the host unmounts must not stay busy. Shared only on
+    request, for binds that carry mounts of the container to the host (Kubernetes' Bidirectional);
+    without pivot_root(2) the root is moved onto ``/``, and the move would reach the host.
+    """
+    wanted = PROPAGATION.get(job.linux.get("rootfsPropagation") or "", 0)
+    return wanted if wanted & MS_SHARED and not job.request.no_pivot else MS_SLAVE | MS_REC
+
+
+def compile_working_directory(job: Compilation) -> None:
+    """Make the working directory while the root can still be written to."""
+    process = job.config.get("process")
+    if process:
+        cwd = clean(process["cwd"])
+        if cwd != "/":
+            job.add(operations.mkdir(target=cwd, mode=0o755, where="process.cwd"))
+
+
+def compile_path_restrictions(job: Compilation) -> None:
+    """Read-only and masked paths; last of the mounts, as hooks may have added some."""
+    for index, path in enumerate(job.linux.get("readonlyPaths") or ()):
+        where = f"linux.readonlyPaths[{index}]"
+        target = _below_root(path, where, "root.readonly makes all of it read-only")
+        job.add(operations.readonly(target=target, where=where))
+    for index, path in enumerate(job.linux.get("maskedPaths") or ()):
+        where = f"linux.maskedPaths[{index}]"
+        target = _below_root(path, where, "")
+        job.add(
+            operations.mask(target=target, context=job.linux.get("mountLabel") or "", where=where)
+        )
+
+
+def _below_root(path: str, where: str, hint: str) -> str:
+    """What is mounted on the root itself, the process does not see: it stands below it."""
+    target = clean(path)
+    if target == "/":
+        raise ConfigError(where, "must not be the root itself", hint)
+    return target
+
+
+def compile_entry(job: Compilation) -> None:
+    """Make the root the process's root; its null device takes the place of the host's."""
+    if not job.request.console:
+        job.add(operations.null_streams(root_of=0))
+    if job.config["root"].get("readonly"):
+        job.make_read_only("/", "root.readonly")
+    if job.shares_mounts:
+        job.add(operations.chroot(where="root.path"))
+    elif job.request.no_pivot:
+        uncovered = list(job.request.kernel_mounts)
+        job.add(operations.move_root(uncovered=uncovered, where="root.path"))
+    else:
+        job.add(operations.pivot_root(where="root.path"))
+    wanted = job.linux.get("rootfsPropagation")
+    if wanted:
+        # Only now: before, it would be the host's tree.
+        job.add(
+            operations.propagation(
+                flags=PROPAGATION[wanted],
+                where="linux.rootfsPropagation",
+            ),
+        )

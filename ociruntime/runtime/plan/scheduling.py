@@ -1,0 +1,133 @@
+"""How the process is scheduled: CPU, I/O, and where its memory lies."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.base.linux import (
+    IO_PRIORITIES,
+    IOPRIO_CLASS_SHIFT,
+    MEMORY_POLICIES,
+    MEMORY_POLICY_FLAGS,
+    SCHEDULER_FLAGS,
+    SCHEDULERS,
+)
+from ociruntime.runtime.plan import operations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ociruntime.runtime.plan.compilation import Compilation
+    from ociruntime.runtime.spec.document import Process, Scheduler
+
+
+HIGHEST_NODE = 1023  # the most that a kernel can be built for (CONFIG_NODES_SHIFT)
+
+
+def compile_scheduling(job: Compilation, process: Process, late_policy: bool) -> None:
+    """ioPriority, scheduler unless it comes later, linux.memoryPolicy."""
+    priority = process.get("ioPriority")
+    if priority:
+        job.add(
+            operations.io_priority(
+                value=IO_PRIORITIES[priority["class"]] << IOPRIO_CLASS_SHIFT
+                | (priority.get("priority") or 0),
+                where="process.ioPriority",
+            ),
+        )
+    if process.get("scheduler") and not late_policy:
+        add_scheduler(job, process)
+    policy = job.linux.get("memoryPolicy")
+    if policy:
+        # The nodes count within the cpuset, so the process must be in it.
+        job.require_cgroup()
+        mode = MEMORY_POLICIES[policy["mode"]]
+        for flag in policy.get("flags") or ():
+            mode |= MEMORY_POLICY_FLAGS[flag]
+        job.add(
+            operations.memory_policy(
+                mode=mode,
+                nodes=mask_words(node_mask(policy.get("nodes") or "")),
+                where="linux.memoryPolicy",
+            ),
+        )
+
+
+def ends_by_fork(scheduler: Scheduler | None) -> bool:
+    """Whether a child would not have the policy, or the kernel would refuse to make one."""
+    return scheduler is not None and (
+        scheduler["policy"] == "SCHED_DEADLINE"
+        or "SCHED_FLAG_RESET_ON_FORK" in (scheduler.get("flags") or ())
+    )
+
+
+def add_scheduler(job: Compilation, process: Process) -> None:
+    """``process.scheduler``, which is there.  Raises ConfigError."""
+    scheduler = process["scheduler"]
+    policy = scheduler["policy"]
+    if policy == "SCHED_ISO":
+        raise ConfigError(
+            "process.scheduler.policy",
+            "SCHED_ISO is not supported",
+            "the Linux kernel reserves the number but has no such policy",
+        )
+    # A real-time policy needs run time in the cpu cgroup that the process is in.
+    job.require_cgroup()
+    flags = 0
+    for flag in scheduler.get("flags") or ():
+        flags |= SCHEDULER_FLAGS[flag]
+    job.add(
+        operations.scheduler(
+            policy=SCHEDULERS[policy],
+            flags=flags,
+            nice=(scheduler.get("nice") or 0) & 0xFFFFFFFF,
+            priority=scheduler.get("priority") or 0,
+            runtime=scheduler.get("runtime") or 0,
+            deadline=scheduler.get("deadline") or 0,
+            period=scheduler.get("period") or 0,
+            where="process.scheduler",
+        ),
+    )
+
+
+def mask_words(mask: int) -> bytes:
+    """A mask as the kernel reads it: whole words of 64 bits, none for an empty one."""
+    return mask.to_bytes((mask.bit_length() + 63) // 64 * 8, "little")
+
+
+def node_mask(text: str) -> int:
+    """``0-3,7`` or ``0-30:2/4`` (two of every four) as a bit mask.
+
+    The text is well-formed (runtime/spec/cpu_list.py).  Raises ConfigError for an
+    impossible node.
+    """
+    mask = 0
+    for node in listed(text):
+        if node > HIGHEST_NODE:
+            message = f"there is no node {node}: Linux knows none above {HIGHEST_NODE}"
+            raise ConfigError("linux.memoryPolicy.nodes", message)
+        mask |= 1 << node
+    return mask
+
+
+def compile_affinity(job: Compilation, process: Process, moment: str) -> None:
+    """Of execCPUAffinity what belongs to the ``moment``, ``initial`` or ``final``."""
+    text = str((process.get("execCPUAffinity") or {}).get(moment, "")).strip()
+    if text:
+        mask = 0
+        for cpu in listed(text):
+            mask |= 1 << cpu
+        where = f"process.execCPUAffinity.{moment}"
+        job.add(operations.affinity(cpus=mask_words(mask), where=where))
+
+
+def listed(text: str) -> Iterator[int]:
+    """The numbers of a well-formed list, ranges and patterns written out."""
+    for part in text.strip().split(",") if text.strip() else ():
+        numbers, _, pattern = part.partition(":")
+        low, _, high = numbers.partition("-")
+        used, _, group = pattern.partition("/")
+        first, last = int(low), int(high or low)
+        for number in range(first, last + 1):
+            if not pattern or (number - first) % max(int(group), 1) < int(used):
+                yield number

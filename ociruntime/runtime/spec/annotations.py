@@ -1,0 +1,74 @@
+"""The annotations of config.json that change what is done: all there are.
+
+(name, or a prefix that ends with a dot; what it does; whether it lets who writes it reach beyond
+the container).  ``features`` names the last kind to engines that take annotations from strangers.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROPERTY = "org.systemd.property."
+SUBGROUP = "run.oci.systemd.subgroup"
+KEEP_GROUPS = "run.oci.keep_original_groups"
+HOOKS_STDOUT = "run.oci.hooks.stdout"
+HOOKS_STDERR = "run.oci.hooks.stderr"
+PIDFD_RECEIVER = "run.oci.pidfd_receiver"
+CRIU_OPTIONS = "org.criu.config"
+HANDLER = "run.oci.handler"
+WASM_VARIANT = "module.wasm.image/variant"
+KNOWN_CALLS_ONLY = "run.oci.seccomp_fail_unknown_syscall"
+
+ANNOTATIONS: tuple[tuple[str, str, bool], ...] = (
+    (PROPERTY, "a further property of the unit, as systemd writes values on its bus", True),
+    (SUBGROUP, "the name of a cgroup below the unit, in which processes run", True),
+    (KEEP_GROUPS, "with 1 the caller's supplementary groups are kept", True),
+    (HOOKS_STDOUT, "a file to which what hooks on the host print is appended", True),
+    (HOOKS_STDERR, "the same for what they print to standard error", True),
+    (PIDFD_RECEIVER, "a socket that gets a pidfd of the first process, as --pidfd-socket", True),
+    (CRIU_OPTIONS, "a file of further options that CRIU reads, as /etc/criu/runc.conf", True),
+    (HANDLER, "who runs a program that is not native: docs/handlers.md", True),
+    (WASM_VARIANT, "with compat a WebAssembly module is run, as with the handler wasm", True),
+    (KNOWN_CALLS_ONLY, "with 1 linux.seccomp may only name calls that libseccomp knows", False),
+)
+
+# Named in some configurations for runc or crun; why they change nothing here.
+WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
+    (
+        "run.oci.delegate-cgroup",
+        "with a cgroup namespace and a writable mount a container owns its cgroup on v2",
+    ),
+    ("run.oci.timens_offset", "`linux.timeOffsets` says it"),
+    ("run.oci.seccomp.receiver", "`linux.seccomp.listenerPath` says it"),
+    ("run.oci.seccomp.plugins", "code of others would run in the runtime; an agent can do it"),
+    ("run.oci.seccomp_bpf_data", "a filter that nobody can read or check"),
+    ("run.oci.mount_context_type", "`linux.mountLabel` is always the context"),
+    ("run.oci.systemd.force_cgroup_v1", "for images of systemd that predate cgroup v2"),
+)
+
+
+def where(name: str) -> str:
+    """The JSON path of an annotation."""
+    return f'annotations["{name}"]'
+
+
+def unsafe() -> list[str]:
+    """Names and prefixes for ``potentiallyUnsafeConfigAnnotations``."""
+    return [name for name, _, beyond in ANNOTATIONS if beyond]
+
+
+def host_path(annotations: Mapping[str, str], name: str) -> str:
+    """The path that an annotation gives, "" without it.  Raises ConfigError."""
+    path = annotations.get(name, "")
+    if path and not path.startswith("/"):
+        raise ConfigError(where(name), f'"{path}" is not an absolute path')
+    return path
+
+
+def hook_outputs(annotations: Mapping[str, str]) -> tuple[str, str]:
+    """The files for the output and the errors of hooks, "" for none.  Raises ConfigError."""
+    return host_path(annotations, HOOKS_STDOUT), host_path(annotations, HOOKS_STDERR)

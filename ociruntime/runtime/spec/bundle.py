@@ -1,0 +1,80 @@
+"""A bundle: the directory that holds config.json and, mostly, the root filesystem."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import ConfigError, reason
+from ociruntime.runtime.spec.load import parse_config, read
+from ociruntime.runtime.spec.validate import validate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ociruntime.runtime.spec.document import Config
+
+
+class Bundle:
+    """A bundle whose config is valid and whose root filesystem is there."""
+
+    __slots__ = ("config", "config_bytes", "path", "rootfs", "warnings")
+
+    def __init__(
+        self, path: str, config: Config, config_bytes: bytes, rootfs: str, warnings: list[str]
+    ) -> None:
+        self.path = path  # absolute
+        self.config = config
+        self.config_bytes = config_bytes  # as read: the container's later life goes by these
+        self.rootfs = rootfs  # absolute, no symbolic link in it
+        self.warnings = warnings
+
+
+def load_bundle(
+    bundle: str, config: str = "", mark: Callable[[str], None] = lambda _: None
+) -> Bundle:
+    """Load the bundle in a directory; raises ConfigError.
+
+    ``config`` is the path of another file to take instead of the bundle's config.json; its
+    relative paths count from the bundle all the same.  ``mark`` is told what comes next.
+    """
+    try:
+        path = _directory(bundle or ".")
+    except OSError as error:
+        raise ConfigError("", f"bundle {bundle}: {reason(error)}") from None
+    file = config or f"{path}/config.json"
+    mark("read config.json")
+    data = read(file)
+    mark("parse it and check its shape")
+    document = parse_config(data, file.rpartition("/")[2])
+    mark("check its rules")
+    warnings = validate(document)
+    return Bundle(path, document, data, find_rootfs(document["root"]["path"], path), warnings)
+
+
+def find_rootfs(root: str, bundle: str) -> str:
+    """The real path of root.path, which counts from the bundle.  Raises ConfigError."""
+    resolved = root if root.startswith("/") else f"{bundle}/{root}"
+    try:
+        return _directory(resolved)
+    except FileNotFoundError:
+        message = f'"{root}" does not exist: no such file or directory'
+    except NotADirectoryError:
+        message = f'"{root}" is not a directory'
+    except OSError as error:
+        message = f'"{root}": {reason(error)}'
+    raise ConfigError("root.path", message, f"resolved to {resolved}")
+
+
+def _directory(path: str) -> str:
+    """The real path of a directory; raises OSError if it is none.
+
+    The kernel walks the path once and says where it came out; ``os.path.realpath`` would
+    walk it in Python, and take a second look to see that it is a directory.
+    """
+    flags = posix.O_PATH | posix.O_DIRECTORY | posix.O_CLOEXEC
+    descriptor = posix.open(path, flags)
+    try:
+        return posix.readlink(f"/proc/self/fd/{descriptor}")
+    finally:
+        posix.close(descriptor)

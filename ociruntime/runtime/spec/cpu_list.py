@@ -1,0 +1,41 @@
+"""Lists of cpus and of memory nodes as cpuset(7) has them: ``0-3,7``."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+
+_HIGHEST = 1 << 20
+
+
+def check_list(where: str, text: str) -> None:
+    """Raises ConfigError unless the text is such a list; an empty one says nothing."""
+    for part in text.strip().split(",") if text.strip() else ():
+        # "0-30:2/4" takes the first two of every four.
+        numbers, colon, pattern = part.partition(":")
+        first, dash, last = numbers.partition("-")
+        used, slash, group = pattern.partition("/")
+        well_formed = _is_number(first) and (_is_number(last) if dash else not last)
+        if colon:
+            well_formed = well_formed and bool(slash) and _is_number(used) and _is_number(group)
+        if not well_formed:
+            raise ConfigError(where, f'"{text}" is not a list of numbers', 'such as "0-3,7"')
+        if dash and int(last) < int(first):
+            raise ConfigError(where, f'the range "{numbers}" runs backwards')
+
+
+def listed_numbers(where: str, text: str) -> set[int]:
+    """The members of such a list.  Raises ConfigError."""
+    check_list(where, text)
+    found: set[int] = set()
+    for part in text.strip().split(",") if text.strip() else ():
+        numbers, _, pattern = part.partition(":")
+        first, _, last = numbers.partition("-")
+        used, _, group = pattern.partition("/")
+        for number in range(int(first), int(last or first) + 1):
+            if not group or (number - int(first)) % max(int(group), 1) < int(used):
+                found.add(number)
+    return found
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 9 and int(text) < _HIGHEST

@@ -1,0 +1,108 @@
+"""The config that ``ociruntime spec`` writes: a shell in a container of its own."""
+
+from __future__ import annotations
+
+from ociruntime.runtime.spec.state import SPEC_VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_CAPABILITIES = ("CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE")
+
+# destination, type, source, options
+_MOUNTS: tuple[tuple[str, str, str, str], ...] = (
+    ("/proc", "proc", "proc", ""),
+    ("/dev", "tmpfs", "tmpfs", "nosuid strictatime mode=755 size=65536k"),
+    (
+        "/dev/pts",
+        "devpts",
+        "devpts",
+        "nosuid noexec newinstance ptmxmode=0666 mode=0620 gid=5",
+    ),
+    ("/dev/shm", "tmpfs", "shm", "nosuid noexec nodev mode=1777 size=65536k"),
+    ("/dev/mqueue", "mqueue", "mqueue", "nosuid noexec nodev"),
+    ("/sys", "sysfs", "sysfs", "nosuid noexec nodev ro"),
+    ("/sys/fs/cgroup", "cgroup", "cgroup", "nosuid noexec nodev relatime ro"),
+)
+
+# What tells about, or reaches into, the whole host.
+_MASKED = (
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/sys/firmware",
+    "/proc/scsi",
+)
+_READONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+
+
+def default_config(rootless: bool = False, uid: int = 0, gid: int = 0) -> dict[str, Any]:
+    """A new config; ``rootless``: for the user ``uid``, ``gid`` in a user namespace."""
+    config: dict[str, Any] = {
+        "ociVersion": SPEC_VERSION,
+        "process": _process(),
+        "root": {"path": "rootfs", "readonly": True},
+        "hostname": "ociruntime",
+        "mounts": [_mount(*row) for row in _MOUNTS],
+        "linux": {
+            "resources": {"devices": [{"allow": False, "access": "rwm"}]},
+            "namespaces": [{"type": kind} for kind in ("pid", "network", "ipc", "uts", "mount")],
+            "maskedPaths": list(_MASKED),
+            "readonlyPaths": list(_READONLY),
+        },
+    }
+    if rootless:
+        _make_rootless(config, uid, gid)
+    return config
+
+
+def _process() -> dict[str, Any]:
+    return {
+        "terminal": True,
+        "user": {"uid": 0, "gid": 0},
+        "args": ["sh"],
+        "env": [
+            "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "TERM=xterm",
+        ],
+        "cwd": "/",
+        "capabilities": {
+            "bounding": list(_CAPABILITIES),
+            "effective": list(_CAPABILITIES),
+            "permitted": list(_CAPABILITIES),
+        },
+        "rlimits": [{"type": "RLIMIT_NOFILE", "hard": 1024, "soft": 1024}],
+        "noNewPrivileges": True,
+    }
+
+
+def _mount(destination: str, kind: str, source: str, options: str) -> dict[str, Any]:
+    mount: dict[str, Any] = {"destination": destination, "type": kind, "source": source}
+    if options:
+        mount["options"] = options.split()
+    return mount
+
+
+def _make_rootless(config: dict[str, Any], uid: int, gid: int) -> None:
+    """One id is mapped, the network stays the caller's, and limits are out of reach."""
+    linux = config["linux"]
+    linux["namespaces"] = [
+        *(namespace for namespace in linux["namespaces"] if namespace["type"] != "network"),
+        {"type": "user"},
+    ]
+    linux["uidMappings"] = [{"containerID": 0, "hostID": uid, "size": 1}]
+    linux["gidMappings"] = [{"containerID": 0, "hostID": gid, "size": 1}]
+    del linux["resources"]
+    for mount in config["mounts"]:
+        if mount["destination"] == "/dev/pts":
+            mount["options"].remove("gid=5")  # not mapped
+        if mount["destination"] == "/sys":
+            # A sysfs of its own takes a network namespace of its own.
+            options = ["rbind", *mount["options"]]
+            mount.update(type="none", source="/sys", options=options)

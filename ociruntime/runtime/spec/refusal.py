@@ -1,0 +1,129 @@
+"""The words for a value that does not fit: where, what is accepted, what was perhaps meant.
+
+Loaded only when a config is refused.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.base.json_text import dump
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ociruntime.runtime.spec.check import MismatchError
+
+_LONGEST = 60  # characters of a value that are repeated in a message
+_EXPECTED = {
+    "object": "an object",
+    "array": "an array",
+    "string": "a string",
+    "enum": "a string",
+    "integer": "an integer",
+    "boolean": "true or false",
+}
+
+
+def refusal(mismatch: MismatchError, where: str = "") -> ConfigError:
+    """The error for a mismatch found in a document (or a part of one at ``where``)."""
+    path = where
+    for step in reversed(mismatch.path):
+        path = join(path, step)
+    kind, value = mismatch.kind, mismatch.value
+    if kind == "missing":
+        return missing(path, value if isinstance(value, dict) else {}, mismatch.need)
+    if kind == "key":
+        return _key(path, str(value), mismatch.need)
+    if kind == "fewest":
+        return ConfigError(path, "must not be empty")
+    if kind == "text":
+        return ConfigError(path, f"{shown(value)} holds {_oddity(str(value))}")
+    if kind == "absolute":
+        return ConfigError(path, f"must be an absolute path, got {shown(value)}")
+    if kind == "enum" and isinstance(value, str):
+        return unknown_word(path, value, mismatch.need)
+    if kind == "integer" and type(value) is int:
+        least, greatest = mismatch.need
+        return ConfigError(path, f"must be from {least} to {greatest}, got {shown(value)}")
+    hint = ""
+    if value is None:
+        hint = "leave it out to say nothing"
+    elif kind == "integer" and isinstance(value, float):
+        hint = "write it without fraction and exponent"
+    what = _EXPECTED[kind]
+    return ConfigError(path or "config.json", f"must be {what}, got {shown(value)}", hint)
+
+
+def missing(
+    path: str, siblings: dict[str, object], table: Iterable[tuple[object, ...]]
+) -> ConfigError:
+    """A member that must be there is not; perhaps it is there under a wrong name."""
+    name = path.rpartition(".")[2]
+    known = {member[0] for member in table}
+    typo = nearest(name, [key for key in siblings if key not in known])
+    hint = f'unknown key "{typo}": did you mean "{name}"?' if typo else ""
+    return ConfigError(path, "is missing", hint)
+
+
+def unknown_word(path: str, word: str, words: tuple[str, ...]) -> ConfigError:
+    """A word that is not among the accepted ones."""
+    if not words:
+        return ConfigError(path, f"{shown(word)} is not accepted", "no value is defined so far")
+    guess = nearest(word, words)
+    hint = f'did you mean "{guess}"? ' if guess else ""
+    return ConfigError(path, f"unknown value {shown(word)}", f"{hint}accepted: {', '.join(words)}")
+
+
+def _key(path: str, key: str, names: tuple[str, ...] | None) -> ConfigError:
+    if not key:
+        return ConfigError(path, "a key must not be empty")
+    if names is None:
+        return ConfigError(path, f"the key {shown(key)} holds {_oddity(key)}")
+    guess = nearest(key, names)
+    hint = f'did you mean "{guess}"? ' if guess else ""
+    return ConfigError(path, f"unknown key {shown(key)}", f"{hint}accepted: {', '.join(names)}")
+
+
+def _oddity(text: str) -> str:
+    return "a NUL byte" if "\0" in text else "half a surrogate pair"
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """The accepted word that was perhaps meant, or ""."""
+    from difflib import get_close_matches
+
+    # Case and the prefix that a family of words shares say nothing about likeness.
+    prefixes = ("RLIMIT_", "SCMP_ACT_", "SCMP_ARCH_", "SCMP_CMP_", "SCHED_", "MPOL_", "CAP_")
+    plain: dict[str, str] = {}
+    for candidate in words:
+        short = candidate
+        for prefix in prefixes:
+            short = short.removeprefix(prefix)
+        plain.setdefault(short.lower(), candidate)
+    short = word.upper()
+    for prefix in prefixes:
+        short = short.removeprefix(prefix)
+    found = get_close_matches(short.lower(), plain, n=1, cutoff=0.6)
+    return plain[found[0]] if found else ""
+
+
+def shown(value: object) -> str:
+    """A value as it stands in the document, cut if it is long."""
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "an array"
+    text = dump(value)
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}..."
+
+
+def join(path: str, step: str | int) -> str:
+    """One step further into the document: ``a``, ``b`` -> ``a.b``; ``a``, 3 -> ``a[3]``."""
+    if isinstance(step, int):
+        return f"{path}[{step}]"
+    if step.isidentifier():
+        return f"{path}.{step}" if path else step
+    return f"{path}[{shown(step)}]"

@@ -1,0 +1,74 @@
+"""linux.sysctl: which kernel parameters belong to a container, and where they are.
+
+A parameter may be set only if a namespace of the container's own holds it: any other would
+change the host (LNX-SYSCTL-01).
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+
+# Below /proc/sys: the parameter, or the directory if it ends in "/" -> the namespace.
+_OWNERS: tuple[tuple[str, str], ...] = (
+    ("net/", "network"),
+    ("fs/mqueue/", "ipc"),
+    ("kernel/msgmax", "ipc"),
+    ("kernel/msgmnb", "ipc"),
+    ("kernel/msgmni", "ipc"),
+    ("kernel/msg_next_id", "ipc"),
+    ("kernel/auto_msgmni", "ipc"),
+    ("kernel/sem", "ipc"),
+    ("kernel/sem_next_id", "ipc"),
+    ("kernel/shmall", "ipc"),
+    ("kernel/shmmax", "ipc"),
+    ("kernel/shmmni", "ipc"),
+    ("kernel/shm_next_id", "ipc"),
+    ("kernel/shm_rmid_forced", "ipc"),
+    # kernel.pid_max is the host's before Linux 6.14, and so it stays refused.
+    ("kernel/ns_last_pid", "pid"),
+    ("kernel/domainname", "uts"),
+    ("user/", "user"),
+)
+_SETTABLE = (
+    "net.*, fs.mqueue.*, kernel.msg*, kernel.sem*, kernel.shm*, kernel.ns_last_pid,"
+    " kernel.domainname, user.*"
+)
+
+
+def sysctl_path(key: str) -> str:
+    """The file below /proc/sys, as sysctl(8) reads a key.
+
+    The first separator decides: ``net.ipv4.conf.eth0/1.mtu`` and ``net/ipv4/conf/eth0.1/mtu``
+    are the same.
+    """
+    dot, slash = key.find("."), key.find("/")
+    if dot >= 0 and (slash < 0 or dot < slash):
+        return key.translate({ord("."): "/", ord("/"): "."})
+    return key
+
+
+def owner(path: str) -> str:
+    """The namespace that holds the parameter; "" if it is the host's."""
+    for owned, namespace in _OWNERS:
+        if path == owned or (owned.endswith("/") and path.startswith(owned)):
+            return namespace
+    return ""
+
+
+def validate_sysctl(sysctl: dict[str, str], namespaces: dict[str, str]) -> None:
+    """Check keys and values; raises ConfigError."""
+    for key, value in sysctl.items():
+        where = f'linux.sysctl["{key}"]'
+        path = sysctl_path(key)
+        if any(part in ("", ".", "..") for part in path.split("/")):
+            raise ConfigError(where, "is not a kernel parameter")
+        if path == "kernel/hostname":
+            raise ConfigError(where, "is not set by sysctl", 'use "hostname" of the config')
+        namespace = owner(path)
+        if not namespace:
+            raise ConfigError(where, "does not belong to a namespace", f"settable: {_SETTABLE}")
+        if namespace not in namespaces:
+            hint = f'without {{"type": "{namespace}"}} it is the host\'s'
+            raise ConfigError(where, f"needs a {namespace} namespace", hint)
+        if "\n" in value:
+            raise ConfigError(where, "a value must be one line")

@@ -1,0 +1,94 @@
+"""Rules between the members of a config whose shape is right.
+
+Pure: what depends on the host (does the path exist, is the mapping the real one) is found
+out where the host is looked at.  A field that is valid but not supported is not this
+module's business either.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.spec.validate_linux import validate_linux
+from ociruntime.runtime.spec.validate_mounts import validate_mounts
+from ociruntime.runtime.spec.validate_namespaces import namespace_paths, validate_namespaces
+from ociruntime.runtime.spec.validate_process import check_environment, validate_process
+from ociruntime.runtime.spec.version import check_version
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.spec.document import Config, Hooks
+
+_LONGEST_NAME = 64  # bytes of a host or domain name: __NEW_UTS_LEN
+
+
+def validate(config: Config) -> list[str]:
+    """Check the rules, first error first; returns warnings, raises ConfigError."""
+    warnings = check_version(config["ociVersion"])
+    if not config["root"]["path"]:
+        raise ConfigError("root.path", "must not be empty")
+    linux = config.get("linux", {})
+    namespaces = namespace_paths(linux.get("namespaces", []))
+    validate_namespaces(linux, namespaces)
+    if "process" in config:
+        validate_process(config["process"], linux, namespaces, warnings)
+    else:
+        _process_under_another_name(config)
+    if "hooks" in config:
+        _hooks(config["hooks"])
+    _names(config, namespaces)
+    _needs_mount_namespace(config, namespaces)
+    validate_mounts(config.get("mounts", []), namespaces, warnings)
+    validate_linux(linux, namespaces, warnings)
+    return warnings
+
+
+def _hooks(hooks: Hooks) -> None:
+    for kind, entries in (
+        ("prestart", hooks.get("prestart", [])),
+        ("createRuntime", hooks.get("createRuntime", [])),
+        ("createContainer", hooks.get("createContainer", [])),
+        ("startContainer", hooks.get("startContainer", [])),
+        ("poststart", hooks.get("poststart", [])),
+        ("poststop", hooks.get("poststop", [])),
+    ):
+        for index, hook in enumerate(entries):
+            check_environment(hook.get("env", []), f"hooks.{kind}[{index}].env")
+
+
+def _process_under_another_name(config: Config) -> None:
+    """A container may be made without a process (A-15), but hardly by a typing error."""
+    from ociruntime.runtime.spec import shape
+    from ociruntime.runtime.spec.refusal import missing
+
+    error = missing("process", dict(config), shape.CONFIG)
+    if error.hint:
+        raise error
+
+
+def _names(config: Config, namespaces: dict[str, str]) -> None:
+    for where, name in (
+        ("hostname", config.get("hostname", "")),
+        ("domainname", config.get("domainname", "")),
+    ):
+        if len(name.encode()) > _LONGEST_NAME:
+            raise ConfigError(where, f"is longer than {_LONGEST_NAME} bytes")
+        # Without one, the host's own name would change (A-36).
+        if name and "uts" not in namespaces:
+            raise ConfigError(where, "needs a uts namespace", 'add {"type": "uts"}')
+
+
+def _needs_mount_namespace(config: Config, namespaces: dict[str, str]) -> None:
+    """Without one, everything would be mounted on the host, and stay (A-41)."""
+    if "mount" in namespaces:
+        return
+    linux = config.get("linux", {})
+    for where, wanted in (
+        ("mounts", config.get("mounts")),
+        ("root.readonly", config["root"].get("readonly")),
+        ("linux.maskedPaths", linux.get("maskedPaths")),
+        ("linux.readonlyPaths", linux.get("readonlyPaths")),
+        ("linux.rootfsPropagation", linux.get("rootfsPropagation")),
+        ("process.terminal", config.get("process", {}).get("terminal")),
+    ):
+        if wanted:
+            raise ConfigError(where, "needs a mount namespace", 'add {"type": "mount"}')

@@ -1,0 +1,97 @@
+"""Rules of the process object."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.base.linux import CAPABILITIES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.spec.document import Capabilities, IdMapping, Linux, Process, Rlimit
+
+
+def validate_process(
+    process: Process, linux: Linux, namespaces: dict[str, str], warnings: list[str]
+) -> None:
+    """Check the rules; appends warnings, raises ConfigError."""
+    if not process["args"][0]:
+        raise ConfigError("process.args[0]", "must not be empty")
+    check_environment(process.get("env", []), "process.env")
+    _rlimits(process.get("rlimits", []))
+    _capabilities(process.get("capabilities", {}), warnings)
+    if namespaces.get("user") == "":
+        _mapped(process, linux)
+    affinity = process.get("execCPUAffinity")
+    if affinity:
+        from ociruntime.runtime.spec.cpu_list import check_list
+
+        check_list("process.execCPUAffinity.initial", affinity.get("initial", ""))
+        check_list("process.execCPUAffinity.final", affinity.get("final", ""))
+
+
+def check_environment(env: list[str], where: str) -> None:
+    """A-20: an entry without "=" would be lost or misread by what reads environ."""
+    for index, entry in enumerate(env):
+        if entry.find("=") < 1:
+            at = f"{where}[{index}]"
+            if "=" in entry:
+                raise ConfigError(at, f'"{entry}" has no name before the "="')
+            raise ConfigError(at, f'"{entry}" has no "="', "NAME=VALUE")
+
+
+def _rlimits(rlimits: list[Rlimit]) -> None:
+    seen: dict[str, int] = {}
+    for index, rlimit in enumerate(rlimits):
+        kind = rlimit["type"]
+        if kind in seen:  # CFG-RLIM-06
+            message = f'"{kind}" is already given at process.rlimits[{seen[kind]}]'
+            raise ConfigError(f"process.rlimits[{index}].type", message)
+        seen[kind] = index
+        soft, hard = rlimit["soft"], rlimit["hard"]
+        if soft > hard:
+            message = f"{soft} is above the hard limit {hard}"
+            raise ConfigError(f"process.rlimits[{index}].soft", message)
+
+
+def _capabilities(capabilities: Capabilities, warnings: list[str]) -> None:
+    """CFG-CAP-01: an unknown name is not an error."""
+    unknown: dict[str, str] = {}
+    for kind, names in (
+        ("bounding", capabilities.get("bounding", [])),
+        ("effective", capabilities.get("effective", [])),
+        ("permitted", capabilities.get("permitted", [])),
+        ("inheritable", capabilities.get("inheritable", [])),
+        ("ambient", capabilities.get("ambient", [])),
+    ):
+        for index, name in enumerate(names):
+            if name not in CAPABILITIES:
+                unknown.setdefault(name, f"process.capabilities.{kind}[{index}]")
+    for name, where in unknown.items():
+        from ociruntime.runtime.spec.refusal import nearest
+
+        guess = nearest(name, CAPABILITIES)
+        hint = f' (did you mean "{guess}"?)' if guess else ""
+        warnings.append(f'{where}: unknown capability "{name}" is left out{hint}')
+
+
+def _mapped(process: Process, linux: Linux) -> None:
+    """setresuid(2) and setgroups(2) know only ids that the new user namespace maps."""
+    uids, gids = linux.get("uidMappings", []), linux.get("gidMappings", [])
+    user = process["user"]
+    checks = [
+        ("process.user.uid", user["uid"], uids),
+        ("process.user.gid", user["gid"], gids),
+    ]
+    for index, gid in enumerate(user.get("additionalGids", [])):
+        checks.append((f"process.user.additionalGids[{index}]", gid, gids))
+    for where, number, extents in checks:
+        if not _maps(extents, number):
+            name = "gidMappings" if extents is gids else "uidMappings"
+            raise ConfigError(where, f"{number} is not mapped", f"linux.{name} does not hold it")
+
+
+def _maps(extents: list[IdMapping], number: int) -> bool:
+    return any(
+        extent["containerID"] <= number < extent["containerID"] + extent["size"]
+        for extent in extents
+    )

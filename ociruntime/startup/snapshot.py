@@ -1,0 +1,480 @@
+"""Snapshots of warm interpreters: programs start from them in a few milliseconds.
+
+Starting an interpreter and loading a hundred modules takes 10 ms, most of what ``create`` and
+``exec`` cost. A snapshot is the memory of an interpreter that has done both, written to one file.
+The launcher maps it back and jumps into it (``csrc/snapshot/``; its ``format.h`` describes the
+file).
+
+There is one for each program, user and boot, made in the background by the first ``create`` or
+``run``, or the first command of another program, that had to do without, or by ``ociruntime
+snapshot make|refresh``:
+
+    /run/ociruntime/.snapshot, .snapshot-ocipod, ...       for root
+    $XDG_RUNTIME_DIR/ociruntime/.snapshot, ...             for everybody else
+
+``snapshot_programs.py`` lists the modules in each, ``snapshot_process.py`` has the two ends of the
+process that is written.
+
+It holds modules and nothing else: the process that writes it has an empty environment, no
+arguments of a user's, no open file, and has never looked at a container or at the host. Since it
+is code, the launcher takes it only from its own user, out of a directory that nobody else may
+write to. If it, the interpreter, a library or a module has changed, the launcher starts the
+interpreter instead, with the same result. The file ``/etc/ociruntime/no-snapshot`` switches all
+of it off.
+"""
+
+from __future__ import annotations
+
+import errno
+import posix
+import sys
+from _struct import Struct
+
+from ociruntime.base.errors import HostError, InternalError
+from ociruntime.base.files import exists
+from ociruntime.base.trusted import make_directory
+from ociruntime.startup.programs import FIRST, file_name, main_file, program_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SWITCH = "/etc/ociruntime/no-snapshot"
+DIRECTORY_MODE = 0o700
+OTHERS_WRITE = 0o022
+OTHERS = 0o077
+
+# The beginning of struct snapshot_head: magic, format, head_size, checksum, file_size; then, behind
+# the registers and addresses, six counts. freeze.c asserts these places.
+BEGINNING = Struct("=QIIQQ")
+MAGIC, FORMAT = 0x31504E5349434F, 6
+COUNTS = Struct("=IIIIII")
+COUNTS_AT, BOOT_AT, MAPPED_AT, WATCHED_AT, PATHS_AT = 144, 168, 17008, 20848, 41328
+BOOT_SIZE = 40
+CHECKSUM_WORD, FULL = 2, (1 << 64) - 1
+DAMAGED = "damaged, or of another version"
+MOST_MAPPED, MOST_WATCHED = 96, 512
+LONGEST_HEAD = 1 << 17
+FILE = Struct("=QQQQII")
+
+HUGE_PAGE = 2 << 20
+INTERPRETER = (sys.executable, "-I", "-S", "-B", "-X", "utf8")
+# The kernel chooses at random where a program's heap begins. Where it reaches into one huge page
+# more than it needs, each command copies and clears more: the child starts anew until it begins
+# within the first `room` bytes of one.
+CHILD = """
+import posix, sys
+directory, program, fd, room, tries = sys.argv[1:]
+with open("/proc/self/maps", "rb") as maps:
+    starts = [int(line.partition(b"-")[0], 16) for line in maps if line.endswith(b"[heap]\\n")]
+if int(tries) > 0 and starts and starts[0] % HUGE_PAGE > int(room):
+    posix.execv(sys.executable, [*sys.orig_argv[:-1], str(int(tries) - 1)])
+sys.path.insert(0, directory)
+from ociruntime.startup.archive import find_packages, use_archive
+find_packages()
+archive = use_archive(directory, "")
+from ociruntime.startup.process import adopt, freeze, main_of
+try:
+    thawed = freeze(directory, archive, program, int(fd), int(room))
+except OSError as error:
+    print(error.strerror, file=sys.stderr)
+    sys.exit(error.errno)
+if thawed:
+    adopt(program)
+    posix._exit(main_of(program)())
+""".replace("HUGE_PAGE", str(HUGE_PAGE))
+# rseq: the kernel would write to an area that the next process has not registered. BIND_NOW:
+# symbols that are bound later would each make a page different from its file's. PYTHONMALLOC: all
+# objects in one heap, which fits a few huge pages (csrc/snapshot/format.h).
+CHILD_ENVIRONMENT = {
+    "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
+    "LD_BIND_NOW": "1",
+    "PYTHONMALLOC": "malloc",
+}
+# As isolated as INTERPRETER, but for these variables.
+CHILD_INTERPRETER = (sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8")
+
+# Why this interpreter can never be frozen here: no such build, restartable sequences in use, too
+# many files or regions, no vdso, shared memory. Everything else (memory, space, limits of the
+# caller) may pass.
+LASTING = frozenset(
+    (errno.ENOSYS, errno.EBUSY, errno.E2BIG, errno.ENAMETOOLONG, errno.ENODEV, errno.EINVAL)
+)
+MAKING_TIMEOUT = 60.0  # seconds, to wait for another maker and then for our own interpreter
+POLL = 0.02  # seconds between two looks at another maker's lock
+
+thawed = False  # whether this process was made of a snapshot
+
+
+class Unusable(Exception):
+    """Why the launcher would not start from a snapshot: ``str()`` says it.
+
+    ``outdated``: another one would do.
+    """
+
+    def __init__(self, reason: str, *, outdated: bool = False) -> None:
+        super().__init__(reason)
+        self.outdated = outdated
+
+
+def location(environ: Mapping[bytes, bytes], euid: int, program: str = FIRST) -> str:
+    """Return the path of a program's snapshot for a user, "" without a runtime directory."""
+    name = file_name(program)
+    if euid == 0:
+        return f"/run/ociruntime/{name}"
+    directory = environ.get(b"XDG_RUNTIME_DIR", b"").decode("utf-8", "surrogateescape")
+    return f"{directory}/ociruntime/{name}" if directory.startswith("/") else ""
+
+
+def own_program(program: str = FIRST) -> str:
+    """Return a program's ``__main__.py`` as the launcher names it."""
+    return f"{__file__.rpartition('/')[0]}/{main_file(program)}"
+
+
+def inspect(path: str) -> int:
+    """Return the size of a snapshot that a command would start from.  Raises Unusable."""
+    if exists(SWITCH):
+        raise Unusable(f"switched off by {SWITCH}")
+    if not path:
+        raise Unusable("XDG_RUNTIME_DIR is not set")
+    head = _read_head(path)
+    program = _text(head, COUNTS.unpack_from(head, COUNTS_AT)[5])
+    if program != own_program(program_of(path)):
+        raise Unusable(f"it belongs to the installation of {program}")
+    if head[BOOT_AT : BOOT_AT + BOOT_SIZE].rstrip(b"\0") != _boot_id():
+        raise Unusable("made in another boot", outdated=True)
+    for name, expected in _files(head):
+        if _identity(name) != expected:
+            raise Unusable(f"{name} has changed since it was made", outdated=True)
+    return int(BEGINNING.unpack_from(head)[4])
+
+
+def _read_head(path: str) -> bytes:
+    flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
+    directory, _, name = path.rpartition("/")
+    try:
+        parent = _open_directory(directory)
+        try:
+            fd = posix.open(name, flags, dir_fd=parent)
+        finally:
+            posix.close(parent)
+    except FileNotFoundError:
+        raise Unusable("not made yet", outdated=True) from None
+    except OSError as error:
+        raise Unusable(f"cannot be opened: {posix.strerror(error.errno or 0)}") from None
+    try:
+        file = posix.fstat(fd)
+        if file.st_mode & 0o170000 != 0o100000:
+            raise Unusable("not a regular file")
+        head = posix.read(fd, LONGEST_HEAD)
+    finally:
+        posix.close(fd)
+    if file.st_uid != posix.geteuid() or file.st_mode & OTHERS:
+        raise Unusable("it is not this user's alone")
+    if not head:
+        raise Unusable("this interpreter cannot be frozen, as the attempt in this boot showed")
+    if len(head) < PATHS_AT or BEGINNING.unpack_from(head)[:2] != (MAGIC, FORMAT):
+        raise Unusable(DAMAGED, outdated=True)
+    _, _, head_size, checksum, file_size = BEGINNING.unpack_from(head)
+    if file_size != file.st_size or checksum != _checksum(head[:head_size]):
+        raise Unusable(DAMAGED, outdated=True)
+    return head
+
+
+def _checksum(head: bytes) -> int:
+    """Return FNV-1a over 64-bit words, with the checksum's own place taken as 0."""
+    total = 0xCBF29CE484222325
+    size = len(head) & ~7
+    words = Struct(f"={size // 8}Q").unpack_from(head)
+    for index, word in enumerate(words):
+        total = (total ^ (word if index != CHECKSUM_WORD else 0)) * 0x100000001B3 & FULL
+    return total
+
+
+def _open_directory(directory: str) -> int:
+    """Open the snapshot's directory, if only this user can write to it.
+
+    Raises OSError, or Unusable for somebody else's.
+    """
+    flags = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_NOFOLLOW | posix.O_CLOEXEC
+    fd = posix.open(directory, flags)
+    status = posix.fstat(fd)
+    if status.st_uid == posix.geteuid() and not status.st_mode & OTHERS_WRITE:
+        return fd
+    posix.close(fd)
+    if status.st_uid != posix.geteuid():
+        raise Unusable(f"{directory} belongs to uid {status.st_uid}")
+    raise Unusable(f"others may write to {directory}")
+
+
+def _text(head: bytes, offset: int) -> str:
+    start = PATHS_AT + offset
+    end = head.find(b"\0", start)
+    if end < 0:
+        raise Unusable(DAMAGED, outdated=True)
+    return head[start:end].decode("utf-8", "surrogateescape")
+
+
+def _files(head: bytes) -> Iterator[tuple[str, tuple[int, int, int, int]]]:
+    """Yield each file that the snapshot depends on, with its identity when that was made."""
+    _, _, _, mapped, watched, _ = COUNTS.unpack_from(head, COUNTS_AT)
+    if mapped > MOST_MAPPED or watched > MOST_WATCHED:
+        raise Unusable(DAMAGED, outdated=True)
+    for at, count in ((MAPPED_AT, mapped), (WATCHED_AT, watched)):
+        for index in range(count):
+            entry = FILE.unpack_from(head, at + index * FILE.size)
+            yield _text(head, entry[4]), entry[:4]
+
+
+def _identity(path: str) -> tuple[int, int, int, int] | None:
+    try:
+        status = posix.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _boot_id() -> bytes:
+    with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+        return file.read().strip()
+
+
+def how_started(program: str = FIRST) -> str:
+    """Return a line for ``--debug``: from what this process was made, and if not, why."""
+    if thawed:
+        return "started from the snapshot of the interpreter"
+    path = location(posix.environ, posix.geteuid(), program)
+    try:
+        inspect(path)
+    except Unusable as reason:
+        return f"started the interpreter: snapshot {path}: {reason}"
+    return f"started the interpreter: the snapshot {path} could not be mapped"
+
+
+def refresh(path: str) -> bool:
+    """Make the snapshot unless there is one that fits, or another process is making it.
+
+    Return whether it was made.  Raises as ``make`` does.
+    """
+    return _make(path, only_if_outdated=True) > 0
+
+
+def make(path: str) -> int:
+    """Write the snapshot and return its size in bytes; wait for another process that makes it.
+
+    It appears by one rename.  Raises HostError, or InternalError if the interpreter cannot be
+    frozen: if it never can on this machine, an empty file stands in the snapshot's place, and no
+    command tries again in this boot.
+    """
+    return _make(path, only_if_outdated=False)
+
+
+def _make(path: str, *, only_if_outdated: bool) -> int:
+    directory, _, name = path.rpartition("/")
+    make_directory(directory, DIRECTORY_MODE, "directory of the snapshot")
+    parent = fd = -1
+    try:
+        parent = _open_directory(directory)
+        fd = _open_unfinished(parent, f"{name}.new", wait=not only_if_outdated)
+        if fd < 0:
+            return 0
+        # Another process may have made it between this process's start and its lock.
+        if only_if_outdated and not _is_outdated(path):
+            posix.unlink(f"{name}.new", dir_fd=parent)
+            return 0
+        return _fill(fd, parent, name)
+    except Unusable as reason:
+        refused = PermissionError(errno.EACCES, str(reason))
+        raise HostError(f'write the snapshot "{path}"', refused) from None
+    except OSError as error:
+        raise HostError(f'write the snapshot "{path}"', error) from None
+    finally:
+        for each in (fd, parent):
+            if each >= 0:
+                posix.close(each)
+
+
+def _is_outdated(path: str) -> bool:
+    try:
+        inspect(path)
+    except Unusable as reason:
+        return reason.outdated
+    return False
+
+
+def _open_unfinished(parent: int, name: str, *, wait: bool) -> int:
+    """Create the file that becomes the snapshot, and lock it.
+
+    The lock stays with the file: a killed maker's interpreter, which may still be writing, holds
+    it.  A file that is not locked was left behind and is removed.  Only the holder of its lock
+    removes or renames a file of this name.  Return -1 if another process holds the lock and
+    ``wait`` is false.  Raises OSError (ETIMEDOUT after MAKING_TIMEOUT).
+    """
+    import fcntl
+    import time
+
+    end = time.monotonic() + MAKING_TIMEOUT
+    create = posix.O_RDWR | posix.O_CREAT | posix.O_EXCL | posix.O_NOFOLLOW | posix.O_CLOEXEC
+    reopen = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
+    while time.monotonic() < end:
+        made = True
+        try:
+            fd = posix.open(name, create, 0o600, dir_fd=parent)
+        except FileExistsError:
+            made = False
+            try:
+                fd = posix.open(name, reopen, dir_fd=parent)
+            except FileNotFoundError:
+                continue
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_named(fd, parent, name):
+                if made:
+                    posix.fchmod(fd, 0o600)  # whatever the caller's umask
+                    return fd
+                posix.unlink(name, dir_fd=parent)
+            posix.close(fd)
+        except BlockingIOError:
+            posix.close(fd)
+            if not wait:
+                return -1
+            time.sleep(POLL)
+    raise TimeoutError(errno.ETIMEDOUT, "another process has been making it all the time")
+
+
+def _is_named(fd: int, parent: int, name: str) -> bool:
+    try:
+        named = posix.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    status = posix.fstat(fd)
+    return (named.st_dev, named.st_ino) == (status.st_dev, status.st_ino)
+
+
+def _fill(fd: int, parent: int, name: str) -> int:
+    """Write the snapshot to ``fd`` and give it its name; return its size.
+
+    Raises OSError and InternalError.
+    """
+    unfinished = f"{name}.new"
+    try:
+        before = _sources()
+        status, problem = _run_child(fd, program_of(name))
+        size = posix.fstat(fd).st_size
+        if status == 0:
+            # The modules were loaded before their files were looked at.
+            head = posix.pread(fd, LONGEST_HEAD, 0)
+            changed = [path for path, now in _files(head) if before.get(path, now) != now]
+            if changed:
+                problem = f"{changed[0]} changed while it was made"
+        elif status in LASTING:
+            posix.ftruncate(fd, 0)
+        if not problem or status in LASTING:
+            posix.rename(unfinished, name, src_dir_fd=parent, dst_dir_fd=parent)
+            unfinished = ""
+    finally:
+        if unfinished:
+            posix.unlink(unfinished, dir_fd=parent)
+    if problem:
+        raise InternalError(f"write the snapshot: {problem}")
+    return size
+
+
+def _sources() -> dict[str, tuple[int, int, int, int] | None]:
+    """Return the identity of each file of the package."""
+    import os
+
+    package = os.path.realpath(own_program().rpartition("/")[0])
+    paths = (f"{top}/{name}" for top, _, names in os.walk(package) for name in names)
+    return {path: _identity(path) for path in paths}
+
+
+def _run_child(fd: int, program: str) -> tuple[int, str]:
+    """Have a fresh interpreter write itself to ``fd``: (its exit status, why it could not)."""
+    import subprocess
+
+    _reset_signals()
+    directory = own_program().rpartition("/ociruntime/")[0]
+    try:
+        child = subprocess.run(
+            [*CHILD_INTERPRETER, "-c", CHILD, directory, program, str(fd), str(HUGE_PAGE), "0"],
+            env=CHILD_ENVIRONMENT,
+            pass_fds=(fd,),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=MAKING_TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        return -1, f"the interpreter has not ended in {MAKING_TIMEOUT:.0f} seconds"
+    if child.returncode == 0:
+        return 0, ""
+    lines = child.stderr.decode("utf-8", "replace").splitlines()
+    ended = f"the interpreter ended with status {child.returncode}"
+    return child.returncode, lines[-1] if lines else ended
+
+
+def _reset_signals() -> None:
+    """Give the interpreter to be frozen the usual signals, whatever our caller ignores or blocks.
+
+    It would hand them on to every command until the next boot. All of them are set: a command that
+    was itself made of a snapshot does not know what its caller ignores.
+    """
+    import signal
+
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def make_in_background(program: str = FIRST) -> None:
+    """Have a program's snapshot made while this command goes on, if there is none that fits.
+
+    One of another installation is left alone: two of them would replace each other's for ever.
+    """
+    if thawed:
+        return
+    path = location(posix.environ, posix.geteuid(), program)
+    if not path or not _is_outdated(path) or not _is_possible(path.rpartition("/")[0]):
+        return
+    from ociruntime.base.process import inheritable_descriptors
+
+    actions: list[tuple[object, ...]] = [
+        (posix.POSIX_SPAWN_OPEN, fd, "/dev/null", posix.O_RDWR, 0) for fd in (0, 1, 2)
+    ]
+    # A caller that reads a pipe to its end must not wait for this process.
+    actions += [(posix.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors()]
+    words = [*INTERPRETER, own_program(), "snapshot", "refresh", program]
+    environ = {"XDG_RUNTIME_DIR": path.rpartition("/ociruntime/")[0]}
+    try:
+        between = posix.fork()
+    except OSError:
+        return  # the next command tries again
+    if between:
+        posix.waitpid(between, 0)
+        return
+    # It goes on when this command has ended. A daemon or a pod's monitor, which knows its children,
+    # must not have it for one.
+    try:
+        posix.posix_spawn(sys.executable, words, environ, file_actions=actions, setsid=True)
+    except OSError:
+        pass
+    finally:
+        posix._exit(0)
+
+
+def _is_possible(directory: str) -> bool:
+    """Return whether a file can be made there: root of a user namespace may not own /run."""
+    place = directory if exists(directory) else directory.rpartition("/")[0]
+    return posix.access(place, posix.W_OK | posix.X_OK)
+
+
+def remove(path: str) -> bool:
+    """Remove the snapshot; return whether there was one.  Raises HostError."""
+    try:
+        posix.unlink(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise HostError(f'remove the snapshot "{path}"', error) from None
+    return True

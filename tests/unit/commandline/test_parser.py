@@ -1,0 +1,206 @@
+"""The grammar: what callers of runc and of crun send."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ociruntime.base.errors import UsageError
+from ociruntime.commandline.parser import Arguments, parse
+from ociruntime.runtime.cli.options import COMMANDS, GLOBAL_OPTIONS
+
+TABLE = (
+    ("bundle", "b", "text", "DIR", "x"),
+    ("force", "f", "flag", "", "x"),
+    ("interactive", "i", "flag", "", "x"),
+    ("tty", "t", "flag", "", "x"),
+    ("preserve-fds", "", "number", "N", "x"),
+    ("memory-swap", "", "text", "N", "x"),
+    ("format", "", "choice", "table|json", "x"),
+    ("no-pivot", "", "flag", "", "x"),
+    ("no-subreaper", "", "flag", "", "x"),
+)
+
+
+def read(*argv: str) -> Arguments:
+    arguments = Arguments()
+    assert parse(list(argv), (TABLE, GLOBAL_OPTIONS), arguments) == len(argv)
+    return arguments
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("--bundle", "/b"),
+        ("--bundle=/b",),
+        ("-bundle", "/b"),
+        ("-bundle=/b",),
+        ("-b", "/b"),
+        ("-b=/b",),
+        ("-b/b",),
+        ("--b", "/b"),
+        ("--bun", "/b"),
+        ("-itb", "/b"),
+        ("-tb/b",),
+        ("--bundle", "/other", "--bundle", "/b"),
+    ],
+)
+def test_ways_to_give_a_value(argv: tuple[str, ...]) -> None:
+    assert read(*argv).text("bundle") == "/b"
+
+
+@pytest.mark.parametrize(
+    ("argv", "value"),
+    [
+        (("--force",), True),
+        (("-force",), True),
+        (("-f",), True),
+        (("--force=true",), True),
+        (("--force=1",), True),
+        (("-f=T",), True),
+        (("--force=false",), False),
+        (("-f=0",), False),
+        (("--force", "--force=false"), False),
+        ((), False),
+    ],
+)
+def test_ways_to_give_a_boolean(argv: tuple[str, ...], value: bool) -> None:
+    assert read(*argv).flag("force") is value
+
+
+def test_boolean_takes_no_word_that_follows() -> None:
+    arguments = read("--force", "false")
+    assert arguments.flag("force") is True
+    assert arguments.positional == ["false"]
+
+
+def test_bundled_shorts() -> None:
+    arguments = read("-it")
+    assert arguments.flag("interactive")
+    assert arguments.flag("tty")
+
+
+def test_single_dash_long_name_wins_over_bundled_shorts() -> None:
+    assert read("-no-subreaper").flags == {"no-subreaper": True}
+
+
+def test_options_stand_anywhere() -> None:
+    arguments = read("ID", "--force", "KILL", "-b", "/b")
+    assert arguments.positional == ["ID", "KILL"]
+    assert arguments.flag("force")
+    assert arguments.text("bundle") == "/b"
+
+
+def test_double_dash_ends_options() -> None:
+    arguments = read("--force", "--", "--bundle", "-x")
+    assert arguments.positional == ["--bundle", "-x"]
+    assert arguments.flag("force")
+
+
+def test_value_may_look_like_an_option() -> None:
+    arguments = read("--memory-swap", "-1", "--preserve-fds", "-2", "--bundle", "--force")
+    assert arguments.text("memory-swap") == "-1"
+    assert arguments.number("preserve-fds") == -2
+    assert arguments.text("bundle") == "--force"
+    assert not arguments.flag("force")
+
+
+def test_value_may_be_empty_or_hold_an_equals_sign() -> None:
+    assert read("--bundle=").texts == {"bundle": ""}
+    assert read("--bundle", "").texts == {"bundle": ""}
+    assert read("--bundle=a=b").text("bundle") == "a=b"
+
+
+def test_dash_and_negative_number_are_arguments() -> None:
+    assert read("-", "-1", "").positional == ["-", "-1", ""]
+
+
+def test_global_options_after_the_command() -> None:
+    arguments = read("--root", "/r", "ID", "--systemd-cgroup")
+    assert arguments.text("root") == "/r"
+    assert arguments.flag("systemd-cgroup")
+
+
+def test_first_table_decides() -> None:
+    spec = next(command for command in COMMANDS if command[0] == "spec")
+    arguments = Arguments()
+    parse(["--rootless"], (spec[5], GLOBAL_OPTIONS), arguments)
+    assert arguments.flag("rootless")
+    arguments = Arguments()
+    parse(["--rootless", "true"], (GLOBAL_OPTIONS,), arguments)
+    assert arguments.text("rootless") == "true"
+
+
+def test_unmixed_reading_stops_at_the_first_argument() -> None:
+    arguments = Arguments()
+    argv = ["--root", "/r", "state", "--bogus"]
+    assert parse(argv, (GLOBAL_OPTIONS,), arguments, mixed=False) == 2
+    assert arguments.positional == []
+    assert parse(["--", "x"], (GLOBAL_OPTIONS,), Arguments(), mixed=False) == 1
+    assert parse(["--debug"], (GLOBAL_OPTIONS,), Arguments(), mixed=False) == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("--bundle",), "flag needs an argument: -bundle"),
+        (("-b",), "flag needs an argument: -b"),
+        (("-tb",), "flag needs an argument: -b"),
+        (("--log",), "flag needs an argument: -log"),
+        (("--bogus",), "flag provided but not defined: -bogus"),
+        (("-bogus",), "flag provided but not defined: -bogus"),
+        (("-tx",), "flag provided but not defined: -tx"),
+        (("--bogus=1",), "flag provided but not defined: -bogus"),
+        (("--=x",), "flag provided but not defined: -"),
+        (("--no",), "flag provided but not defined: -no"),
+        (("--force=maybe",), 'invalid boolean value "maybe" for -force (true or false)'),
+        (("--preserve-fds", "two"), 'invalid value "two" for flag -preserve-fds'),
+        (("--preserve-fds", "1_0"), 'invalid value "1_0" for flag -preserve-fds'),
+        (("--preserve-fds", "9" * 5000), "invalid value"),
+        (("--format", "xml"), 'invalid format: "xml" (table or json)'),
+    ],
+)
+def test_mistakes(argv: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(*argv)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("--bundel", "--bundle"), ("--forse", "--force"), ("--sytemd-cgroup", "--systemd-cgroup")],
+)
+def test_near_miss_is_answered_with_the_name(written: str, meant: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(written)
+    assert caught.value.hint == f"did you mean {meant}?"
+
+
+def test_what_was_understood_before_a_mistake_is_kept() -> None:
+    arguments = Arguments()
+    with pytest.raises(UsageError):
+        parse(["--log", "/l", "--bogus"], (GLOBAL_OPTIONS,), arguments)
+    assert arguments.text("log") == "/l"
+
+
+WORDS = st.sampled_from(
+    ["-", "--", "--=", "-=", "-b", "--bundle", "--force=", "-fit", "-ib/x", "x", "-1", "--no-"]
+)
+
+
+@given(st.lists(WORDS | st.text(max_size=6) | st.text(max_size=4).map("-{}".format)))
+def test_any_line_is_read_or_refused(argv: list[str]) -> None:
+    arguments = Arguments()
+    try:
+        end = parse(argv, (TABLE, GLOBAL_OPTIONS), arguments)
+    except UsageError:
+        return
+    assert end == len(argv)
+    assert len(arguments.positional) <= len(argv)
+
+
+@given(st.lists(st.text().filter(lambda word: not word.startswith("-")), max_size=5))
+def test_arguments_come_through_unchanged(words: list[str]) -> None:
+    assert read("--force", *words).positional == words
+    assert read("--", *words).positional == words

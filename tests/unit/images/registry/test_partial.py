@@ -1,0 +1,86 @@
+"""Downloads beside the store: what others have of them stays as it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ociruntime.base.errors import HostError, ImageError
+from ociruntime.images.model.image import Descriptor
+from ociruntime.images.model.progress import silent
+from ociruntime.images.registry.http_client import HttpClient
+from ociruntime.images.registry.partial import Download, remove_stale
+from ociruntime.images.registry.registry import Registry as Client
+from ociruntime.images.registry.sources import Sources
+from tests.support import images, room
+from tests.support.registry import Registry
+
+CONTENT = b"content" * 1000
+DIGEST = images.digest(CONTENT)
+
+
+@pytest.fixture
+def sources() -> Iterator[Sources]:
+    http = HttpClient(frozenset())
+    with Registry() as registry:
+        registry.blobs["web", DIGEST] = CONTENT
+        yield Sources([Client(registry.host, "web", http)])
+    http.close()
+
+
+def download(directory: Path, sources: Sources, size: int) -> Download:
+    return Download(str(directory), sources, Descriptor("", DIGEST, size))
+
+
+@pytest.mark.parametrize("size", [0, 100, len(CONTENT) + 5])
+def test_a_shared_file_is_not_changed(tmp_path: Path, sources: Sources, size: int) -> None:
+    """A manifest that gives the blob another size does not reach what the store has of it."""
+    with download(tmp_path / "partial", sources, len(CONTENT)) as one:
+        one.complete(silent, "")
+        os.link(one.path, tmp_path / "blob")
+    with download(tmp_path / "partial", sources, size) as other, pytest.raises(ImageError):
+        other.complete(silent, "")
+    assert (tmp_path / "blob").read_bytes() == CONTENT
+
+
+def test_a_whole_shared_file_need_not_come_again(tmp_path: Path, sources: Sources) -> None:
+    with download(tmp_path / "partial", sources, len(CONTENT)) as one:
+        one.complete(silent, "")
+        os.link(one.path, tmp_path / "blob")
+    with download(tmp_path / "partial", sources, len(CONTENT)) as other:
+        assert other.resumed == len(CONTENT)
+        other.complete(silent, "")
+        assert os.path.samefile(other.path, tmp_path / "blob")
+
+
+def test_stale_ones_go_unless_they_are_in_use(tmp_path: Path, sources: Sources) -> None:
+    with download(tmp_path / "partial", sources, len(CONTENT)) as one:
+        one.complete(silent, "")
+        assert remove_stale(str(tmp_path / "partial"), 0) == (0, 0)
+    assert remove_stale(str(tmp_path / "partial"), 3600) == (0, 0)
+    assert remove_stale(str(tmp_path / "partial"), 0) == (1, len(CONTENT))
+    assert os.listdir(tmp_path / "partial") == []
+
+
+def test_a_size_that_the_registry_does_not_have(tmp_path: Path, sources: Sources) -> None:
+    wanted = len(CONTENT) + 5
+    words = f"size mismatch: {wanted} bytes are wanted, {len(CONTENT)} are offered by http://127"
+    with download(tmp_path, sources, wanted) as one, pytest.raises(ImageError, match=words):
+        one.complete(silent, "")
+
+
+def test_no_place_for_it(tmp_path: Path, sources: Sources) -> None:
+    (tmp_path / "partial").touch()
+    one = download(tmp_path / "partial", sources, len(CONTENT))
+    with pytest.raises(HostError, match=rf"keep a download in {one.path}: file exists"):
+        one.__enter__()
+    words = f"keep a download in {tmp_path}/here/sha256-[0-9a-f]*: file too large"
+    with (
+        download(tmp_path / "here", sources, len(CONTENT)) as other,
+        room.for_files(4096),
+        pytest.raises(HostError, match=words),
+    ):
+        other.complete(silent, "")

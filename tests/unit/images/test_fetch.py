@@ -1,0 +1,77 @@
+"""Names with a digest: the store's image of that name has to be the one."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ociruntime.base.errors import ImageError
+from ociruntime.images.fetch import fetch
+from ociruntime.images.model.image import Image
+from ociruntime.images.model.settings import Settings
+from ociruntime.images.store.store import Store
+from tests.support import images
+from tests.support.registry import Registry
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(str(tmp_path / "data")) as one:
+        yield one
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    with Registry() as one:
+        yield one
+
+
+def get(store: Store, name: str, policy: str) -> Image:
+    return fetch(store, name, policy, frozenset(), settings=Settings())
+
+
+def put(store: Store, text: str) -> Image:
+    built = images.build([images.pack({"a": text})])
+    return store.import_image(built.manifest, lambda blob: io.BytesIO(built.blobs[blob.digest]))
+
+
+def test_a_pinned_name_that_another_image_has(store: Store) -> None:
+    image = put(store, "b")
+    digests = [f"sha256:{'0' * 64}", image.config_digest, image.layers[0].digest]
+    for digest in digests:
+        name = f"docker.io/library/x:1@{digest}"
+        store.set_name(image.id, name)
+        with pytest.raises(ImageError, match=f'image "{name}" is not in the store .*another image'):
+            get(store, name, "never")
+    right = f"docker.io/library/x:1@{image.id}"
+    store.set_name(image.id, right)
+    assert get(store, right, "never").id == image.id
+
+
+@pytest.mark.parametrize("policy", ["new", "update"])
+def test_a_pinned_name_is_taken_from_another_image(
+    store: Store, registry: Registry, policy: str
+) -> None:
+    wanted = registry.push("web", "1", images.build([images.pack({"a": "wanted"})]))
+    name = f"{registry.host}/web:1@{wanted}"
+    store.set_name(put(store, "other").id, name)
+    assert get(store, name, policy).id == wanted
+    assert get(store, name, "never").id == wanted
+
+
+def test_an_index_is_pinned(store: Store, registry: Registry) -> None:
+    """Also when the image has come by another index since."""
+    image = images.build([images.pack({"a": "b"})])
+    foreign = images.BuiltImage([images.pack({"x": "y"})], architecture="s390x")
+    indexes = [registry.push_index("web", "1", every) for every in ([image], [foreign, image])]
+    names = [f"{registry.host}/web@{index}" for index in indexes]
+    for name in names:
+        assert get(store, name, "new").id == image.id
+    registry.forget()
+    for name in names:
+        for policy in ("new", "update", "never"):
+            assert get(store, name, policy).id == image.id
+    assert registry.log == []

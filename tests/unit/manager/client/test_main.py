@@ -1,0 +1,243 @@
+"""From argv to an exit status and one line of error: ``ocictl``."""
+
+from __future__ import annotations
+
+import os
+import socket
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ociruntime.base.errors import RuntimeFailure
+from ociruntime.manager.client import version
+from ociruntime.manager.client.connection import Connection, DaemonError, _hint, container, resource
+from ociruntime.manager.client.ended import exit_status
+from ociruntime.manager.client.filters import as_query
+from ociruntime.manager.client.main import failure_status, main
+from ociruntime.manager.client.websocket import open_websocket
+
+Capture = pytest.CaptureFixture[str]
+
+
+def failing(argv: list[str], capfd: Capture, status: int = 1) -> str:
+    """The one line that a command fails with."""
+    assert main(argv) == status
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("ocictl: ")
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [["--help"], ["-h"], ["help"], ["ps", "--help"], ["help", "pod", "ls"], ["run", "-h"]],
+)
+def test_help_goes_to_standard_output(argv: list[str], capfd: Capture) -> None:
+    assert main(argv) == 0
+    out, err = capfd.readouterr()
+    assert out.startswith("usage: ocictl")
+    assert err == ""
+
+
+def test_no_command(capfd: Capture) -> None:
+    assert main([]) == 2
+    assert capfd.readouterr().out.startswith("usage: ocictl")
+
+
+def test_help_of_a_group_names_its_commands(capfd: Capture) -> None:
+    for argv in (["container", "--help"], ["help", "container"]):
+        assert main(argv) == 0
+        assert "container delete" in capfd.readouterr().out
+
+
+def test_unknown_words(capfd: Capture) -> None:
+    assert 'unknown command "sotp" (did you mean stop?)' in failing(["sotp"], capfd)
+    assert '"pod" needs a command (ls rm stop)' in failing(["pod"], capfd)
+    line = failing(["run", "--nmae=x", "y"], capfd, 125)
+    assert "unknown option --nmae (did you mean --name?)" in line
+    assert "unknown option --version (--help lists the options)" in failing(["--version"], capfd)
+    assert "unknown option -Q (--help lists the options)" in failing(["ps", "-Q"], capfd)
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["stop"], '"stop" takes other arguments (ocictl stop CONTAINER...)'),
+        (["rename", "a"], '"rename" takes other arguments (ocictl rename CONTAINER NAME)'),
+        (["stop", "-t", "-1", "web"], "--time takes a number of seconds, 0 or more"),
+        (["kill", "-s", "0", "web"], "--signal 0 is none"),
+        (["kill", "-s", "TREM", "web"], 'unknown signal "TREM" (did you mean SIGTERM?)'),
+        (["start", "-a", "web", "db"], "--attach is about one container"),
+        (["ps", "-n", "0"], "--last takes a number of containers, 1 or more"),
+        (["ps", "-f", "name"], '--filter: "name" has no value (KEY=VALUE)'),
+        (["ps", "-f", "nmae=x"], '--filter: unknown key "nmae" (id, name,'),
+        (["events", "-f", "name"], '--filter: cannot understand "name"'),
+        (
+            ["events", "--format", "table Kind"],
+            "--format: events come one by one, not as a table",
+        ),
+        (["container", "create", "web", "/bin/sh"], "a container is made either of --rootfs or"),
+        (
+            ["container", "create", "web", "--image=x", "--rootfs=/", "/bin/sh"],
+            "a container is made either of --rootfs or of --image (give one of them)",
+        ),
+    ],
+)
+def test_wrong_command_lines(argv: list[str], words: str, capfd: Capture) -> None:
+    assert words in failing(argv, capfd)
+
+
+def test_a_terminal_without_input(capfd: Capture) -> None:
+    assert "a terminal takes input as well (-it)" in failing(["run", "-t", "x"], capfd, 125)
+
+
+def test_no_daemon(tmp_path: Path, capfd: Capture) -> None:
+    path = tmp_path / "sock"
+    hint = "(is ocid running? systemctl start ocid, or: ocid &)"
+    line = failing([f"--socket={path}", "ps"], capfd)
+    assert line == f"ocictl: connect to {path}: no such file or directory {hint}\n"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    line = failing([f"--socket={path}", "run", "-d", "x"], capfd, 125)
+    assert line == f"ocictl: connect to {path}: connection refused {hint}\n"
+
+
+def test_who_may_use_the_socket(tmp_path: Path) -> None:
+    path = tmp_path / "sock"
+    path.touch()
+    denied = PermissionError(13, "Permission denied")
+    if os.getuid() == 0:
+        assert _hint(str(path), denied) == "only root may use it; `ocid --group=GROUP` lets a group"
+        os.chown(path, 0, 2)
+        assert _hint(str(path), denied) == 'only root and the group "bin" may use it'
+    assert _hint(str(tmp_path / "x"), denied).startswith("only root, or those whom")
+
+
+def test_what_answers_is_no_daemon(tmp_path: Path) -> None:
+    path = str(tmp_path / ("d" * 90) / "sock")
+    os.mkdir(os.path.dirname(path))
+    here = os.getcwd()
+    with socket.socket(socket.AF_UNIX) as listener:
+        os.chdir(os.path.dirname(path))
+        listener.bind("sock")  # an address cannot be as long as the path
+        os.chdir(here)
+        listener.listen(3)
+        for said, told in (
+            (b"SSH-2.0-x\r\n\r\n", "what answers does not speak HTTP: 'SSH-2.0-x' (is it ocid?)"),
+            (b"", "ocid has closed the connection without an answer (has it been stopped?"),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", "in the middle of an answer"),
+            (b"HTTP/1.1 200 OK\r\n\r\n{", "the answer to GET /v1/ping is no JSON"),
+            (b"HTTP/1.1 500 Oh\r\n\r\nno!", "ocid answered 500: no!"),
+        ):
+            assert told in _told_by(listener, path, said)
+
+
+def _told_by(
+    listener: socket.socket, path: str, said: bytes, ask: Callable[[], object] | None = None
+) -> str:
+    import threading
+
+    def answer() -> None:
+        sock, _ = listener.accept()
+        with sock:
+            sock.recv(65536)
+            sock.sendall(said)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        with pytest.raises(RuntimeFailure) as caught:
+            ask() if ask else Connection(path).get("/v1/ping")
+    finally:
+        thread.join()
+    return str(caught.value)
+
+
+def test_no_websocket(tmp_path: Path) -> None:
+    path = str(tmp_path / "sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(1)
+        said = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+        assert "ocid has no WebSocket at /v1/x" in _told_by(
+            listener, path, said, lambda: open_websocket(Connection(path), "/v1/x")
+        )
+
+
+def test_answers_in_chunks(tmp_path: Path) -> None:
+    import threading
+
+    path = str(tmp_path / "sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(1)
+
+        def answer() -> None:
+            sock, _ = listener.accept()
+            with sock:
+                sock.recv(65536)
+                head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                for piece in (
+                    head + b'3\r\n{"a',
+                    b'\r\n6;x=1\r\n":1}\n{\r\n1\r\n}\r\n0\r',
+                    b"\n\r\n",
+                ):
+                    sock.sendall(piece)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert list(Connection(path).lines("GET", "/x")) == [{"a": 1}, {}]
+        thread.join()
+
+
+def test_paths_of_resources() -> None:
+    assert container("a b/c", "stop", strict=True) == "/v1/containers/a%20b%2Fc/stop?strict=1"
+    assert resource("images", "x:1@é", force=False, n=None) == "/v1/images/x%3A1%40%C3%A9"
+
+
+def test_exit_status() -> None:
+    assert failure_status(RuntimeFailure("x"), ["run"]) == 125
+    assert failure_status(RuntimeFailure("x"), ["stop"]) == 1
+    assert failure_status(RuntimeFailure("x"), []) == 1
+    assert failure_status(DaemonError("x", "start_failed", 400, 127), ["start"]) == 127
+    assert exit_status("web", {"exit_code": 0}) == 0
+    with pytest.raises(RuntimeFailure, match='container "web": how it ended is not known: killed'):
+        exit_status("web", {"exit_code": None, "error": "killed"})
+
+
+def test_filters() -> None:
+    assert as_query([], ("id",)) is None
+    assert as_query(["ancestor=x", "ancestor=y=1"], ("ancestor",)) == '{"image": ["x", "y=1"]}'
+
+
+def test_a_bug_is_one_line(capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def bug(*_: object) -> int:
+        raise ValueError("a\nb")
+
+    monkeypatch.setattr(version, "run", bug)
+    assert "internal error: ValueError: a b (--debug shows" in failing(["version"], capfd)
+    assert main(["--debug", "version"]) == 1
+    assert "Traceback" in capfd.readouterr().err
+    assert isinstance(version, types.ModuleType)
+
+
+def test_interrupted(capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(version, "run", interrupted)
+    assert "interrupted" in failing(["version"], capfd, 130)
+
+
+def test_an_image_is_removed_by_its_path_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(Connection, "delete", lambda _, path: asked.append(path))
+    monkeypatch.chdir(tmp_path)
+    assert main(["rmi", "busybox", "./x.tar"]) == 0
+    assert asked == [resource("images", "busybox"), resource("images", f"{tmp_path}/./x.tar")]
+    assert capfd.readouterr().out == "busybox\n./x.tar\n"

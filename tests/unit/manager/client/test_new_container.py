@@ -1,0 +1,186 @@
+"""Command lines of ``run`` and ``create`` -> what the daemon is asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ociruntime.base.errors import HostError, UsageError
+from ociruntime.commandline.parser import Arguments, parse
+from ociruntime.images.model.reference import parse as image_reference
+from ociruntime.manager.client.new_container import environment, spec_of
+from ociruntime.manager.client.options_new import SPEC_OPTIONS
+from ociruntime.manager.client.spec_words import absolute_image
+
+
+def asked(*words: str) -> dict[str, Any]:
+    """What ``create WORDS`` asks for."""
+    arguments = Arguments()
+    at = parse(list(words), (SPEC_OPTIONS,), arguments, mixed=False)
+    rest = list(words[at:])
+    image = "" if arguments.text("rootfs") else rest.pop(0)
+    return spec_of(arguments, image, rest)
+
+
+def test_an_image_alone() -> None:
+    assert asked("busybox") == {"image": "busybox"}
+
+
+def test_words_of_the_command_are_not_looked_at() -> None:
+    words = ["--name=x", 'a/b "q" & $x', "\\", "'", "", "-e", "\n", "--"]
+    assert asked("busybox", *words) == {"image": "busybox", "command": words}
+    assert asked("--name", "y", "--", "busybox", *words)["command"] == words
+
+
+def test_everything() -> None:
+    assert asked(
+        *("--name=web", "--entrypoint", "/bin/sh", "-e", "A=1=2", "-v", "/srv:/pages:ro"),
+        *("-v", "data:/data", "--mount", "type=bind,src=/x,dst=/y,ro", "-p", "127.0.0.1:8080:80"),
+        *("-w", "/tmp", "-u", "web:users", "--hostname", "h", "--network=none", "--dns", "9.9.9.9"),
+        *("-m", "64M", "--cpus=0.5", "--pids-limit=10", "--cap-add", "NET_ADMIN"),
+        *("--cap-drop=CHOWN", "--read-only", "-it", "-l", "a=b", "-l", "c"),
+        *("--restart", "on-failure:3", "--stop-signal=INT", "--stop-timeout", "3"),
+        *("--pull=always", "--insecure=image", "--insecure=tls", "--rm", "busybox"),
+    ) == {
+        "image": "busybox",
+        "name": "web",
+        "entrypoint": ["/bin/sh"],
+        "env": {"A": "1=2"},
+        "volumes": [
+            {"source": "/srv", "target": "/pages", "read_only": True},
+            {"name": "data", "target": "/data", "read_only": False},
+            {"source": "/x", "target": "/y", "read_only": True},
+        ],
+        "ports": [{"host_ip": "127.0.0.1", "host_port": 8080, "port": 80, "protocol": "tcp"}],
+        "working_dir": "/tmp",
+        "user": "web",
+        "group": "users",
+        "hostname": "h",
+        "network": "none",
+        "dns": ["9.9.9.9"],
+        "memory": 64 << 20,
+        "cpus": 0.5,
+        "pids_limit": 10,
+        "cap_add": ["NET_ADMIN"],
+        "cap_drop": ["CHOWN"],
+        "read_only": True,
+        "stdin": True,
+        "tty": True,
+        "labels": {"a": "b", "c": ""},
+        "restart_policy": {"name": "on-failure", "maximum": 3},
+        "stop_signal": "INT",
+        "stop_timeout": 3,
+        "pull_policy": "always",
+        "insecure": ["image", "tls"],
+        "auto_remove": True,
+    }
+
+
+def test_paths_are_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert asked("--rootfs", "r", "/bin/sh", "-c", "x") == {
+        "rootfs": f"{tmp_path}/r",
+        "command": ["/bin/sh", "-c", "x"],
+    }
+    assert asked("oci:layout:tag")["image"] == f"oci:{tmp_path}/layout:tag"
+    assert asked("dir:/srv")["image"] == "dir:/srv"
+    assert asked("./x.aci")["image"] == f"{tmp_path}/./x.aci"
+    assert asked("localhost:5000/x")["image"] == "localhost:5000/x"
+    assert asked("-v", "./pages:/p", "x")["volumes"][0]["source"] == f"{tmp_path}/pages"
+
+
+LOCAL_IMAGES = (
+    *("oci:layout", "oci:layout:tag", "oci-archive:x.tar:v:1", "docker-archive:x.tar:a/b:1"),
+    *("dir:tree", "dir:a:b", "tar:x", "aci:x", "oci:/srv/layout:tag", "dir:../tree"),
+    *("/srv/x.tar", "./x", "./a:b", "../x", "../a:b", ".", "..", "file:x", "file:a:b", "file:./x"),
+    *("file:///srv/x", "file://x", "file:/x"),
+    *("x.aci", "x.tar", "x.tgz", "x.tar.gz", "x.tar.bz2", "x.tar.xz", "x.tar.zst", "a/.tar"),
+)
+OTHER_IMAGES = (
+    *("busybox", "a/b", "busybox:1.36", "localhost:5000/x", "localhost:5000/x.tar", "x.aci:1"),
+    *("docker://busybox", "docker://host/x.tar", "sha256:0123456", "0123456789ab", "x.tar.lz"),
+)
+
+
+@pytest.mark.parametrize("image", [*LOCAL_IMAGES, *OTHER_IMAGES])
+def test_an_image_means_the_same_in_the_daemons_directory(
+    image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ours", "daemons"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "ours")
+    meant = image_reference(image)
+    told = absolute_image(image, str(tmp_path / "ours"))
+    monkeypatch.chdir(tmp_path / "daemons")
+    assert image_reference(told).name == meant.name
+    assert meant.is_local == (image in LOCAL_IMAGES)
+
+
+@pytest.mark.parametrize("image", ["oci:", "oci::tag", "dir:", "tar:", "aci:", "file:", "file://"])
+def test_an_image_without_its_path_is_not_the_directory_we_are_in(image: str) -> None:
+    assert absolute_image(image, "/srv") == image
+
+
+def test_a_directory_with_a_colon_would_be_taken_for_one_with_a_tag() -> None:
+    with pytest.raises(UsageError, match="the colon in the current directory"):
+        absolute_image("oci:layout", "/srv/a:b")
+    assert absolute_image("oci:/srv/layout:tag", "/srv/a:b") == "oci:/srv/layout:tag"
+    assert absolute_image("dir:tree", "/srv/a:b") == "dir:/srv/a:b/tree"
+
+
+def test_ports() -> None:
+    (port,) = asked("-p", "[::1]:53:54/udp", "x")["ports"]
+    assert port == {"host_ip": "::1", "host_port": 53, "port": 54, "protocol": "udp"}
+
+
+def test_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "env"
+    file.write_text("# no\n\nA=file\nB=file=1\nHOME\n")
+    own = {"HOME": "/root", "C": "ours"}
+    assert environment([str(file)], ["A=word", "C", "GONE", "E="], own) == {
+        "A": "word",
+        "B": "file=1",
+        "HOME": "/root",
+        "C": "ours",
+        "E": "",
+    }
+    with pytest.raises(HostError, match="read /nope: no such file"):
+        environment(["/nope"], [], {})
+    file.write_bytes(b"\xff=1")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        environment([str(file)], [], os.environ)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("-e", "=1"), '"=1" has no name'),
+        (("-v", "/srv"), '--volume: cannot understand "/srv"'),
+        (("-v", "/a:/b:x"), '--volume: cannot understand "/a:/b:x"'),
+        (("-v", "/a:b"), 'a volume\'s target is an absolute path, not "b"'),
+        (("--mount", "source=/a"), "lacks source or target"),
+        (("--mount", "from=/a"), '--mount: unknown key "from"'),
+        (("--mount", "type=volume,source=/a,target=/b"), 'type "volume" does not fit source "/a"'),
+        (("-p", "80"), '--publish: cannot understand "80"'),
+        (("-p", "80:x"), '--publish: cannot understand "80:x"'),
+        (("-p", "0:80"), "--publish"),
+        (("-p", "65536:80"), "--publish"),
+        (("-p", "8080:80/sctp"), "--publish"),
+        (("-p", "::1:8080:80"), "--publish"),
+        (("--cpus", "many"), '--cpus: not a number of processors: "many"'),
+        (("--cpus", "0"), "--cpus: not a number"),
+        (("--cpus", "."), "--cpus: not a number"),
+        (("-m", "lots"), "invalid value for --memory"),
+        (("--restart", "sometimes"), '--restart: unknown policy "sometimes"'),
+        (("--restart", "always:3"), "--restart: unknown policy"),
+        (("--restart", "on-failure:x"), "--restart: unknown policy"),
+        (("--stop-signal", "SIGNOTHING"), 'unknown signal "SIGNOTHING"'),
+    ],
+)
+def test_what_cannot_be_understood(words: tuple[str, ...], told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        asked(*words, "busybox")
+    assert told in str(caught.value)

@@ -1,0 +1,167 @@
+"""What is asked for: refused with its JSON path, or made to words of ``ocipod``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ociruntime.base.errors import BadRequest
+from ociruntime.manager.containers.pod_arguments import fetch_words, global_words, spec_words
+from ociruntime.manager.containers.spec import checked
+from ociruntime.pods.bundle.app_config import CAPABILITIES
+
+ID = "ab" * 32
+IMAGE = {"image": "busybox"}
+
+
+def words(**spec: Any) -> tuple[list[str], list[str]]:  # noqa: ANN401 - JSON
+    given = checked(IMAGE | spec)
+    return spec_words(given, ID, "sha256:1", lambda name: f"/volumes/{name}")
+
+
+def sandbox(**spec: Any) -> list[str]:  # noqa: ANN401 - JSON
+    return words(**spec)[0]
+
+
+def add(**spec: Any) -> list[str]:  # noqa: ANN401 - JSON
+    found = words(**spec)[1]
+    assert found[:2] == ["sha256:1", "--name=app"]
+    return found[2:]
+
+
+def test_the_least() -> None:
+    assert sandbox() == [
+        *("app", "sandbox", "--detach", "--keep", "--on-failure=keep"),
+        *(f"--annotation=ocid/container={ID}", "--net=default", f"--hostname={ID[:12]}"),
+    ]
+    assert add() == []
+
+
+def test_of_the_pod() -> None:
+    ports = [
+        {"host_port": 8080, "port": 80},
+        {"host_ip": "::1", "host_port": 53, "port": 53, "protocol": "udp"},
+    ]
+    found = sandbox(network="lan", hostname="web", dns=["9.9.9.9", "1.1.1.1"], ports=ports)
+    assert found[-6:] == [
+        *("--net=lan", "--hostname=web", "--dns=9.9.9.9", "--dns=1.1.1.1"),
+        *("--port=port-0:tcp:80::8080", "--port=port-1:udp:53:[::1]:53"),
+    ]
+
+
+def test_of_the_app() -> None:
+    volumes = [
+        {"source": "/srv", "target": "/data", "read_only": True},
+        {"name": "db", "target": "/db"},
+    ]
+    found = add(
+        env={"A": "1=2", "B": ""},
+        working_dir="/srv",
+        user="7:8",
+        volumes=volumes,
+        memory=1 << 20,
+        cpus=1.5,
+        pids_limit=9,
+        stop_signal="quit",
+        read_only=True,
+        stdin=True,
+    )
+    assert found == [
+        *("--environment=A=1=2", "--environment=B=", "--working-dir=/srv", "--memory=1048576"),
+        *("--cpu=1.5", "--pids=9", "--stop-signal=quit", "--user=7", "--group=8"),
+        *("--stdin=stream", "--readonly-rootfs"),
+        "--mnt-volume=name=volume-0,kind=host,source=/srv,target=/data,readOnly=true",
+        "--mnt-volume=name=volume-1,kind=host,source=/volumes/db,target=/db",
+    ]
+    assert add(tty=True, stdin=True) == ["--stdin=tty", "--stdout=tty", "--stderr=tty"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "program"),
+    [
+        ({"command": ["a", "--", "b"]}, ["--", "a", "--", "b"]),
+        ({"command": []}, []),
+        ({"entrypoint": ["e", "1"], "command": ["2"]}, ["--exec=e", "--", "1", "2"]),
+        ({"entrypoint": ["e"]}, ["--exec=e", "--"]),
+        ({"entrypoint": [], "command": ["c", "1"]}, ["--exec=c", "--", "1"]),
+        ({"image": None, "rootfs": "/r", "command": ["/c", "/"]}, ["--exec=/c", "--", "/"]),
+    ],
+)
+def test_programs(spec: dict[str, Any], program: list[str]) -> None:
+    assert add(**spec) == program
+
+
+def retained(**spec: Any) -> set[str]:  # noqa: ANN401 - JSON
+    (word,) = add(**spec)
+    return set(word.removeprefix("--caps-retain=").split(",")) - {""}
+
+
+def test_capabilities() -> None:
+    usual = set(CAPABILITIES)
+    assert retained(cap_add=["sys_admin"]) == usual | {"CAP_SYS_ADMIN"}
+    assert retained(cap_drop=["CAP_KILL"]) == usual - {"CAP_KILL"}
+    assert retained(cap_drop=["ALL"]) == set()
+    assert retained(cap_drop=["ALL"], cap_add=["chown"]) == {"CAP_CHOWN"}
+    assert retained(cap_add=["ALL"], cap_drop=["KILL"]) > usual - {"CAP_KILL"}
+
+
+def test_fetching() -> None:
+    assert fetch_words(IMAGE) == ["fetch", "--full", "--pull-policy=new", "busybox"]
+    assert fetch_words(IMAGE | {"pull_policy": "always"})[2] == "--pull-policy=update"
+    assert fetch_words({"rootfs": "/r"}) == ["fetch", "--full", "--pull-policy=update", "dir:/r"]
+    both = ["--insecure-options=image,tls"]
+    assert global_words({"insecure": ["tls"]}, ("image",), ("http", "tls")) == both
+    # Allowed by the daemon that made the container, and not by this one.
+    assert global_words({"insecure": ["tls"]}, ("image",)) == ["--insecure-options=image"]
+    assert global_words({}) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "where"),
+    [
+        ({"image": None}, "image"),
+        ({"rootfs": "/r"}, "image"),
+        ({"image": None, "rootfs": "/r"}, "command"),
+        ({"image": None, "rootfs": "r", "command": ["a"]}, "rootfs"),
+        ({"image": "--debug"}, "image"),
+        ({"nmae": "a"}, "nmae"),
+        ({"name": "a/b"}, "name"),
+        ({"command": "a"}, "command"),
+        ({"command": ["a", 1]}, "command[1]"),
+        ({"command": ["a\0"]}, "command[0]"),
+        ({"env": {"A=B": "1"}}, "env"),
+        ({"env": {"A": 1}}, "env.A"),
+        ({"working_dir": "srv"}, "working_dir"),
+        ({"volumes": [{"target": "/a"}]}, "volumes[0]"),
+        ({"volumes": [{"source": "/a,b", "target": "/a"}]}, "volumes[0].source"),
+        ({"volumes": [{"name": "../a", "target": "/a"}]}, "volumes[0].name"),
+        ({"volumes": [{"name": "a", "target": "a"}]}, "volumes[0].target"),
+        ({"ports": [{"port": 80}]}, "ports[0].host_port"),
+        ({"ports": [{"port": 80, "host_port": 65536}]}, "ports[0].host_port"),
+        ({"ports": [{"port": True, "host_port": 1}]}, "ports[0].port"),
+        ({"memory": "1G"}, "memory"),
+        ({"memory": 1}, "memory"),
+        ({"cpus": 0}, "cpus"),
+        ({"cap_add": ["CHOWNED"]}, "cap_add[0]"),
+        ({"tty": "yes"}, "tty"),
+        ({"labels": ["a"]}, "labels"),
+        ({"restart_policy": "always"}, "restart_policy"),
+        ({"restart_policy": {"name": "sometimes"}}, "restart_policy.name"),
+        ({"restart_policy": {"name": "always", "maximum": 3}}, "restart_policy.maximum"),
+        ({"restart_policy": {"name": "always"}, "auto_remove": True}, "auto_remove"),
+        ({"stop_signal": "SIGNONE"}, "stop_signal"),
+        ({"stop_timeout": -1}, "stop_timeout"),
+        ({"pull_policy": "new"}, "pull_policy"),
+        ({"insecure": ["everything"]}, "insecure[0]"),
+    ],
+)
+def test_refusals(spec: dict[str, Any], where: str) -> None:
+    with pytest.raises(BadRequest) as refusal:
+        checked(IMAGE | spec)
+    assert refusal.value.where == where
+
+
+def test_what_is_no_object() -> None:
+    with pytest.raises(BadRequest):
+        checked([])

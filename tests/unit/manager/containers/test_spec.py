@@ -1,0 +1,128 @@
+"""What is asked for with a new container: every member, good and bad, with its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ociruntime.base.errors import BadRequest
+from ociruntime.manager.containers.spec import checked
+
+WHOLE: dict[str, Any] = {
+    "name": "web",
+    "image": "docker.io/library/nginx:1",
+    "command": ["a b", "", "---", "\n"],
+    "entrypoint": ["/bin/sh"],
+    "env": {"A": "1=2"},
+    "working_dir": "/tmp",
+    "user": "web",
+    "group": "8",
+    "volumes": [
+        {"source": "/srv", "target": "/a", "read_only": True},
+        {"name": "d", "target": "/b"},
+    ],
+    "ports": [{"host_ip": "::1", "host_port": 1, "port": 65535, "protocol": "udp"}],
+    "network": "lan",
+    "hostname": "web",
+    "dns": ["9.9.9.9"],
+    "memory": 1 << 26,
+    "cpus": 0.5,
+    "pids_limit": 10,
+    "cap_add": ["net_admin"],
+    "cap_drop": ["ALL"],
+    "read_only": False,
+    "tty": True,
+    "stdin": True,
+    "labels": {"a": ""},
+    "restart_policy": {"name": "on-failure", "maximum": 3},
+    "stop_signal": "SIGINT",
+    "stop_timeout": 0.5,
+    "auto_remove": False,
+    "pull_policy": "never",
+    "insecure": ["image", "tls"],
+}
+
+
+def test_everything_at_once() -> None:
+    assert checked(WHOLE) == WHOLE
+
+
+def test_null_is_as_good_as_nothing() -> None:
+    assert checked({"image": "x", "rootfs": None, "name": None}) == {"image": "x"}
+
+
+WRONG: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"nmae": "x"}, "nmae: unknown member (name, image,"),
+    ({"image": None}, "image: either image or rootfs is needed"),
+    ({"rootfs": "/srv"}, "image: either image or rootfs is needed"),
+    ({"image": None, "rootfs": "/srv", "command": [], "entrypoint": None}, "command: it is needed"),
+    ({"image": None, "rootfs": "srv"}, 'rootfs: "srv" is no absolute path'),
+    ({"image": ""}, "image: it is empty"),
+    ({"image": "a b"}, 'image: "a b" is no reference of an image'),
+    ({"image": "--x"}, 'image: "--x" is no reference of an image'),
+    ({"image": 1}, "image: it is not a text"),
+    ({"name": "-x"}, "name: "),
+    ({"name": 1}, "name: "),
+    ({"command": "a"}, "command: it is no list"),
+    ({"command": ["a", 1]}, "command[1]: it is not a text"),
+    ({"command": ["a\0"]}, "command[0]: it has a character 0"),
+    ({"env": []}, "env: it is no object"),
+    ({"env": {"A=B": "1"}}, "env: 'A=B' is no name"),
+    ({"env": {"A": 1}}, "env.A: it is not a text"),
+    ({"working_dir": "tmp"}, 'working_dir: "tmp" is no absolute path'),
+    ({"volumes": [1]}, "volumes[0]: it is no object"),
+    ({"volumes": [{"source": "/x"}]}, "volumes[0].target: it is missing"),
+    ({"volumes": [{"target": "/x"}]}, "volumes[0]: either source or name is needed"),
+    (
+        {"volumes": [{"source": "/x", "target": "/y", "mode": "z"}]},
+        "volumes[0].mode: unknown member",
+    ),
+    (
+        {"volumes": [{"source": "/a,b", "target": "/x"}]},
+        "volumes[0].source: a path with a comma cannot be handed on",
+    ),
+    (
+        {"volumes": [{"name": "a", "target": "/a"}, {"source": "/no/such", "target": "/x"}]},
+        "volumes[1].source: there is no /no/such on this host (make it first",
+    ),
+    ({"volumes": [{"name": "../x", "target": "/x"}]}, '"../x" is no name of a volume'),
+    ({"ports": [{"host_port": 80}]}, "ports[0].port: it is missing"),
+    ({"ports": [{"host_port": 80, "port": 0}]}, "ports[0].port: 0 is not between 1 and 65535"),
+    ({"ports": [{"host_port": 1.5, "port": 1}]}, "ports[0].host_port: it is no whole number"),
+    ({"ports": [{"host_port": 1, "port": 1, "protocol": "x"}]}, "protocol: 'x' is not possible"),
+    (
+        {"ports": [{"host_port": 1, "port": 1}], "network": "none"},
+        "ports: network none forwards none (leave out the ports, or take another network)",
+    ),
+    ({"ports": [{"host_port": 1, "port": 1}], "network": "host"}, "ports: network host forwards"),
+    ({"memory": True}, "memory: it is no whole number"),
+    ({"memory": 1}, "memory: 1 is not between 4096 and"),
+    ({"cpus": "1"}, "cpus: it is no number"),
+    ({"cap_add": ["CAP_FLY"]}, 'cap_add[0]: "CAP_FLY" is no capability'),
+    ({"read_only": "yes"}, "read_only: it is neither true nor false"),
+    ({"restart_policy": {}}, "restart_policy.name: it is missing"),
+    ({"restart_policy": {"name": "often"}}, "restart_policy.name: 'often' is not possible"),
+    (
+        {"restart_policy": {"name": "always", "maximum": 3}},
+        "restart_policy.maximum: it goes with on-failure alone",
+    ),
+    ({"stop_signal": "SIGNOTHING"}, "stop_signal: "),
+    ({"insecure": ["x"]}, "insecure[0]: 'x' is not possible"),
+    (
+        {"auto_remove": True, "restart_policy": {"name": "always"}},
+        "auto_remove: it excludes a restart policy",
+    ),
+)
+
+
+@pytest.mark.parametrize(("changes", "told"), WRONG)
+def test_what_is_wrong_is_told_with_its_place(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(BadRequest) as caught:
+        checked({"image": "x", "command": ["x"], **changes})
+    assert told in str(caught.value)
+
+
+def test_no_object_at_all() -> None:
+    with pytest.raises(BadRequest, match="not described by a JSON object"):
+        checked([])

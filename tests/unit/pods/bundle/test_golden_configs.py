@@ -1,0 +1,95 @@
+"""Whole configurations of apps, as they were when somebody last looked at them.
+
+``OCIPOD_GOLDEN=write`` writes them anew; the difference is to be read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ociruntime.pods.bundle
+from ociruntime.pods.bundle.app_config import AppPlace, app_config
+from ociruntime.pods.manifest.app_arguments import read_words
+from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS
+from ociruntime.pods.manifest.build import build
+from ociruntime.pods.manifest.flavours import FLAVOURS
+from ociruntime.runtime.spec.check import check_shape
+
+HERE = Path(__file__).parent / "configs"
+SECCOMP = Path(ociruntime.pods.bundle.__file__).with_name("seccomp.json")
+
+CASES = {
+    "plain": "image",
+    "limits": (
+        "image --memory=64M --cpu=1.5 --cpu-shares=512 --pids=20 --oom-score-adj=100 "
+        "--caps-retain=CAP_NET_BIND_SERVICE --no-new-privileges --readonly-rootfs"
+    ),
+    "volumes": (
+        "--volume=h,kind=host,source=/srv,readOnly=true,recursive=false --volume=e,kind=empty "
+        "--mount=volume=h,target=/srv image --mount=volume=e,target=/srv/deeper"
+    ),
+    "seccomp": "image --seccomp=mode=remove,errno=ENOSYS,mkdir",
+    "fly": "image --exec=/bin/true",
+    "private-users": "image --user=1000",
+}
+
+
+CONFIG: dict[str, Any] = {
+    "os": "linux",
+    "architecture": "amd64",
+    "config": {
+        "Entrypoint": ["/bin/entry"],
+        "Cmd": ["one"],
+        "Labels": {"org.opencontainers.image.title": "an image", "run.oci.handler": "evil"},
+        "WorkingDir": "/srv",
+    },
+}
+
+
+class Image:
+    id = "sha256:" + "7" * 64
+    name = "image"
+    config = CONFIG
+
+
+def made(case: str) -> dict[str, Any]:
+    words = read_words(CASES[case].split(), PREPARE_OPTIONS, APP_OPTIONS)
+    manifest = build(words, [Image()], {}, {}).manifest
+    place = AppPlace("6733c088-a507-4694-aabf-5cd2e0b1f5b3", "/pod/apps/image/bundle/rootfs")
+    place.namespaces = {kind: f"/proc/9/ns/{kind}" for kind in ("pid", "network", "ipc", "uts")}
+    place.environment = {"PATH": "/bin", "AC_APP_NAME": "image"}
+    place.hostname = "box"
+    place.shared_memory = "/pod/shm"
+    place.binds = [("/pod/hosts", "/etc/hosts")]
+    place.volumes = {"h": "/srv", "e": "/pod/volumes/e"}
+    place.seccomp = json.loads(SECCOMP.read_text())
+    if case != "plain":  # one whole filter is enough to read
+        place.seccomp |= {"allowed": ["read"], "capabilities": {}, "rules": []}
+    if case == "fly":
+        place.flavour, place.capabilities = FLAVOURS["fly"], ("CAP_KILL", "CAP_SYS_ADMIN")
+    if case == "private-users":
+        place.private_users, place.uid = (131072, 65536), 1000
+        place.namespaces["user"] = "/proc/9/ns/user"
+        del place.namespaces["network"]
+    return app_config(manifest, "image", CONFIG, place)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_config(case: str) -> None:
+    config = made(case)
+    check_shape(config)
+    file = HERE / f"{case}.json"
+    text = json.dumps(config, indent=1, sort_keys=True) + "\n"
+    if os.environ.get("OCIPOD_GOLDEN") == "write":
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    assert file.read_text() == text
+
+
+def test_none_is_left_over() -> None:
+    assert {file.stem for file in HERE.iterdir()} == set(CASES)

@@ -1,0 +1,115 @@
+"""From argv to an exit status and one line of error: ``ocipod``."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+
+from ociruntime.base.errors import PodError
+from ociruntime.pods.cli import version
+from ociruntime.pods.cli.main import main
+
+Capture = pytest.CaptureFixture[str]
+
+
+def failing(argv: list[str], capfd: Capture) -> str:
+    """The one line that a command fails with."""
+    assert main(argv) == 254
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("ocipod: ")
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [["--help"], ["-h"], ["help"], ["list", "--help"], ["help", "app", "list"], ["run", "-h"]],
+)
+def test_help_goes_to_standard_output(argv: list[str], capfd: Capture) -> None:
+    assert main(argv) == 0
+    out, err = capfd.readouterr()
+    assert out.startswith("usage: ocipod")
+    assert err == ""
+
+
+def test_no_command(capfd: Capture) -> None:
+    assert main([]) == 2
+    assert capfd.readouterr().out.startswith("usage: ocipod")
+
+
+def test_help_of_a_group_names_its_commands(capfd: Capture) -> None:
+    for argv in (["app", "--help"], ["help", "app"]):
+        assert main(argv) == 0
+        out = capfd.readouterr().out
+        assert out.startswith("usage: ocipod app COMMAND")
+        assert "app exec" in out
+
+
+def test_unknown_command(capfd: Capture) -> None:
+    assert 'unknown command "bogus"' in failing(["bogus"], capfd)
+    assert "unknown option --version (--help lists the options)" in failing(["--version"], capfd)
+    assert "did you mean list?" in failing(["lsit"], capfd)
+    assert 'unknown command "bogus"' in failing(["app", "bogus"], capfd)
+
+
+def test_group_without_a_command(capfd: Capture) -> None:
+    line = failing(["app"], capfd)
+    assert '"app" needs a command' in line
+    assert "exec" in line
+
+
+def test_beginnings_of_commands(capfd: Capture) -> None:
+    assert main(["ver"]) == 0
+    assert capfd.readouterr().out.startswith("ocipod: ")
+    line = failing(["st"], capfd)
+    assert '"st" means several commands' in line
+    assert "status stop" in line
+    assert '"app st" means several commands' not in line
+
+
+def test_hidden_commands_have_no_beginning(capfd: Capture) -> None:
+    assert 'unknown command "moni"' in failing(["moni"], capfd)
+
+
+def test_number_of_arguments(capfd: Capture) -> None:
+    line = failing(["version", "more"], capfd)
+    assert '"version" takes other arguments' in line
+    assert "(ocipod version)" in line
+
+
+def test_unknown_check_to_leave_out(capfd: Capture) -> None:
+    line = failing(["--insecure-options=image,magic", "version"], capfd)
+    assert '--insecure-options: unknown word "magic"' in line
+    assert "all-fetch" in line
+
+
+def raising(error: BaseException) -> types.FunctionType:
+    def run(*arguments: object) -> int:
+        raise error
+
+    return run  # type: ignore[return-value]  # a function is one
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (PodError("pod 1 is gone", "look for another"), 254, "pod 1 is gone (look for another)"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (ValueError("a\nb"), 254, "internal error: ValueError: a b (--debug shows the way there)"),
+    ],
+)
+def test_how_errors_end(
+    error: BaseException,
+    status: int,
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: Capture,
+) -> None:
+    monkeypatch.setattr(version, "run", raising(error))
+    assert main(["version"]) == status
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", f"ocipod: {text}\n")
+    assert main(["--debug", "version"]) == status
+    assert "Traceback" in capfd.readouterr().err

@@ -1,0 +1,70 @@
+"""Which mounts are a pod's, and what is removed first."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ociruntime.base.errors import PodError
+from ociruntime.pods.garbage import sweep
+from ociruntime.pods.store import phases, removal
+from ociruntime.pods.store.pod import EXITED_GARBAGE
+
+MOUNTINFO = r"""22 1 0:20 / / rw - ext4 /dev/a rw
+30 22 0:21 / /pods/run/u rw shared:1 - tmpfs tmpfs rw
+31 30 0:22 / /pods/run/u/apps/a/bundle/rootfs rw - overlay overlay rw
+32 31 0:23 / /pods/run/u/apps/a/bundle/rootfs/with\040blank rw - tmpfs tmpfs rw
+33 22 0:24 / /pods/run/uu rw - tmpfs tmpfs rw
+34 22 0:25 / /elsewhere/pods/run/u/x rw - tmpfs tmpfs rw
+"""
+
+
+def test_mounts_below() -> None:
+    assert sweep.mounts_below("/pods/run/u", MOUNTINFO) == [
+        "/pods/run/u/apps/a/bundle/rootfs/with blank",
+        "/pods/run/u/apps/a/bundle/rootfs",
+        "/pods/run/u",
+    ]
+
+
+def test_the_manifest_is_removed_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    original = removal.remove_tree
+
+    def note(parent: int, name: str) -> None:
+        order.append(name)
+        original(parent, name)
+
+    monkeypatch.setattr(sweep, "remove_tree", note)
+    with phases.new_pod(str(tmp_path)) as pod:
+        place = Path(pod.path())
+        for name in ("apps", "volumes", "logs"):
+            (place / name).mkdir()
+        for name in ("pod", "runtime-config", "net-info.json", "exit"):
+            (place / name).touch()
+        phases.to_run(pod)
+        assert pod.move(EXITED_GARBAGE)
+        sweep.remove(pod)
+    assert (order[0], order[-1]) == ("apps", "pod")
+    assert phases.names(str(tmp_path), ["run", EXITED_GARBAGE], []) == []
+
+
+def test_an_attempt_that_fails_leaves_a_pod(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(parent: int, name: str) -> None:
+        raise OSError(16, os.strerror(16), name.encode())
+
+    with phases.new_pod(str(tmp_path)) as pod:
+        (Path(pod.path()) / "pod").touch()
+        phases.to_run(pod)
+        assert pod.move(EXITED_GARBAGE)
+        with monkeypatch.context() as patch:
+            patch.setattr(sweep, "remove_tree", refuse)
+            with pytest.raises(PodError, match=r"remove pod-created: device or resource busy"):
+                sweep.remove(pod)
+        assert (Path(pod.path()) / "pod").exists()
+        sweep.remove(pod)
+        assert not Path(pod.path()).exists()

@@ -1,0 +1,89 @@
+"""An app's port of a virtual machine, whose guest says what it is not expected to."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from struct import pack
+
+import pytest
+
+from ociruntime.base.errors import HostError, PodError
+from ociruntime.pods.kvm import port
+from ociruntime.pods.loop.listening import listen
+
+
+def answered(path: Path, say: Callable[[socket.socket], None]) -> threading.Thread:
+    """Takes one connection at ``path``, as qemu does, and answers for the guest."""
+    listener = listen(str(path), socket.SOCK_STREAM, 2)
+
+    def serve() -> None:
+        with socket.socket(fileno=listener.detach()) as own:
+            one, _ = own.accept()
+            with one:
+                one.recv(3)
+                say(one)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return thread
+
+
+def wait(asked: threading.Event) -> None:
+    asked.wait(10)
+
+
+def test_another_answer(tmp_path: Path) -> None:
+    guest = answered(tmp_path / "1", lambda one: one.sendall(pack(port.HEAD, b"z", 0)))
+    with pytest.raises(PodError, match="the virtual machine said b'z' instead of starting"):
+        port.start_app(str(tmp_path / "1"), [-1, -1, -1])
+    guest.join()
+
+
+def test_the_guests_own_words(tmp_path: Path) -> None:
+    words = b'execute "/x": no such file'
+    frame = pack(port.HEAD, port.FAILED, len(words)) + words
+    guest = answered(tmp_path / "1", lambda one: one.sendall(frame))
+    with pytest.raises(PodError) as caught:
+        port.start_app(str(tmp_path / "1"), [-1, -1, -1])
+    assert str(caught.value) == words.decode()
+    guest.join()
+
+
+def test_it_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(port, "BOOT_SECONDS", 0.02)
+    asked = threading.Event()
+    guest = answered(tmp_path / "1", lambda one: wait(asked))
+    with pytest.raises(PodError, match=r"the virtual machine has not started in 0 s"):
+        port.start_app(str(tmp_path / "1"), [-1, -1, -1])
+    asked.set()
+    guest.join()
+
+
+def test_it_ends(tmp_path: Path) -> None:
+    guest = answered(tmp_path / "1", lambda one: None)
+    with pytest.raises(PodError, match="the virtual machine has ended"):
+        port.start_app(str(tmp_path / "1"), [-1, -1, -1])
+    guest.join()
+    with pytest.raises(PodError, match="the virtual machine has ended"):
+        port.start_app(str(tmp_path / "nobody"), [-1, -1, -1])
+
+
+def test_an_app_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(port, "END_SECONDS", 0.05)
+    asked = threading.Event()
+    guest = answered(tmp_path / "1", lambda one: wait(asked))
+    with pytest.raises(PodError, match="the virtual machine does not end the app: timed out"):
+        port.end_app(str(tmp_path / "1"))
+    asked.set()
+    guest.join()
+
+
+def test_an_app_without_what_stands_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(port, "PROGRAM", "/no/guest")
+    guest = answered(tmp_path / "1", lambda one: one.sendall(pack(port.HEAD, port.RUNNING, 0)))
+    with pytest.raises(HostError, match="start /no/guest: no such file or directory"):
+        port.start_app(str(tmp_path / "1"), [-1, -1, -1])
+    guest.join()

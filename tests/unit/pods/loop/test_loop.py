@@ -1,0 +1,144 @@
+"""The loop: descriptors, times, children."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from ociruntime.base.errors import PodError
+from ociruntime.pods.loop import worker
+from ociruntime.pods.loop.loop import READABLE, Loop
+from ociruntime.pods.loop.worker import Outcome
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    one = Loop()
+    yield one
+    one.close()
+
+
+def test_timers(loop: Loop) -> None:
+    called: list[int] = []
+
+    def stop() -> None:
+        loop.stopped = True
+
+    loop.after(0.02, lambda: called.append(2))
+    loop.after(0.01, lambda: called.append(1))
+    loop.after(0.015, lambda: called.append(9)).cancel()
+    loop.after(0.03, stop)
+    loop.run()
+    assert called == [1, 2]
+
+
+def test_descriptors(loop: Loop) -> None:
+    reader, writer = os.pipe()
+
+    def read(events: int) -> None:
+        del events
+        assert os.read(reader, 10) == b"x"
+        loop.forget(reader)
+        loop.stopped = True
+
+    loop.watch(reader, READABLE, read)
+    os.write(writer, b"x")
+    loop.run()
+    loop.forget(reader)  # twice is no mistake
+    os.close(reader)
+    os.close(writer)
+
+
+def test_signals(loop: Loop) -> None:
+    came: list[int] = []
+
+    def note(number: int) -> None:
+        came.append(number)
+        loop.stopped = True
+
+    loop.on_signal = note
+    os.kill(os.getpid(), signal.SIGTERM)
+    loop.run()
+    assert came == [signal.SIGTERM]
+
+
+def run(loop: Loop, work: worker.Work) -> Outcome:
+    found: list[Outcome] = []
+
+    def done(outcome: Outcome) -> None:
+        found.append(outcome)
+        loop.stopped = True
+
+    worker.start(loop, (), work, done)
+    loop.run()
+    return found[0]
+
+
+def test_work_in_a_child(loop: Loop) -> None:
+    outcome = run(loop, lambda: {"pid": os.getpid()})
+    assert outcome.status == 0
+    assert outcome.value["pid"] != os.getpid()
+    outcome.check("it")
+
+
+def test_work_that_fails(loop: Loop) -> None:
+    def work() -> None:
+        raise PodError("it is broken", "mend it")
+
+    outcome = run(loop, work)
+    assert (outcome.status, outcome.error) == (254, "it is broken (mend it)")
+    with pytest.raises(PodError, match="broken"):
+        outcome.check("it")
+
+
+def test_work_that_is_killed(loop: Loop) -> None:
+    outcome = run(loop, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    assert outcome.status == 137
+    with pytest.raises(PodError, match="it ended with 137"):
+        outcome.check("it")
+
+
+def test_an_error_loses_no_end_and_no_time(loop: Loop) -> None:
+    """All have come at once, and each call fails: the others are made nevertheless."""
+    told: list[int] = []
+
+    def fail(number: int) -> None:
+        told.append(number)
+        raise PodError("it is broken")
+
+    children = [os.spawnv(os.P_NOWAIT, "/bin/true", ["true"]) for _ in range(3)]
+    for pid in children:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        loop.expect(pid, lambda _, pid=pid: fail(pid))  # type: ignore[misc]
+    for number in (1, 2):
+        loop.after(0, lambda number=number: fail(number))  # type: ignore[misc]
+    for signal_number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1):
+        os.kill(os.getpid(), signal_number)
+    loop.on_signal = fail
+    while len(told) < 7:
+        with pytest.raises(PodError):
+            loop.run()
+    assert sorted(told) == sorted([*children, 1, 2, signal.SIGTERM, signal.SIGUSR1])
+
+
+def test_a_child_is_there_until_its_end_is_told(loop: Loop) -> None:
+    """So nobody else has its pid when it is sent a signal."""
+    one, two = (os.spawnv(os.P_NOWAIT, "/bin/true", ["true"]) for _ in range(2))
+    for pid in (one, two):
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    ends: list[int] = []
+
+    def ended(pid: int, other: int) -> None:
+        if not ends:
+            os.kill(other, signal.SIGTERM)
+        ends.append(pid)
+        loop.stopped = len(ends) == 2
+
+    loop.expect(one, lambda _: ended(one, two))
+    loop.expect(two, lambda _: ended(two, one))
+    os.kill(os.getpid(), signal.SIGCHLD)
+    loop.run()
+    assert sorted(ends) == sorted([one, two])

@@ -1,0 +1,69 @@
+"""Each word of ``run`` has its meaning by its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from ociruntime.base.errors import UsageError
+from ociruntime.pods.manifest.app_arguments import PodWords, read_words
+from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS, RUN_OPTIONS
+
+POD = (*PREPARE_OPTIONS, *RUN_OPTIONS)
+
+
+def read(text: str) -> PodWords:
+    return read_words(text.split(), POD, APP_OPTIONS)
+
+
+def test_options_belong_to_the_image_before_them() -> None:
+    said = read("--net=none one --name=a --exec /bin/sh -- -c x --name=c --- two --name b --net=n2")
+    assert [app.image for app in said.apps] == ["one", "two"]
+    assert [app.options.text("name") for app in said.apps] == ["a", "b"]
+    assert [app.arguments for app in said.apps] == [["-c", "x", "--name=c"], None]
+    assert said.options.text("net") == "none,n2"
+
+
+def test_no_arguments_are_not_none() -> None:
+    assert read("one -- --- two --").apps[0].arguments == []
+
+
+def test_arguments_of_a_single_image_may_be_anything() -> None:
+    words = ["U", "one", "--name=a", "--", "x", "---", "--", "--name=b", "two"]
+    said = read_words(words, (), APP_OPTIONS, leading=1, single=True)
+    assert (len(said.apps), said.apps[0].arguments) == (1, words[4:])
+
+
+def test_mounts_before_an_image_are_every_apps() -> None:
+    said = read("--mount volume=a,target=/a one --mount volume=b,target=/b")
+    assert said.options.list("mount") == ["volume=a,target=/a"]
+    assert said.apps[0].options.list("mount") == ["volume=b,target=/b"]
+
+
+def test_leading_arguments_are_no_images() -> None:
+    said = read_words(["uuid", "image", "--name=x"], (), APP_OPTIONS, leading=1)
+    assert said.positional == ["uuid"]
+    assert [app.image for app in said.apps] == ["image"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("--name=a one", "--name before any image"),
+        ("-- x", '"--" before any image'),
+        ("one ---", '"---" without arguments before it'),
+        ("one -- a --- -- b", 'the arguments of "one" are given twice'),
+        ("one --memry=1", "unknown option --memry"),
+        ("one --name", "--name needs a value"),
+        ("one --readonly-rootfs=maybe", "no truth value"),
+        ("one --stdin=log", '"log" is not possible (null, stream, interactive, tty)'),
+    ],
+)
+def test_what_cannot_be_understood(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        read(text)
+    assert message in str(refused.value)
+
+
+def test_a_word_that_is_empty() -> None:
+    with pytest.raises(UsageError, match="an image without a name"):
+        read_words(["one", ""], POD, APP_OPTIONS)

@@ -1,0 +1,73 @@
+"""Limits and privileges of an app, as options and as somebody's manifest say them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ociruntime.base.errors import PodError, UsageError
+from ociruntime.pods.manifest import isolators
+from ociruntime.pods.manifest.app_arguments import Values
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "hint"),
+    [
+        ("cpu-shares", "1", "2 to 262144"),
+        ("pids", "0", "1 to 4194304"),
+        ("oom-score-adj", "-1001", "-1000 to 1000"),
+        ("oom-score-adj", "high", "-1000 to 1000"),
+    ],
+)
+def test_numbers_out_of_range(option: str, text: str, hint: str) -> None:
+    values = Values()
+    values.texts[option] = text
+    with pytest.raises(UsageError) as refused:
+        isolators.from_options(values)
+    assert str(refused.value) == f'--{option}: "{text}" is not possible ({hint})'
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        (
+            isolators.MEMORY,
+            {"limit": "much"},
+            'resource/memory: "much" is no size (512, 50M, 1.5GiB)',
+        ),
+        (isolators.CPU, {"limit": "0m"}, 'resource/cpu: "0m" is out of range (10m to 4096)'),
+        (isolators.REMOVE_CAPS, {"set": ["fly"]}, '"fly" is no capability (as in CAP_NET_RAW)'),
+    ],
+)
+def test_a_manifest_with_a_value_that_cannot_be(name: str, value: object, message: str) -> None:
+    with pytest.raises(PodError) as refused:
+        isolators.check([{"name": name, "value": value}], "it")
+    assert str(refused.value) == f"it: {message}"
+
+
+@pytest.mark.parametrize("value", [None, {}, [], "many", {"limit": []}, {"set": [1]}, 1e999])
+@pytest.mark.parametrize("name", sorted(isolators.KNOWN - {isolators.NO_NEW_PRIVILEGES}))
+def test_a_manifest_with_a_value_of_another_form(name: str, value: Any) -> None:  # noqa: ANN401
+    with pytest.raises(PodError) as refused:
+        isolators.check([{"name": name, "value": value}], "it")
+    limit = name in (isolators.MEMORY, isolators.CPU) and value == {"limit": []}
+    if not limit:
+        assert str(refused.value).startswith(f"it: {name} cannot have this value (as in ")
+
+
+def test_a_manifest_with_both_of_two_that_exclude_each_other() -> None:
+    both = [
+        {"name": name, "value": {"set": ["CAP_KILL"]}}
+        for name in (isolators.RETAIN_CAPS, isolators.REMOVE_CAPS)
+    ]
+    with pytest.raises(PodError, match=r"it: .*-retain-set and .*-remove-set exclude each other"):
+        isolators.check(both, "it")
+
+
+def test_values_that_are_told_by_the_way() -> None:
+    """What an error proposes is accepted."""
+    import json
+
+    for name, form in isolators._FORMS.items():
+        isolators.check([{"name": name, "value": json.loads(form)}], "it")

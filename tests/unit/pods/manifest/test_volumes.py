@@ -1,0 +1,33 @@
+"""Whose the pod's volumes are."""
+
+from __future__ import annotations
+
+import pytest
+
+from ociruntime.base.errors import UsageError
+from ociruntime.pods.bundle.copy_files import owner_on_host
+from ociruntime.pods.manifest.volumes import check_owners, volume
+from ociruntime.pods.operations.runtime_config import COUNT
+
+LAST = (1 << 32) - 2
+
+
+def test_the_last_id() -> None:
+    made = volume(f"v,kind=empty,uid={LAST},gid={LAST}")
+    assert (made["uid"], made["gid"]) == (LAST, LAST)
+
+
+@pytest.mark.parametrize("member", ["uid", "gid"])
+def test_an_owner_that_is_none_of_the_pods(member: str) -> None:
+    last = volume(f"v,kind=empty,{member}={COUNT - 1}")
+    check_owners([{"name": "other", "kind": "host"}, last], COUNT)
+    text = f'volume "v": {member} 65536 is none of the pod\'s users, which are 0 to 65535'
+    with pytest.raises(UsageError, match=text):
+        check_owners([last, volume(f"v,kind=empty,{member}={COUNT}")], COUNT)
+
+
+def test_owners_of_an_images_files() -> None:
+    assert owner_on_host(LAST, None) == LAST
+    users = (7 * COUNT, COUNT)
+    for id, shown in ((0, 0), (COUNT - 1, COUNT - 1), (COUNT, 65534), (LAST, 65534)):
+        assert owner_on_host(id, users) == 7 * COUNT + shown

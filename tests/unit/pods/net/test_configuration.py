@@ -1,0 +1,97 @@
+"""Files of configurations: which of them count, in which order, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ociruntime.base.errors import NetworkError
+from ociruntime.pods.net.configuration import load, net_directories
+
+PTP = {"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.1.0.0/24"}}
+
+
+def write(directory: Path, file: str, value: object) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    text = value if isinstance(value, str) else json.dumps(value)
+    (directory / file).write_text(text)
+
+
+def names(*directories: Path) -> list[str]:
+    return [one.name for one in load([str(one) for one in directories])]
+
+
+def test_places() -> None:
+    assert net_directories("", "/etc/x", "/usr/lib/x") == ["/etc/x/net.d", "/usr/lib/x/net.d"]
+    assert net_directories("/u", "/l", "/s") == ["/u/net.d", "/l/net.d", "/s/net.d"]
+
+
+def test_order_of_files(tmp_path: Path) -> None:
+    write(tmp_path, "20-a.conf", {"name": "a", **PTP})
+    write(tmp_path, "10-b.conflist", {"name": "b", "cniVersion": "1.1.0", "plugins": [PTP]})
+    write(tmp_path, "99-z.conf", {"name": "z", **PTP})
+    write(tmp_path, "notes.txt", "no configuration")
+    assert names(tmp_path) == ["b", "a", "z", "default", "default-restricted"]
+    assert names(tmp_path / "nowhere") == ["default", "default-restricted"]
+
+
+def test_one_of_the_same_name_hides_the_built_in(tmp_path: Path) -> None:
+    write(tmp_path, "10-mine.conf", {"name": "default", **PTP})
+    found = {one.name: one for one in load([str(tmp_path)])}
+    assert found["default"].file.endswith("10-mine.conf")
+    assert found["default"].version == "0.4.0"
+    assert found["default"].plugins == (PTP,)
+
+
+def test_stronger_directories(tmp_path: Path) -> None:
+    strong, weak = tmp_path / "strong", tmp_path / "weak"
+    write(strong, "10-a.conf", {"name": "a", **PTP, "mtu": 1})
+    write(weak, "20-a.conf", {"name": "a", **PTP, "mtu": 2})  # the same network
+    write(strong, "30-b.conf", {"name": "b", **PTP})
+    write(weak, "30-b.conf", "hidden and never read")  # the same file
+    found = {one.name: one for one in load([str(strong), str(weak)])}
+    assert found["a"].plugins[0]["mtu"] == 1
+    assert names(strong, weak) == ["a", "b", "default", "default-restricted"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("{", "x.conf: Expecting"),
+        ("[]", "not a JSON object"),
+        ({"type": "ptp"}, '"name" is no name'),
+        ({"name": "../up", "type": "ptp"}, '"name" is no name'),
+        ({"name": ".pods", "type": "ptp"}, '"name" is no name'),
+        ({"name": "none", "type": "ptp"}, "a word of --net"),
+        ({"name": "a"}, '"type" names no plugin'),
+        ({"name": "a", "type": "../../bin/sh"}, '"type" names no plugin'),
+        ({"name": "a", "type": "ptp\0"}, r'x\.conf: "type" names no plugin'),
+        ({"name": "a", "type": "\ud800"}, '"type" names no plugin'),
+        ({"name": "a", "type": "ptp", "dns": 5}, '"dns" is no JSON object'),
+        ({"name": "a", "type": "ptp", "dns": {"search": "x"}}, '"search" is no list of words'),
+        ({"name": "a", "type": "ptp", "dns": {"domain": "x\ny"}}, '"domain" is no word'),
+        (
+            {"name": "a", "type": "ptp", "dns": {"nameservers": ["1.1.1.1\noptions x"]}},
+            'x.conf: "dns": "nameservers" is no list of words',
+        ),
+        ({"name": "a", "type": "ptp", "runtimeConfig": 5}, '"runtimeConfig" is no JSON object'),
+        ({"name": "a", "type": "ptp", "ipam": 5}, '"ipam" is no JSON object'),
+        ({"name": "a", "type": "ptp", "cniVersion": "0.1.0"}, "not one of 0.3.1, 0.4.0"),
+        ({"name": "a", "plugins": []}, '"plugins" is no list'),
+        ({"name": "a", "plugins": [PTP, {}]}, r"plugins\[1\]: \"type\""),
+        ('{"name": "a", "type": "ptp", "x": ' + "[" * 5000, "x.conf: "),
+    ],
+)
+def test_refused(tmp_path: Path, value: object, text: str) -> None:
+    write(tmp_path, "x.conf", value)
+    with pytest.raises(NetworkError, match=text):
+        load([str(tmp_path)])
+
+
+def test_a_network_twice_in_a_directory(tmp_path: Path) -> None:
+    for file in ("1.conf", "2.conf"):
+        write(tmp_path, file, {"name": "a", **PTP})
+    with pytest.raises(NetworkError, match=r'2.conf: network "a" is in .*1.conf already'):
+        load([str(tmp_path)])

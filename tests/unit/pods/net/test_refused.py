@@ -1,0 +1,30 @@
+"""Settings of names and results of plugins that mean nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from ociruntime.base.errors import NetworkError, UsageError
+from ociruntime.pods.net import ipam
+from ociruntime.pods.net.resolver import parse_dns
+
+
+@pytest.mark.parametrize(
+    ("search", "options", "domain", "text"),
+    [
+        (["a b"], [], "", '--dns-search: "a b" is not one word'),
+        ([], [""], "", '--dns-opt: "" is not one word'),
+        ([], [], "a\nb", '--dns-domain: "a\nb" is not one word'),
+    ],
+)
+def test_names(search: list[str], options: list[str], domain: str, text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_dns([], search, options, domain)
+    assert text in str(caught.value)
+
+
+def test_addresses() -> None:
+    with pytest.raises(NetworkError, match="the network assigns no address"):
+        ipam.read({"cniVersion": "1.0.0", "ips": []})
+    with pytest.raises(NetworkError, match="addresses of the network"):
+        ipam.read({"ips": [{"address": "nowhere"}]})

@@ -1,0 +1,95 @@
+"""resolv.conf and hosts from options and what networks say."""
+
+from __future__ import annotations
+
+import pytest
+
+from ociruntime.base.errors import UsageError
+from ociruntime.pods.net.resolver import (
+    hosts,
+    parse_dns,
+    parse_hosts_entries,
+    parse_resolv_conf,
+    resolv_conf,
+)
+
+NOTHING = parse_dns([], [], [], "")
+SAID = {"nameservers": ["10.0.0.53"], "search": ["lan"]}
+
+
+def test_options_are_stronger_than_networks() -> None:
+    options = parse_dns(["9.9.9.9", "2620:fe::fe"], ["a.test", "b.test"], ["ndots:2"], "c.test")
+    assert resolv_conf(options, SAID) == (
+        "nameserver 9.9.9.9\nnameserver 2620:fe::fe\ndomain c.test\n"
+        "search a.test b.test\noptions ndots:2\n"
+    )
+
+
+def test_networks_are_stronger_than_nothing() -> None:
+    assert resolv_conf(NOTHING, SAID) == "nameserver 10.0.0.53\nsearch lan\n"
+    assert resolv_conf(NOTHING, {}) is None
+    assert resolv_conf({}, {}) is None
+
+
+@pytest.mark.parametrize("mode", ["none", "host"])
+def test_modes_write_nothing(mode: str) -> None:
+    options = parse_dns([mode], [], [], "")
+    assert options["mode"] == mode
+    assert resolv_conf(options, SAID) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((["host", "9.9.9.9"], [], [], ""), "--dns=host goes with no other"),
+        ((["none"], ["lan"], [], ""), "--dns=none goes with no other"),
+        ((["none,host"], [], [], ""), "goes with no other"),
+        ((["nine"], [], [], ""), '"nine" is no name server'),
+        (([""], [], [], ""), "is no name server"),
+        (([], ["a b"], [], ""), "--dns-search"),
+        (([], [], ["a\nnameserver 1.1.1.1"], ""), "--dns-opt"),
+        (([], [], [], "a\tb"), "--dns-domain"),
+    ],
+)
+def test_refused(arguments: tuple[list[str], list[str], list[str], str], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        parse_dns(*arguments)
+
+
+def test_reading() -> None:
+    text = (
+        "# made\nnameserver 1.1.1.1 # one\nnameserver 8.8.8.8\nsearch a b\noptions x y\ndomain d\n"
+    )
+    assert parse_resolv_conf(text) == {
+        "nameservers": ["1.1.1.1", "8.8.8.8"],
+        "search": ["a", "b"],
+        "options": ["x", "y"],
+        "domain": "d",
+    }
+
+
+def test_hosts_entries() -> None:
+    options = parse_hosts_entries(["10.0.0.9=db,10.0.0.8=web", "10.0.0.9=db.test"])
+    assert options == parse_hosts_entries(["10.0.0.9=db,db.test,10.0.0.8=web"])
+    assert options["entries"] == [["10.0.0.9", ["db", "db.test"]], ["10.0.0.8", ["web"]]]
+    text = hosts(options, "pod-1", image_has_one=True)
+    assert text is not None
+    lines = text.splitlines()
+    assert lines[0].split() == ["127.0.0.1", "localhost", "localhost.localdomain"]
+    assert lines[-3:] == ["127.0.0.1\tpod-1", "10.0.0.9\tdb db.test", "10.0.0.8\tweb"]
+
+
+def test_hosts_of_image_and_host() -> None:
+    nothing = parse_hosts_entries([])
+    assert hosts(nothing, "p", image_has_one=True) is None
+    assert "127.0.0.1\tp\n" in (hosts(nothing, "p", image_has_one=False) or "")
+    assert hosts(parse_hosts_entries(["host"]), "p", image_has_one=False) is None
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["host,10.0.0.1=a", "10.0.0.1", "10.0.0=a", "10.0.0.1=", "10.0.0.1=a b", "", "1.1.1.1=é"],
+)
+def test_refused_entries(word: str) -> None:
+    with pytest.raises(UsageError, match="--hosts-entry"):
+        parse_hosts_entries([word])

@@ -1,0 +1,64 @@
+"""Results of plugins and settings of ``host-local`` that mean nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ociruntime.base.errors import NetworkError
+from ociruntime.pods.net import ipam
+from ociruntime.pods.net.builtin.host_local import add, delete, ranges_of
+from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.result import check_result, in_version
+
+SUBNET = {"subnet": "10.1.0.0/24"}
+
+
+def test_a_result_without_addresses_in_another_version() -> None:
+    assert in_version({"ips": None}, "0.4.0") == {"cniVersion": "0.4.0", "ips": []}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"ips": [{"address": "10.1.0.2"}]},
+        {"ips": [{"address": "10.1.0.2/24", "gateway": 5}]},
+        {"ips": [{"address": "10.1.0.2/24"}], "routes": [{"dst": 5}]},
+        {"ips": [{"address": "10.1.0.2/24"}], "routes": [{}]},
+        {"ips": [{"address": "10.1.0.2/24"}], "routes": [{"dst": "0.0.0.0/0", "gw": "x"}]},
+        {"ips": [{"address": "10.1.0.2/24"}], "routes": 5},
+    ],
+)
+def test_addresses_that_are_none(result: dict[str, Any]) -> None:
+    with pytest.raises(NetworkError, match="addresses of the network: "):
+        ipam.read(result)
+
+
+@pytest.mark.parametrize("address", ["10.9.9.9\n6.6.6.6 forged/24", "\x1b[31m", "", "10.1.0.300"])
+def test_addresses_that_forge_lines(address: str) -> None:
+    """They are shown, recorded, and written into /etc/hosts."""
+    with pytest.raises(
+        NetworkError, match=r"plugin x: its result has '.*' as an address"
+    ) as caught:
+        check_result({"ips": [{"address": address}]}, "x")
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("name", ["dataDir", "resolvConf"])
+@pytest.mark.parametrize("path", ["relative", 5, "/a\0b", "/\ud800", ["/x"]])
+def test_paths_that_are_none(name: str, path: object) -> None:
+    with pytest.raises(NetworkError, match=f'ipam: "{name}" is no absolute path'):
+        ranges_of({**SUBNET, name: path})
+
+
+def call(**configuration: object) -> PluginCall:
+    whole = {"cniVersion": "1.0.0", "name": "net", "type": "ptp", **configuration}
+    return PluginCall("id", "", "eth0", "", whole, (), "/nowhere", "", programs=False)
+
+
+def test_configurations_that_are_not_carried_out() -> None:
+    with pytest.raises(NetworkError, match='network "net": "ips" is no list of addresses'):
+        add(call(ipam=SUBNET, runtimeConfig={"ips": True}))
+    with pytest.raises(NetworkError, match='"dataDir" is no absolute path'):
+        delete(call(ipam={**SUBNET, "dataDir": "\0"}))

@@ -1,0 +1,145 @@
+"""Trees deeper than an interpreter calls functions, and than a path can be long."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ociruntime.base.errors import HostError
+from ociruntime.pods.bundle.copy_files import copy_tree
+from ociruntime.pods.operations.layer_tar import write_layer
+from ociruntime.pods.store import phases
+from ociruntime.pods.store.deep_tree import Place, open_regular, walk
+from ociruntime.pods.store.lock import open_directory
+from ociruntime.pods.store.making import make_pod
+from ociruntime.pods.store.pod import PHASES, Pod
+from ociruntime.pods.store.removal import remove_tree
+from tests.support.descriptors import open_descriptors
+
+DEPTH = 1200
+DEPTH_OF_NAMES = 400  # a tar's reader takes names of 4095 bytes
+NAME = "directory"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """A directory in which trees may be too deep for other means of removal."""
+    (tmp_path / "place").mkdir()
+    yield tmp_path / "place"
+    fd = open_directory(str(tmp_path))
+    remove_tree(fd, "place")
+    os.close(fd)
+
+
+def fill(path: str, depth: int = DEPTH) -> None:
+    """Directories in each other, with a file at the top that is at the bottom as well."""
+    Path(path, "top").write_text("text")
+    os.chmod(f"{path}/top", 0o640)
+    with Place(path) as deep:
+        for _ in range(depth):
+            os.mkdir(NAME, 0o700, dir_fd=deep.fd)
+            deep.down(NAME)
+        os.symlink("nowhere", "link", dir_fd=deep.fd)
+        os.link(f"{path}/top", "bottom", dst_dir_fd=deep.fd)
+        for _ in range(depth):
+            deep.up()
+            os.utime(NAME, ns=(0, len(deep.names) * 10**9), dir_fd=deep.fd)
+
+
+def test_a_copy(place: Path) -> None:
+    source, target = place / "source", place / "target"
+    source.mkdir()
+    fill(str(source))
+    descriptors = open_descriptors()
+    copy_tree(str(source), str(target))
+    statuses = {(one.name, one.inside.count("/")): one.status for one in walk(str(target))}
+    assert len(statuses) == DEPTH + 3
+    top, bottom = statuses["top", 0], statuses["bottom", DEPTH]
+    assert (top.st_mode & 0o777, top.st_nlink, top.st_ino) == (0o640, 2, bottom.st_ino)
+    assert [statuses[NAME, n].st_mtime for n in range(DEPTH)] == list(range(DEPTH))
+    assert open_descriptors() == descriptors
+
+
+def test_a_layer(place: Path) -> None:
+    fill(str(place), DEPTH_OF_NAMES)
+    layer = io.BytesIO()
+    write_layer(str(place), layer)
+    with tarfile.open(fileobj=io.BytesIO(layer.getvalue())) as archive:
+        members = archive.getmembers()
+    assert len(members) == DEPTH_OF_NAMES + 3
+    at_bottom = "/".join([NAME] * DEPTH_OF_NAMES)
+    by_name = {member.name: member for member in members}
+    assert by_name[f"{at_bottom}/link"].issym()
+    # The first that is met has the contents.
+    assert by_name[f"{at_bottom}/bottom"].isreg()
+    assert by_name["top"].linkname == f"{at_bottom}/bottom"
+
+
+def test_a_layer_of_a_tree_that_nobody_could_unpack(place: Path) -> None:
+    """Each name has all names above it: a deep tree would take the square of its size."""
+    fill(str(place))
+    with pytest.raises(OSError, match="a path is longer than 4095 bytes: directory/directory"):
+        write_layer(str(place), io.BytesIO())
+
+
+def test_an_attribute_whose_name_is_no_text(place: Path) -> None:
+    """A container's program may choose any bytes; a tar cannot have them."""
+    (place / "file").touch()
+    os.setxattr(place / "file", b"user.\xff", b"hidden")
+    os.setxattr(place / "file", b"user.plain", b"shown")
+    layer = io.BytesIO()
+    write_layer(str(place), layer)
+    with tarfile.open(fileobj=io.BytesIO(layer.getvalue())) as archive:
+        (member,) = archive.getmembers()
+    assert list(member.pax_headers) == ["SCHILY.xattr.user.plain"]
+
+
+def test_a_pod_that_cannot_be_made(place: Path) -> None:
+    def fail(pod: Pod) -> None:
+        fill(f"{pod.path()}/apps")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(HostError, match=r"prepare pod .*: no space left on device"):
+        make_pod(str(place), fail)
+    assert phases.names(str(place), PHASES, []) == []
+
+
+def test_a_directory_that_is_moved_while_it_is_read(place: Path) -> None:
+    """Its ``..`` would lead out of the tree in the end: one step up too many for each move."""
+    tree = place / "tree"
+    for path in (tree / "deep/one", tree / "outside", place / "outside"):
+        path.mkdir(parents=True)
+        (path / "file").touch()
+    found = []
+
+    def read() -> None:
+        for one in walk(str(tree)):
+            found.append(one.inside)
+            if one.inside == "deep/one/file":
+                (tree / "deep/one").rename(tree / "one")
+
+    with pytest.raises(OSError, match="it was moved meanwhile: 'one'"):
+        read()
+    assert found == ["deep", "deep/one", "deep/one/file"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "file"])
+def test_a_file_that_is_replaced_before_it_is_opened(place: Path, kind: str) -> None:
+    (place / "file").write_text("text")
+    status = (place / "file").lstat()
+    os.close(open_regular(str(place / "file"), status))
+    (place / "file").rename(place / "other")
+    if kind == "pipe":
+        os.mkfifo(place / "file")
+    elif kind == "link":
+        (place / "file").symlink_to("other")
+    else:
+        (place / "file").write_text("text")
+    words = "oo many levels of symbolic links" if kind == "link" else "it was replaced meanwhile"
+    with pytest.raises(OSError, match=words):
+        open_regular(str(place / "file"), status)

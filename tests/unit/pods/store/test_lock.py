@@ -1,0 +1,80 @@
+"""Locks of key files and directories."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from ociruntime.base.errors import HostError, PodError
+from ociruntime.pods.store import lock
+from ociruntime.pods.store.lock import KeyLock, prepare_lock
+from tests.support.descriptors import open_descriptors
+
+
+def test_shared_ones_go_together(tmp_path: Path) -> None:
+    with prepare_lock(str(tmp_path), False), prepare_lock(str(tmp_path), False):
+        fd = os.open(tmp_path / "locks" / "prepareLock", os.O_RDONLY)
+        assert not lock.try_lock(fd, exclusive=True)
+    assert lock.try_lock(fd, exclusive=True)
+    os.close(fd)
+
+
+def test_a_key_file_that_is_unlinked_while_somebody_waits(tmp_path: Path) -> None:
+    entered = threading.Event()
+
+    def wait() -> None:
+        with KeyLock(str(tmp_path), "key", exclusive=True):
+            entered.set()
+
+    with KeyLock(str(tmp_path), "key", exclusive=True):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        assert not entered.wait(0.1)
+        (tmp_path / "key").unlink()
+    thread.join(5)
+    assert entered.is_set()
+    assert (tmp_path / "key").exists(), "it holds the lock of a file that others find"
+
+
+def test_it_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "_is_at", lambda fd, path: False)
+    descriptors = open_descriptors()
+    with pytest.raises(PodError, match="again and again"):
+        KeyLock(str(tmp_path), "key", exclusive=True).__enter__()
+    assert open_descriptors() == descriptors
+
+
+def test_looking_leaves_no_lock(tmp_path: Path) -> None:
+    mine, other = (lock.open_directory(str(tmp_path)) for _ in range(2))
+    assert not lock.is_locked(mine)
+    assert lock.try_lock(other, exclusive=True)
+    assert lock.is_locked(mine)
+    waiting = threading.Thread(target=lock.wait_for_release, args=(mine,))
+    waiting.start()
+    waiting.join(0.1)
+    assert waiting.is_alive()
+    lock.unlock(other)
+    waiting.join(5)
+    assert not waiting.is_alive()
+    assert lock.try_lock(other, exclusive=True)
+    os.close(mine)
+    os.close(other)
+
+
+def test_what_cannot_be_locked(tmp_path: Path) -> None:
+    fd = os.open(tmp_path, os.O_PATH)
+    for action in (lock.is_locked, lock.unlock, lock.wait_for_release):
+        with pytest.raises(HostError) as caught:
+            action(fd)
+        assert str(caught.value) == f"lock the directory {tmp_path}: bad file descriptor"
+    os.close(fd)
+
+
+def test_a_place_without_locks(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    path = f"{tmp_path}/file/prepareLock"
+    with pytest.raises(HostError, match=f"lock {path}: not a directory"):
+        KeyLock(str(tmp_path / "file"), "prepareLock", exclusive=False).__enter__()

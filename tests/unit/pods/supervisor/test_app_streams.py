@@ -1,0 +1,48 @@
+"""What comes out of an app, and when no more of it is waited for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from ociruntime.pods.loop.loop import Loop
+from ociruntime.pods.supervisor.app_streams import CHUNK, PIPE_HOLDS, AppStreams
+
+ENOUGH = 64 << 20  # bytes: who has taken so many would go on for ever
+
+
+@pytest.fixture
+def streams() -> Iterator[AppStreams]:
+    loop = Loop()
+    one = AppStreams(loop)
+    one.make({"stdout": "log", "stderr": "log"}, terminal=False)
+    yield one
+    one.close()
+    loop.close()
+
+
+def test_what_is_left(streams: AppStreams) -> None:
+    came: list[tuple[str, bytes]] = []
+    streams.sinks.append(lambda stream, data: came.append((stream, data)))
+    for fd, text in ((1, b"out"), (2, b"err")):
+        os.write(streams.given[fd], text)
+    streams.drain()
+    assert came == [("stdout", b"out"), ("stderr", b"err")]
+
+
+def test_somebody_writes_for_ever(streams: AppStreams) -> None:
+    """Another process of the app, that has not been killed yet: each of its pipes is left."""
+    taken = {"stdout": 0, "stderr": 0}
+
+    def write_again(stream: str, data: bytes) -> None:
+        taken[stream] += len(data)
+        assert taken[stream] < ENOUGH
+        os.write(streams.given[1 if stream == "stdout" else 2], data)
+
+    streams.sinks.append(write_again)
+    for fd in (1, 2):
+        os.write(streams.given[fd], b"x" * CHUNK)
+    streams.drain()
+    assert all(PIPE_HOLDS <= size < PIPE_HOLDS + CHUNK for size in taken.values())

@@ -1,0 +1,107 @@
+"""An app as another monitor has it after a sleep."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ociruntime.base import json_files as records
+from ociruntime.pods.bundle.pod_context import Surroundings
+from ociruntime.pods.bundle.runtime_calls import RuntimeCalls
+from ociruntime.pods.loop.loop import Loop
+from ociruntime.pods.supervisor.app_run import AppRun
+
+ENTRY: dict[str, Any] = {
+    "name": "a",
+    "app": {"streams": {"stdin": "stream", "stdout": "log"}, "stopSignal": "SIGRTMIN+3"},
+}
+STATE = Path("apps/a/state.json")
+
+
+@pytest.fixture
+def around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Surroundings]:
+    monkeypatch.chdir(tmp_path)
+    for directory in ("apps/a", "logs"):
+        Path(directory).mkdir(parents=True)
+    loop = Loop()
+    yield Surroundings(loop, str(tmp_path), RuntimeCalls("/bin/true", "uuid"))
+    loop.close()
+
+
+def through_memory(app: AppRun) -> dict[str, Any]:
+    return records.parse(records.text_of(app.frozen()), "it")
+
+
+def test_one_that_does_not_run(around: Surroundings) -> None:
+    app = AppRun(around, ENTRY)
+    app.record.update(state="exited", restarts=3, exit_code=7)
+    assert app.is_quiet
+    STATE.unlink()
+    frozen = through_memory(app)
+    again = AppRun(around, frozen["entry"], frozen)
+    assert again.record == app.record
+    assert again.frozen() == app.frozen()
+    assert not STATE.exists(), "nothing has changed"
+    assert frozen["entry"]["app"]["stopSignal"] == str(signal.SIGRTMIN + 3)
+
+
+def test_one_that_runs(around: Surroundings) -> None:
+    child = os.posix_spawn("/bin/sleep", ["sleep", "60"], {})
+    record = {**AppRun(around, ENTRY).record, "state": "running", "pid": child}
+    ours, its = os.pipe()
+    os.set_blocking(ours, False)
+    log = os.open("logs/a.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    streams = {"readers": [[ours, "stdout"]], "input": -1, "terminal": -1}
+    frozen = {"entry": ENTRY, "record": record, "pid": child, "log": log, "streams": streams}
+    app = AppRun(around, ENTRY, frozen)
+    assert app.is_quiet
+    assert through_memory(app)["streams"] == streams
+    os.write(its, b"written while nobody was there\n")
+    os.close(its)
+    os.kill(child, signal.SIGTERM)
+
+    def ended(one: AppRun) -> None:
+        around.loop.stopped = one is app
+
+    app.on_end = ended
+    around.loop.run()
+    assert json.loads(STATE.read_text())["exit_code"] == 128 + signal.SIGTERM
+    assert Path("logs/a.log").read_text().endswith(" stdout F written while nobody was there\n")
+    assert "pid" not in through_memory(app)
+
+
+def test_one_on_its_way(around: Surroundings) -> None:
+    app = AppRun(around, ENTRY)
+    app.start(lambda error: None)
+    assert not app.is_quiet
+    around.loop.after(5, lambda: setattr(around.loop, "stopped", True))
+    app.on_end = lambda one: setattr(around.loop, "stopped", True)
+    around.loop.run()
+    assert "pid" not in through_memory(app)
+
+
+def test_one_that_is_not_written_down(around: Surroundings) -> None:
+    app = AppRun(around, ENTRY)
+    in_the_way = Path("apps/a/status.new")
+    in_the_way.mkdir()
+    app.on_end = lambda one: setattr(around.loop, "stopped", True)
+    around.loop.after(60, lambda: setattr(around.loop, "stopped", True))
+    app.start(lambda error: None)  # /bin/true makes no container
+    around.loop.run()
+    assert not app.is_active
+    assert not app.is_quiet
+    in_the_way.rmdir()
+    app.save_late()
+    assert is_quiet(app)
+    assert json.loads(STATE.read_text())["state"] == "exited"
+
+
+def is_quiet(app: AppRun) -> bool:
+    """Looked at anew each time, which a type checker does not expect of an attribute."""
+    return app.is_quiet

@@ -1,0 +1,45 @@
+"""From a pod to its monitor: what keeps that from being started is told."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ociruntime.base.errors import HostError, PodError
+from ociruntime.pods.store import phases
+from ociruntime.pods.store.phases import Pod
+from ociruntime.pods.supervisor.launch import MONITOR_LOG, start_monitor
+
+
+@pytest.fixture
+def pod(tmp_path: Path) -> Iterator[Pod]:
+    """A pod in phase run, with nothing in it."""
+    with phases.new_pod(str(tmp_path)) as one:
+        phases.to_run(one)
+        yield one
+
+
+def warn(text: str) -> None:
+    raise AssertionError(text)
+
+
+def test_without_its_log(pod: Pod) -> None:
+    Path(pod.path(), MONITOR_LOG).mkdir()
+    with pytest.raises(PodError) as caught:
+        start_monitor(pod, lambda text: None)
+    assert str(caught.value) == "start the pod's monitor: is a directory"
+    with phases.open_pod(pod.directory, pod.uuid) as left:
+        assert left.state == "exited"
+
+
+def test_without_a_descriptor_left(pod: Pod) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        with pytest.raises(HostError, match="start the pod's monitor: too many open files"):
+            start_monitor(pod, warn)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

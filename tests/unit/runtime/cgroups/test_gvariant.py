@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ociruntime.runtime.cgroups.gvariant import Malformed, parse
+
+GOOD: list[tuple[str, str, Any]] = [
+    ("true", "b", True),
+    (" false ", "b", False),
+    ("5", "i", 5),
+    ("-5", "i", -5),
+    ("+5", "i", 5),
+    ("0x1f", "i", 31),
+    ("017", "i", 15),
+    ("0", "i", 0),
+    ("1.5", "d", 1.5),
+    ("1e3", "d", 1000.0),
+    ("inf", "d", float("inf")),
+    ("uint64 5", "t", 5),
+    ("uint64 18446744073709551615", "t", (1 << 64) - 1),
+    ("byte 0xff", "y", 255),
+    ("int16 -1", "n", -1),
+    ("double 3", "d", 3.0),
+    ("boolean true", "b", True),
+    ("@t 5", "t", 5),
+    ("@u 5", "u", 5),
+    ("'a'", "s", "a"),
+    ('"a"', "s", "a"),
+    ("'it\\'s'", "s", "it's"),
+    ('"\\t\\u00e4\\U0001f600\\\\"', "s", "\tä\U0001f600\\"),
+    ("objectpath '/a/b'", "o", "/a/b"),
+    ("@g 'a{sv}'", "g", "a{sv}"),
+    ("b'ab'", "ay", b"ab\0"),
+    ("['a', 'b']", "as", ["a", "b"]),
+    ("['a',]", "as", ["a"]),
+    ("[uint64 1, 2]", "at", [1, 2]),
+    ("@as []", "as", []),
+    ("@at [1, 2]", "at", [1, 2]),
+    ("[[1], [2, 3]]", "aai", [[1], [2, 3]]),
+    ("('a', 5)", "(si)", ("a", 5)),
+    ("(5,)", "(i)", (5,)),
+    ("@a(st) [('/dev/null', 5)]", "a(st)", [("/dev/null", 5)]),
+    ("[('/dev/null', 'rw')]", "a(ss)", [("/dev/null", "rw")]),
+    ("{'a': 5, 'b': 6}", "a{si}", {"a": 5, "b": 6}),
+    ("@a{sv} {'a': <5>}", "a{sv}", {"a": ("i", 5)}),
+    ("@a{sv} {}", "a{sv}", {}),
+    ("<'a'>", "v", ("s", "a")),
+]
+
+
+@pytest.mark.parametrize(("text", "signature", "value"), GOOD)
+def test_values(text: str, signature: str, value: object) -> None:
+    found = parse(text)
+    assert found == (signature, value)
+    assert type(found[1]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "nothing where a value"),
+        ("yes", "strings are quoted"),
+        ("1_000", "no value"),
+        ("++5", "no value"),
+        ("5 6", "behind a complete value"),
+        ("'a", "without an end"),
+        ("'\\u00'", "bad escape"),
+        ("'\\u0000'", "NUL"),
+        ("'\\ud800'", "half a character"),
+        ("b'\\udfff'", "half a character"),
+        ("double 1" + "0" * 400, "too large"),
+        ("2147483648", "not in the range"),
+        ("byte 256", "not in the range"),
+        ("uint64 -1", "not in the range"),
+        ("uint64 'a'", "not of the type t"),
+        ("string 5", "not of the type s"),
+        ("uint64 1.5", "not of the type t"),
+        ("[]", "empty array"),
+        ("{}", "empty dictionary"),
+        ("()", "few elements"),
+        ("[1, 'a']", "not of the type i"),
+        ("['a' 'b']", 'where "]" is expected'),
+        ("['a'", 'nothing where "]" is expected'),
+        ("{'a' 5}", 'where ":" is expected'),
+        ("{[1]: 5}", "key of type ai"),
+        ("@(st) ('a',)", "few elements"),
+        ("@(s) ('a', 'b')", "no valid type"),
+        ("@z 5", "no valid type"),
+        ("@() 5", "no valid type"),
+        ("@a", "no valid type"),
+        ("@t uint32 5", "of type u in place of t"),
+        ("nothing", "no value"),
+        ("[" * 100, "nested too deeply"),
+        ("@" + "a" * 100 + "s []", "no valid type"),
+        ("<5", 'where ">" is expected'),
+        ("$", '"$" where a value'),
+    ],
+)
+def test_malformed(text: str, words: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        parse(text)
+    assert words in str(caught.value)

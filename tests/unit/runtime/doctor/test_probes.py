@@ -1,0 +1,195 @@
+"""What the probes make of a host: every host here is made up."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ociruntime.base.linux import CAPABILITIES, NAMESPACE_FILES
+from ociruntime.runtime.cli.check import coloured, host_text, host_values, uncoloured
+from ociruntime.runtime.doctor import kernel, surroundings
+from ociruntime.runtime.doctor.examination import TABLES
+from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Answer, Probe, ask, can_run
+from ociruntime.runtime.doctor.host import Host
+
+ALL_FILES = (*(f"/proc/self/ns/{file}" for file in NAMESPACE_FILES.values()), "/")
+
+
+class MadeUp(Host):
+    """A host of these files; ``refusal`` is the errno of every call, ``writes`` may be written."""
+
+    def __init__(
+        self,
+        files: dict[str, str],
+        *,
+        rootless: bool = False,
+        uid: int = 0,
+        refusal: int = errno.EINVAL,
+        writes: tuple[str, ...] = (),
+    ) -> None:
+        self.state_root = "/run/ociruntime"
+        self.rootless = rootless
+        self.uid = uid
+        self.files = files
+        self.refusal = refusal
+        self.writes = writes
+
+    def read(self, path: str) -> str:
+        return self.files.get(path, "")
+
+    def exists(self, path: str) -> bool:
+        return path in self.files or path in ALL_FILES
+
+    def writable(self, path: str) -> bool:
+        return path in self.writes
+
+    def program(self, name: str) -> str:
+        return self.files.get(name, "")
+
+    def call(self, number: int, *arguments: int | bytes | None) -> int:
+        return self.refusal
+
+
+def row(table: tuple[Probe, ...], name: str) -> Probe:
+    return next(each for each in table if each.name == name)
+
+
+def status(**lines: str) -> dict[str, str]:
+    return {"/proc/self/status": "".join(f"{key}:\t{value}\n" for key, value in lines.items())}
+
+
+WITHOUT_RESOURCE = ((1 << 41) - 1) & ~(1 << CAPABILITIES.index("CAP_SYS_RESOURCE"))
+SYSCTL = "/proc/sys/kernel/"
+CASES: list[tuple[str, tuple[Probe, ...], MadeUp, str, str]] = [
+    ("clone3", kernel.KERNEL, MadeUp({}, refusal=errno.ENOSYS), MISSING, "lacks it"),
+    ("clone3", kernel.KERNEL, MadeUp({}, refusal=errno.EPERM), MISSING, "filter"),
+    ("openat2", kernel.KERNEL, MadeUp({}, refusal=errno.ENOSYS), LIMITED, "lacks it"),
+    ("openat2", kernel.KERNEL, MadeUp({}), OK, "there"),
+    ("clone into cgroup", kernel.KERNEL, MadeUp({}, refusal=errno.E2BIG), LIMITED, "not there"),
+    ("clone into cgroup", kernel.KERNEL, MadeUp({}, refusal=errno.EBADF), OK, "there"),
+    ("id-mapped mounts", kernel.KERNEL, MadeUp({}, rootless=True), LIMITED, "root"),
+    ("namespaces", kernel.KERNEL, MadeUp({}), OK, "all 8"),
+    ("seccomp", kernel.KERNEL, MadeUp({}), LIMITED, "not built in"),
+    ("seccomp", kernel.KERNEL, MadeUp(status(Seccomp="0")), LIMITED, "notifications"),
+    ("overlayfs", kernel.KERNEL, MadeUp({"/proc/filesystems": "nodev\toverlay\n"}), OK, ""),
+    (
+        "filesystems",
+        kernel.KERNEL,
+        MadeUp({"/proc/filesystems": "nodev\ttmpfs\n"}),
+        MISSING,
+        "proc",
+    ),
+    (
+        "programs in memory",
+        kernel.KERNEL,
+        MadeUp({"/proc/sys/vm/memfd_noexec": "2\n"}),
+        MISSING,
+        "memfd_noexec",
+    ),
+    (
+        "/proc",
+        kernel.KERNEL,
+        MadeUp({"/proc/self/mountinfo": "1 2 0:3 / /proc/acpi ro - tmpfs t ro\n"}),
+        LIMITED,
+        "/proc/acpi",
+    ),
+    (
+        "user namespaces",
+        surroundings.USERS,
+        MadeUp({f"{SYSCTL}unprivileged_userns_clone": "0\n"}, rootless=True, uid=1000),
+        MISSING,
+        "unprivileged_userns_clone",
+    ),
+    (
+        "user namespaces",
+        surroundings.USERS,
+        MadeUp({f"{SYSCTL}apparmor_restrict_unprivileged_userns": "1\n"}),
+        LIMITED,
+        "apparmor",
+    ),
+    (
+        "user namespaces",
+        surroundings.USERS,
+        MadeUp({"/proc/sys/user/max_user_namespaces": "0\n"}, rootless=True),
+        MISSING,
+        "none",
+    ),
+    (
+        "subordinate ids",
+        surroundings.USERS,
+        MadeUp({"/etc/subuid": "4321:100000:65536\n"}, rootless=True, uid=4321),
+        LIMITED,
+        "none for",
+    ),
+    (
+        "capabilities",
+        surroundings.PRIVILEGES,
+        MadeUp(status(CapEff=f"{WITHOUT_RESOURCE:x}")),
+        LIMITED,
+        "CAP_SYS_RESOURCE",
+    ),
+    ("capabilities", surroundings.PRIVILEGES, MadeUp(status(CapEff="0")), MISSING, "CAP_SYS_ADMIN"),
+    ("no_new_privs", surroundings.PRIVILEGES, MadeUp(status(NoNewPrivs="1")), LIMITED, "set"),
+    ("outer filter", surroundings.PRIVILEGES, MadeUp(status(Seccomp="2")), LIMITED, "force"),
+    ("state directory", surroundings.INSTALLATION, MadeUp({}), MISSING, "/ cannot be written"),
+    ("state directory", surroundings.INSTALLATION, MadeUp({}, writes=("/",)), OK, "/run"),
+    ("criu", surroundings.INSTALLATION, MadeUp({}), LIMITED, "not installed"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "host", "state", "word"), CASES, ids=[f"{c[0]} {c[3]} {c[4]}" for c in CASES]
+)
+def test_probe(name: str, table: tuple[Probe, ...], host: MadeUp, state: str, word: str) -> None:
+    answer = row(table, name).look(host)
+    assert answer.state == state
+    assert word in answer.found
+
+
+def test_every_limit_is_explained() -> None:
+    """What is not ok says what that means; the user namespaces' remedy is the sysctl."""
+    for name, table, host, state, _ in CASES:
+        (found,) = ask(host, [("x", (row(table, name),))])
+        assert bool(found.meaning) == (state != OK), name
+        assert bool(found.remedy) == (state != OK), name
+    (found,) = ask(CASES[14][2], [("x", surroundings.USERS[:1])])
+    assert "sysctl -w kernel.unprivileged_userns_clone=1" in found.remedy
+
+
+def test_names_are_distinct() -> None:
+    names = [(subject, probe.name) for subject, table in TABLES for probe in table]
+    assert len(names) == len(set(names)) >= 30
+
+
+def probe(state: str, essential: bool) -> Probe:
+    look: Callable[[Any], Answer] = lambda _: Answer(state, "found")  # noqa: E731
+    return Probe(f"{state} {essential}", look, "meaning", "remedy", essential)
+
+
+@pytest.mark.parametrize(
+    ("state", "essential", "able"),
+    [
+        (OK, True, True),
+        (LIMITED, True, True),
+        (MISSING, False, True),
+        (MISSING, True, False),
+    ],
+)
+def test_verdict(state: str, essential: bool, able: bool) -> None:
+    found = ask(MadeUp({}), [("part", (probe(OK, True), probe(state, essential)))])
+    assert can_run(found) == able
+    assert host_values(found)["canRun"] == able
+    text = host_text(found, 80, uncoloured)
+    assert ("cannot" in text) == (not able)
+    assert ("meaning" in text) == (state != OK)
+    assert "\x1b[" not in text
+    assert "\x1b[32m" in host_text(found, 80, coloured)
+
+
+def test_text_keeps_to_the_width() -> None:
+    long = Probe("long", lambda _: Answer(LIMITED, "found " * 30), "means " * 30, "mend " * 30)
+    text = host_text(ask(MadeUp({}), [("part", (long,))]), 60, uncoloured)
+    assert max(map(len, text.splitlines())) <= 60

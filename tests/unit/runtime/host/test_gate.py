@@ -1,0 +1,58 @@
+"""The start gate: who waits, who does not, and asking that never waits itself."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ociruntime.base.errors import HostError
+from ociruntime.runtime.host import gate
+
+
+@pytest.fixture(params=["short", "long" * 30])
+def directory(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """A socket's path may have 107 bytes, a state directory's more."""
+    path = tmp_path / request.param
+    path.mkdir()
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def _alarm() -> Iterator[None]:
+    """What blocks is killed by the signal, which is what these tests are about."""
+    signal.alarm(30)
+    yield
+    signal.alarm(0)
+
+
+def test_nobody(directory: str) -> None:
+    assert not gate.is_waiting(directory)
+    assert gate.connect_gate(directory) is None
+
+
+def test_somebody(directory: str) -> None:
+    with closing(gate.make_gate(directory)):
+        assert gate.is_waiting(directory)
+        connection = gate.connect_gate(directory)
+        assert connection is not None
+        connection.close()
+    assert not gate.is_waiting(directory), "the name is still there"
+    assert gate.connect_gate(directory) is None
+    gate.remove_gate(directory)
+
+
+def test_asking_does_not_wait(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a startContainer hook runs nobody takes the questions off the queue."""
+    monkeypatch.setattr(gate, "BACKLOG", 1)
+    with closing(gate.make_gate(directory)):
+        assert all(gate.is_waiting(directory) for _ in range(5))
+
+
+def test_no_socket(directory: str) -> None:
+    """Anything else in its place is an error, not an answer."""
+    with pytest.raises(HostError, match="start gate"):
+        gate.make_gate(directory + "/missing")

@@ -1,0 +1,131 @@
+"""Who writes an id map, and what is said when it cannot be written."""
+
+from __future__ import annotations
+
+import posix
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ociruntime.base.errors import ConfigError, StepError
+from ociruntime.runtime.host import idmap, idmap_helpers
+from ociruntime.runtime.host.idmap import GID, UID, is_own_id, write_maps
+from ociruntime.runtime.host.idmap_helpers import (
+    find_helper,
+    granted_ranges,
+    is_granted,
+    missing_line,
+    run_helper,
+)
+
+
+def extent(inside: int, outside: int, size: int) -> Any:  # noqa: ANN401
+    return {"containerID": inside, "hostID": outside, "size": size}
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The user 1000 of the group 100; what is written and who is asked."""
+    found: list[tuple[str, str]] = []
+    monkeypatch.setattr(posix, "geteuid", lambda: 1000)
+    monkeypatch.setattr(posix, "getegid", lambda: 100)
+    monkeypatch.setattr(idmap, "_write", lambda pid, name, text: found.append((name, text)))
+    monkeypatch.setattr(
+        idmap_helpers,
+        "run_helper",
+        lambda kind, pid, numbers: found.append((kind.helper, " ".join(numbers))),
+    )
+    return found
+
+
+def test_own_id_is_written_directly(calls: list[tuple[str, str]]) -> None:
+    write_maps(5, [extent(0, 1000, 1)], [extent(3, 100, 1)])
+    assert calls == [("setgroups", "deny"), ("gid_map", "3 100 1\n"), ("uid_map", "0 1000 1\n")]
+
+
+def test_ranges_are_left_to_the_helpers(calls: list[tuple[str, str]]) -> None:
+    ranges = [extent(0, 1000, 1), extent(1, 100000, 65536)]
+    write_maps(5, ranges, ranges)
+    assert calls == [
+        ("newgidmap", "0 1000 1 1 100000 65536"),
+        ("newuidmap", "0 1000 1 1 100000 65536"),
+    ]
+
+
+def test_another_single_id_is_not_ones_own(calls: list[tuple[str, str]]) -> None:
+    write_maps(5, [extent(0, 100000, 1)], [extent(0, 100, 1)])
+    assert [name for name, _ in calls] == ["setgroups", "gid_map", "newuidmap"]
+
+
+def test_root_writes(calls: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(posix, "geteuid", lambda: 0)
+    write_maps(5, [extent(0, 7, 9)], [extent(0, 8, 9)])
+    assert calls == [("gid_map", "0 8 9\n"), ("uid_map", "0 7 9\n")]
+
+
+def test_is_own_id() -> None:
+    assert is_own_id([extent(5, 7, 1)], 7)
+    assert not is_own_id([extent(5, 7, 2)], 7)
+    assert not is_own_id([extent(5, 8, 1)], 7)
+
+
+SUBUID = "# a comment\nann:100000:65536\n1000:300000:5\nbob:1:2\nann:bad:7\nann\n\n"
+
+
+def test_granted_ranges_are_of_plain_digits() -> None:
+    """A superscript two is a digit to Unicode, but no number."""
+    assert granted_ranges("ann:\u00b2:65536\nann:5:\u00b2\nann:7:8\n", "ann", 1000) == [(7, 8)]
+
+
+def test_granted_ranges() -> None:
+    assert granted_ranges(SUBUID, "ann", 1000) == [(100000, 65536), (300000, 5)]
+    assert granted_ranges(SUBUID, "", 7) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "size", "granted"),
+    [(100000, 65536, True), (100001, 65536, False), (99999, 1, False), (1000, 1, True),
+     (1000, 2, False)],
+)  # fmt: skip
+def test_is_granted(first: int, size: int, granted: bool) -> None:
+    assert is_granted(first, size, [(100000, 65536)], own=1000) is granted
+
+
+def test_missing_line() -> None:
+    text = missing_line("/etc/subuid", "ann", 5, 6, [])
+    assert text.startswith("/etc/subuid gives ann nothing; as root: echo ann:5:6 >>/etc/subuid")
+    assert "gives ann 1:2, 3:4;" in missing_line("/etc/subuid", "ann", 5, 6, [(1, 2), (3, 4)])
+
+
+def test_not_installed(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"linux\.uidMappings: newuidmap is not installed.*uidmap"
+    ):
+        find_helper(UID, [str(tmp_path)])
+
+
+def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    for kind in (UID, GID):
+        (tmp_path / kind.helper).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / kind.helper).chmod(0o755)
+    monkeypatch.setattr(idmap_helpers, "find_helper", lambda kind: f"{tmp_path}/{kind.helper}")
+
+
+def test_helper_is_told_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    helper(tmp_path, monkeypatch, f'echo "$@" >{tmp_path}/told')
+    run_helper(UID, 7, ["0", "1000", "1"])
+    assert (tmp_path / "told").read_text() == "7 0 1000 1\n"
+
+
+def test_helper_without_privileges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The range is granted, and yet: the file's mode is at fault."""
+    helper(tmp_path, monkeypatch, "echo write to uid_map failed >&2; exit 1")
+    monkeypatch.setattr(idmap_helpers, "user_name", lambda uid: "ann")
+    monkeypatch.setattr(idmap_helpers, "granted_ranges", lambda *facts: [(5, 10)])
+    with pytest.raises(StepError, match=r"write to uid_map failed.*neither set-user-id.*chmod u.s"):
+        run_helper(UID, 7, ["0", "5", "10"])
+    with pytest.raises(
+        ConfigError, match=r"linux\.gidMappings\[1\]: the gids 9 to 18 are not ann's"
+    ):
+        run_helper(GID, 7, ["0", "5", "1", "1", "9", "10"])

@@ -1,0 +1,42 @@
+"""State directories: what a killed command leaves, and who still holds it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ociruntime.base.errors import ContainerExists
+from ociruntime.runtime.host.store import Lock, clear_leftover
+
+
+def held(path: Path, seconds: str) -> subprocess.Popen[bytes]:
+    """A process that shares our lock of ``path`` for a while, as a clone before its exec."""
+    lock = Lock.acquire(str(path))
+    assert lock is not None
+    child = subprocess.Popen(["sleep", seconds], pass_fds=(lock.fd,))
+    lock.release()
+    return child
+
+
+def test_a_dying_command_is_waited_for(tmp_path: Path) -> None:
+    """Its clone has the lock until it executes the executor."""
+    left = tmp_path / ".creating-one"
+    left.mkdir()
+    cleared: list[str] = []
+    with held(left, "0.05"):
+        clear_leftover(str(left), "one", cleared.append)
+    assert cleared == [str(left)]
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_living_one_is_not(tmp_path: Path) -> None:
+    left = tmp_path / ".creating-one"
+    left.mkdir()
+    with held(left, "100") as child:
+        with pytest.raises(ContainerExists, match="already exists"):
+            clear_leftover(str(left), "one", pytest.fail)
+        child.kill()
+    assert left.exists()

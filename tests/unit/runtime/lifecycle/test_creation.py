@@ -1,0 +1,28 @@
+"""What is said of a first process that ended without a word."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ociruntime.base.log import Log
+from ociruntime.runtime.lifecycle.creation import Creation
+from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+
+
+@pytest.mark.parametrize(
+    ("resources", "words"),
+    [
+        ({"memory": {"limit": 4096}}, "linux.resources.memory.limit: 4096 is not enough"),
+        ({"memory": {"swap": 4096}}, "killed for want of memory (it has no limit itself"),
+        ({}, "killed for want of memory (it has no limit itself"),
+    ],
+)
+def test_killed_for_want_of_memory(resources: Any, words: str) -> None:  # noqa: ANN401
+    """The kernel also counts what a limit further up has killed."""
+    cgroup = SimpleNamespace(oom_killed=lambda: True, unit="")
+    prepared: Any = SimpleNamespace(cgroup=cgroup, resources=resources)
+    creation = Creation(Context("/nowhere", Log()), CreateOptions("c1", "/nowhere"), prepared)
+    assert words in str(creation._vanished())

@@ -1,0 +1,32 @@
+"""What is said about a bundle that cannot be prepared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ociruntime.base.errors import ConfigError
+from ociruntime.base.log import Log
+from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+from ociruntime.runtime.lifecycle.preparation import prepare
+
+WRONG = {"ociVersion": 1, "hostname": 2, "root": {"path": "r"}}
+
+
+@pytest.mark.parametrize("name", ["config.json", "other.json"])
+def test_debug_lists_everything_that_is_wrong(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("jsonschema")
+    (tmp_path / name).write_text(json.dumps(WRONG))
+    given = "" if name == "config.json" else str(tmp_path / name)
+    for debug in (False, True):
+        log = tmp_path / f"log-{debug}"
+        context = Context("/nowhere", Log(str(log), "json", debug))
+        with pytest.raises(ConfigError, match=r"^ociVersion: must be a string, got 1$"):
+            prepare(context, CreateOptions("c1", str(tmp_path), given))
+        assert log.exists() == debug
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(line["level"], line["msg"]) for line in lines] == [
+        ("debug", "hostname: must be a string, got 2")
+    ]

@@ -1,0 +1,137 @@
+"""The archive of compiled modules: used when it fits, passed over when anything differs."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ociruntime.startup.archive import Archive
+from tests.support import project
+
+PACKAGE = project.ROOT / "ociruntime"
+LOOK = """
+import sys
+sys.path.insert(0, {directory!r})
+from ociruntime.startup.archive import use_archive
+use_archive({directory!r}, {ahead!r})
+ahead = [name for name in sys.modules if name.startswith("ociruntime.")]
+import ociruntime.runtime.cli.main
+import ociruntime.runtime.cli.{verb} as verb
+import ociruntime.runtime.plan.ops
+{extra}
+print(len(ahead), type(verb.__spec__.loader).__name__ if verb.__spec__ else "ahead")
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package's Python files and their archive."""
+    target = tmp_path_factory.mktemp("built") / "ociruntime"
+    ignored = shutil.ignore_patterns("__pycache__", "*.so", "_executor", "modules.bin")
+    shutil.copytree(PACKAGE, target, ignore=ignored)
+    build(target)
+    return target
+
+
+@pytest.fixture
+def copy(built: Path, tmp_path: Path) -> Path:
+    """The same in a place of its own."""
+    return Path(shutil.copytree(built, tmp_path / "ociruntime"))
+
+
+def build(target: Path, *options: str) -> None:
+    program = project.ROOT / "tools" / "build_archive.py"
+    subprocess.run([sys.executable, str(program), str(target), *options], check=True)
+
+
+def look(package: Path, ahead: str = "", extra: str = "") -> tuple[int, str]:
+    """(modules loaded ahead, who loaded cli.create, or cli.exec if that is ``ahead``)."""
+    verb = ahead or "create"
+    code = LOOK.format(directory=str(package.parent), ahead=ahead, verb=verb, extra=extra)
+    command = [sys.executable, "-I", "-S", "-B", "-c", code]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    count, loader = done.stdout.split()
+    return int(count), loader
+
+
+def touch(source: Path, by: int) -> None:
+    times = source.stat()
+    os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns + by * 10**9))
+
+
+def test_modules_come_from_it(copy: Path) -> None:
+    assert look(copy) == (2, "Archive")
+
+
+@pytest.mark.parametrize("command", ["create", "exec"])
+def test_what_a_command_needs_is_loaded_ahead(copy: Path, command: str) -> None:
+    count, loader = look(copy, ahead=command)
+    assert loader == "ahead"
+    assert count > 50
+
+
+def test_loaded_ahead_is_a_module_like_others(copy: Path) -> None:
+    extra = f"""
+import ociruntime.runtime.plan, ociruntime.runtime.executor.image as image
+assert ociruntime.runtime.plan.ops is sys.modules["ociruntime.runtime.plan.ops"]
+assert image.PROGRAM == {str(copy / "runtime" / "executor" / "_executor")!r}
+assert ociruntime.runtime.plan.__path__ == [{str(copy / "runtime" / "plan")!r}]
+import ociruntime.runtime.plan.explain
+"""
+    assert look(copy, ahead="create", extra=extra)[1] == "ahead"
+
+
+def test_what_only_a_type_checker_reads_is_left_out(copy: Path) -> None:
+    extra = """
+assert "__future__" not in sys.modules
+assert verb.run.__annotations__ == {}
+assert not hasattr(verb, "Context")
+"""
+    assert look(copy, ahead="create", extra=extra)[1] == "ahead"
+
+
+@pytest.mark.parametrize("ahead", ["", "create"])
+def test_changed_source_is_read_instead(copy: Path, ahead: str) -> None:
+    with (copy / "runtime" / "cli" / "create.py").open("a") as file:
+        file.write("\nCHANGED = True\n")
+    assert look(copy, ahead, "assert verb.CHANGED")[1] == "SourceFileLoader"
+
+
+def test_another_time_counts_as_changed(copy: Path) -> None:
+    touch(copy / "runtime" / "cli" / "create.py", by=10)
+    assert look(copy)[1] == "SourceFileLoader"
+
+
+def test_installers_may_change_times(copy: Path) -> None:
+    build(copy, "--installed")
+    touch(copy / "runtime" / "cli" / "create.py", by=10)
+    assert look(copy)[1] == "Archive"
+
+
+def test_of_another_interpreter(copy: Path) -> None:
+    archive = copy / "modules.bin"
+    archive.write_bytes(b"\0" + archive.read_bytes()[1:])
+    assert look(copy, ahead="create") == (2, "SourceFileLoader")
+
+
+def test_missing(copy: Path) -> None:
+    (copy / "modules.bin").unlink()
+    assert look(copy, ahead="create") == (2, "SourceFileLoader")
+
+
+def test_sources_to_watch() -> None:
+    """A change counts where the archive compares times, and where it does not hold the source."""
+    installed, checkout = "ociruntime.base.errors", "ociruntime.runtime.spec"
+    extension = "ociruntime._shim"
+    for name in (installed, checkout, extension):
+        importlib.import_module(name)
+    index = {installed: (0, 0, False, 1, 0), checkout: (0, 0, True, 1, 1)}
+    names = [installed, checkout, "ociruntime.startup.archive", extension]
+    found = Archive(3, index, "/nowhere").to_watch(names)  # open: nothing is read
+    assert found == [checkout, "ociruntime.startup.archive"]
