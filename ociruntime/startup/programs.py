@@ -74,7 +74,7 @@ PROGRAMS = {
         pods.bundle.users images.fetch images.store.database images.store.index_copy images.lookup
         pods.net.networks pods.net.links pods.net.ipam pods.net.rules pods.net.rules_nft
         pods.net.builtin.bridge pods.net.builtin.loopback pods.net.ports pods.net.firewall
-        commandline.progress commandline.columns commandline.times runtime.cli.help
+        commandline.progress commandline.columns commandline.times commandline.help
         base.foreground base.terminal
         """,
         "_datetime datetime _sqlite3 json hashlib select",

@@ -12,7 +12,7 @@ snapshot make|refresh``:
     /run/ociruntime/.snapshot, .snapshot-ocipod, ...       for root
     $XDG_RUNTIME_DIR/ociruntime/.snapshot, ...             for everybody else
 
-``snapshot_programs.py`` lists the modules in each, ``snapshot_process.py`` has the two ends of the
+``programs.py`` lists the modules in each, ``process.py`` has the two ends of the
 process that is written.
 
 It holds modules and nothing else: the process that writes it has an empty environment, no
@@ -128,7 +128,7 @@ def location(environ: Mapping[bytes, bytes], euid: int, program: str = FIRST) ->
 
 def own_program(program: str = FIRST) -> str:
     """Return a program's ``__main__.py`` as the launcher names it."""
-    return f"{__file__.rpartition('/')[0]}/{main_file(program)}"
+    return f"{__file__.rpartition('/startup/')[0]}/{main_file(program)}"
 
 
 def inspect(path: str) -> int:

@@ -122,7 +122,7 @@ def test_contents(wheel: Path) -> None:
         *("runtime/executor/_executor", "pods/kvm/_guest"),
         *("pods/supervisor/_init", "pods/supervisor/_sleeper"),
     }
-    data |= {"py.typed", "pod/seccomp.json"}
+    data |= {"py.typed", "pods/bundle/seccomp.json"}
     data |= {"schemas/config.schema.json", "schemas/pod-manifest.schema.json"}
     assert {f"ociruntime/{name}" for name in data} <= names
     sources = {name for name in names if name.endswith(".py")}
