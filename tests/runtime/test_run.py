@@ -159,7 +159,7 @@ def test_duplicate_id(container: MakeContainer, bundle: MakeBundle) -> None:
 
 INTERRUPTED = """
 import sys
-from ociruntime.runtime.host import foreground
+from ociruntime.base import foreground
 from ociruntime.base.log import Log
 from ociruntime.runtime.lifecycle.options import Context, CreateOptions
 from ociruntime.runtime.lifecycle.run import run

@@ -260,7 +260,7 @@ def test_made_where_the_heap_is_executable(made: Path, runtime: Runtime) -> None
     """On the kernel of User-Mode Linux it is."""
     made.unlink()
     library = runtime.path.parent.parent / f"lib/python3.{sys.version_info.minor}/site-packages"
-    code = f"import sys; sys.path.insert(0, {str(library)!r}); from ociruntime import snapshot; "
+    code = f"import sys; sys.path.insert(0, {str(library)!r}); from ociruntime.startup import snapshot; "
     code += f"snapshot.CHILD = {EXECUTABLE_HEAP!r} + snapshot.CHILD; snapshot.make({str(made)!r})"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert FROM_SNAPSHOT in way(runtime)
@@ -388,7 +388,7 @@ def test_a_file_that_changes_meanwhile_is_noticed(made: Path, runtime: Runtime) 
     """The modules in memory may be older than the files that their identity is taken from."""
     made.unlink()
     program = f"""
-from ociruntime import snapshot
+from ociruntime.startup import snapshot
 files = snapshot._sources()
 snapshot._sources = lambda: {{path: (0, 0, 0, 0) for path in files}}
 snapshot.make({str(made)!r})
@@ -418,7 +418,7 @@ def test_the_caller_s_umask_does_not_matter(made: Path, runtime: Runtime) -> Non
 
 def test_root_of_a_user_namespace_starts_no_maker(made: Path, runtime: Runtime) -> None:
     """It could not write below /run, and each of its creates would try again."""
-    program = f"from ociruntime import snapshot; print(snapshot._is_possible({str(made.parent)!r}))"
+    program = f"from ociruntime.startup import snapshot; print(snapshot._is_possible({str(made.parent)!r}))"
     shell = ["unshare", "--user", "--map-root-user", "setpriv", "--bounding-set=-all"]
     python = [sys.executable, "-c", program]
     os.chown(made.parent, 65534, 65534)
