@@ -1,4 +1,4 @@
-"""What each command costs, beside runc and crun: `./dev bench`."""
+"""Measure what each command costs, in comparison with runc and crun: `./dev bench`."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def measure_runtimes(
     options: argparse.Namespace, runtimes: list[Runtime], bundles: Bundles, found: Document
 ) -> None:
     """Add what is measured of the runtimes."""
-    # A life with a thousand mounts, or of a hundred containers, is long enough to tell.
+    # A lifecycle with a thousand mounts, or of a hundred containers, is long enough to measure.
     few = max(3, options.rounds // 4)
     for subject in options.subjects:
         print(f"measuring: {subject}", file=sys.stderr)
@@ -140,7 +140,8 @@ def obtain(options: argparse.Namespace) -> Document:
         return measure_v2(options)
     if not options.write_docs:
         return measure(options)
-    # First the virtual machine: measure() makes this process adopt orphans, and it has some.
+    # Run the virtual machine first: measure() makes this process adopt orphans, and the VM leaves
+    # some.
     in_box = measure_v2(options)
     found = measure(options)
     found["v2"] = in_box
@@ -148,7 +149,7 @@ def obtain(options: argparse.Namespace) -> Document:
 
 
 def write(options: argparse.Namespace, document: Document) -> None:
-    """Write each file that was asked for."""
+    """Write each requested file."""
     if options.json:
         options.json.write_text(json.dumps(document, indent=1) + "\n")
     if options.markdown:

@@ -1,4 +1,4 @@
-"""The same measurements on cgroup v2: in the virtual machine of the tests."""
+"""Run the same measurements on cgroup v2, in the test VM."""
 
 from __future__ import annotations
 

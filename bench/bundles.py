@@ -1,4 +1,4 @@
-"""The bundles that containers are made of."""
+"""Bundles from which the benchmarks create containers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class Bundles:
     """Bundles that share one root file system with busybox."""
 
     def __init__(self, place: Path, specification: Path) -> None:
-        """``specification``: a runtime whose ``spec`` writes the plain configuration."""
+        """Make the bundles; ``specification`` is a runtime whose ``spec`` writes the plain
+        configuration.
+        """
         self._place = place
         self.root = place / "rootfs"
         rootfs.build(self.root, {"bin/busybox": rootfs.BUSYBOX})

@@ -1,4 +1,4 @@
-"""A bar chart of medians as SVG: a pure function."""
+"""Draw a bar chart of medians as SVG (a pure function)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BAR = 14
 GAP = 12  # between two commands
 LEGEND_ITEM = 195
 COLOURS = ("#2f6fde", "#9db9ee", "#c2571a", "#6f8f2f", "#8a5fb0", "#777777")
-# Both page colours are known to work: text follows the reader's, bars stand out from either.
+# These colours work on light and dark pages: text takes the page's colour, bars contrast with both.
 STYLE = """
 text { font: 12px sans-serif; fill: #24292f }
 .title { font-size: 14px; font-weight: bold }

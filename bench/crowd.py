@@ -1,4 +1,4 @@
-"""Many containers at once: all are asked for together, then all are deleted together."""
+"""Benchmark of many containers at once: start all concurrently, then delete all concurrently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON document in which a run's results are kept: measurements write it, tables read it.
+"""The JSON document with a run's results: measurements write it, tables read it.
 
 Times are milliseconds, memory is KiB. Lists have one entry for each round, in order.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-# Of a container's life in this order; ``run`` is a life of its own.
+# The commands of a container's lifecycle, in this order; ``run`` is a whole lifecycle itself.
 COMMANDS = ("create", "start", "state", "exec", "kill", "delete", "run")
-# What an engine calls for each container.
+# The commands that an engine calls for each container.
 WHOLE = "whole"
 WHOLE_COMMANDS = ("create", "start", "state", "kill", "delete")
 
@@ -24,7 +24,7 @@ class RuntimeFacts(TypedDict):
 
 
 class Costs(TypedDict):
-    """What one command has cost, round by round."""
+    """The cost of one command, round by round."""
 
     wall: list[float]
     cpu: list[float]
@@ -73,7 +73,7 @@ class Document(TypedDict, total=False):
     """One run on one machine; a subject that was left out is missing."""
 
     machine: str
-    note: str  # what else has to be said of the conditions
+    note: str  # further remarks on the conditions
     rounds: int
     runtimes: list[RuntimeFacts]
     life: dict[str, dict[str, dict[str, Costs]]]  # bundle, runtime, command

@@ -1,8 +1,8 @@
-"""A profile of `create` and `exec`: phases by --timeline, CPU time by perf(1).
+"""Profile `create` and `exec`: phases by --timeline, CPU time by perf(1).
 
-perf takes samples, few enough to slow a command by little. A sample belongs to the outermost entry
-into the kernel, which is a page fault or a system call with all that happens in it. Without one it
-belongs to the program whose code ran.
+The sampling rate is low enough to slow a command only slightly. A sample is attributed to the
+outermost kernel entry: a page fault or a system call with everything inside it. A sample from user
+space is attributed to the program whose code ran.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EXECUTORS = {"ociruntime-init", "memfd:ociruntim"}
 FAULT = "asm_exc_page_fault"
 CALL = "do_syscall_64"
 KERNEL = "[kernel.kallsyms]"
-# What the kernel's functions for system calls begin with.
+# Prefixes of the kernel's functions for system calls.
 PREFIXES = ("__x64_sys_", "__do_sys_", "__se_sys_", "ksys_", "do_")
 # The program behind a file of code, by a part of its name.
 CODE = {
@@ -46,7 +46,7 @@ CODE = {
 
 @dataclass(frozen=True)
 class Sample:
-    """What ran at one moment: ``frames`` are pairs of function and file, the innermost first."""
+    """A sample's call stack: ``frames`` are pairs of function and file, the innermost first."""
 
     comm: str
     milliseconds: float

@@ -1,4 +1,4 @@
-"""A container's life, command by command, and what its first process costs while it waits."""
+"""Benchmark of a container's lifecycle, command by command, and of its waiting init's memory."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bench.runtimes import Runtime
 
 
 def turns(runtimes: list[Runtime], rounds: int, warmup: int) -> Iterator[tuple[Runtime, bool]]:
-    """Yield each runtime once a round, and whether the round counts; another begins each time.
+    """Yield pairs of runtime and whether the round counts, rotating the order of the runtimes.
 
-    Whatever happens to the machine then happens to all.
+    A disturbance of the machine then affects all runtimes alike.
     """
     for number in range(-warmup, rounds):
         first = number % len(runtimes)

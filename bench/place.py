@@ -1,4 +1,4 @@
-"""The place of a benchmark: a directory, mount namespaces, and what starts the commands."""
+"""The environment of a benchmark: its directory, mount namespaces, and command execution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support import cgroupfs, isolation, processes, static_program
 REPOSITORY = Path(__file__).resolve().parent.parent
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = {"PATH": PATH}
-# What containers and their cgroups are called: no other bench has the same.
+# The name of containers and their cgroups; other benchmarks use other names.
 NAME = f"bench{os.getpid()}"
 SPAWNER = Path(__file__).with_name("spawner.c")
 DESCRIPTORS = 65536
@@ -82,7 +82,7 @@ def _unshare() -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a command has cost: ``wall`` and ``cpu`` in milliseconds, ``memory`` in KiB."""
+    """The cost of a command: ``wall`` and ``cpu`` in milliseconds, ``memory`` in KiB."""
 
     status: int
     began: float

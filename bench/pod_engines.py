@@ -1,4 +1,4 @@
-"""What makes pods and containers here, and by which commands: ours, podman, containerd."""
+"""The pod engines compared (ociruntime's own, podman, containerd) and their commands."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def our_engines(
     """Return ``ocipod`` and ``ocictl`` of each installation, with the snapshot and without."""
     runtimes = [directory / "ociruntime" for directory in programs]
     versions = [version_of(runtime).replace("ociruntime ", "") for runtime in runtimes]
-    # One installation needs no version: its peers are told apart by name.
+    # A single installation needs no version; several are distinguished by name.
     labels = [""] if len(programs) == 1 else column_names(versions, programs)
     found: list[Engine] = []
     for label, directory in zip(labels, programs, strict=True):

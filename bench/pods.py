@@ -1,13 +1,15 @@
-"""The time of a pod to its first word, and the memory of idle ones.
+"""Measure a pod's time to its first line of output, and the memory of idle pods.
 
-Time is that from the start of a command to the first line of the app's output on its standard
-output, and to the command's end: of ``ocipod run``, of ``ocictl run --rm``, of ``podman run``, and
-of ``podman pod create`` followed by ``podman run`` in that pod. All have the same image of busybox
-in their store and no network. Memory is the sum of PSS (/proc/PID/smaps_rollup) of the processes
-that a pod without an app keeps: monitor, keeper and init of ocipod, conmon and catatonit of podman,
-the shim of containerd with a sleeping program in the place of CRI's pause. The daemon of containerd
-is not counted. It is taken twice: as soon as the pods are there, and when their processes have
-settled down; ocipod's monitor sleeps without its interpreter after five quiet seconds.
+Time is measured from the start of a command to the first line of the app's standard output, and to
+the command's exit: for ``ocipod run``, ``ocictl run --rm``, ``podman run``, and ``podman pod
+create`` followed by ``podman run`` in that pod. All have the same busybox image in their store and
+no network.
+
+Memory is the sum of PSS (/proc/PID/smaps_rollup) of the processes that a pod without an app keeps:
+monitor, lock holder and init of ocipod, conmon and catatonit of podman, the shim of containerd with
+a sleeping program in place of CRI's pause. The daemon of containerd is not counted. It is measured
+twice: right after the pods are created, and once their processes have settled; ocipod's monitor
+hibernates after five idle seconds.
 """
 
 from __future__ import annotations
@@ -36,10 +38,10 @@ class Times:
 
 
 def timed(command: list[str], env: dict[str, str], output: Path) -> tuple[float, float]:
-    """Return the milliseconds to the line MARK on standard output, and to the end.
+    """Return the milliseconds to the line MARK on standard output, and to the exit.
 
-    A command that fails ends the program with what it said.  The first number is 0 if it never
-    says that line.
+    A command that fails ends the program with the command's output. The first number is 0 if the
+    line is never printed.
     """
     reading, writing = os.pipe()
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC

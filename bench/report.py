@@ -1,4 +1,4 @@
-"""What a run has found, as sections of tables: for the terminal, for a page, between its marks."""
+"""Format a run's results as sections of tables: for the terminal, a page, or between its marks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.document import COMMANDS, WHOLE, Document
 from bench.tables import Table
 
 Shape = Callable[[Table], str]
-# In a page: <!-- bench: NAME --> ... <!-- bench: end -->
+# Marks in a page: <!-- bench: NAME --> ... <!-- bench: end -->
 BLOCK = re.compile(r"(<!-- bench: ([\w-]+) -->\n).*?(<!-- bench: end -->)", re.DOTALL)
 
 

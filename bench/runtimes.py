@@ -1,4 +1,4 @@
-"""The programs that are compared: which, where, and from what their commands start."""
+"""The runtimes compared: their programs, versions, and how they start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PEERS = ("runc", "crun")
 OURS = "ociruntime"
 WITHOUT = "no snapshot"
 SNAPSHOT = "/run/ociruntime/.snapshot"
-# In memory, as the usual ones are; each runtime has a /run of its own.
+# A tmpfs, like the usual /run; each runtime has one of its own.
 STATE_ROOT = Path("/run/bench")
 
 
@@ -52,7 +52,7 @@ class Runtime:
             self.root.mkdir(mode=0o700)
 
     def facts(self) -> RuntimeFacts:
-        """Return what the document says of it."""
+        """Return the document's entry for this runtime."""
         return {
             "name": self.name,
             "path": str(self.path),

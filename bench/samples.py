@@ -1,4 +1,4 @@
-"""Statistics of measured values: pure functions."""
+"""Statistics of measured values (pure functions)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Growth:
     late: float
 
     def verdict(self, noise: float) -> str:
-        """Return the shape in a word or two; a slope below ``noise`` counts as none."""
+        """Describe the shape of the curve; a slope below ``noise`` counts as flat."""
         if self.late <= noise:
             return "constant" if self.early <= noise else "levels off"
-        # A slope that small at first says nothing about what it was.
+        # If the first slope is that small, its ratio to the second is meaningless.
         before = max(self.early, noise)
         if self.late > before * STEEPER:
             return "more than linear"

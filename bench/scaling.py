@@ -1,4 +1,4 @@
-"""How the time of a container's life grows with its configuration, and what a filter adds."""
+"""Measure how a lifecycle's time grows with the configuration, and the cost of a seccomp filter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of a run's document: pure functions from it to rows of text."""
+"""Tables of a run's document (pure functions that return rows of text)."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def seccomp(document: Document) -> Table:
     for name in names(document):
         found = document["seccomp"][name]
         cells = [median(found[kind]) for kind in ("first", "again", "none")]
-        # Of each round's difference: what slows the machine for a while slows both.
+        # Take the median of each round's difference: a temporary slowdown affects both values.
         for kind in ("first", "again"):
             pairs = zip(found[kind], found["none"], strict=True)
             cells.append(median(one - other for one, other in pairs))

@@ -1,4 +1,4 @@
-"""Bundles made on the spot: a config that a case edits, and a root file system."""
+"""Bundles created at run time: a config that a case edits, and a root file system."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Bundle:
         return self
 
     def bind(self, source: Path | str, destination: str, *options: str) -> Bundle:
-        """Append a bind mount; ``bind`` is added unless an option says it."""
+        """Append a bind mount; ``bind`` is added unless the options contain it."""
         said = () if {"bind", "rbind"} & set(options) else ("bind",)
         return self.mount(destination, "bind", str(source), *said, *options)
 
@@ -100,7 +100,7 @@ class Bundle:
         return self
 
     def capabilities(self, *names: str, ambient: Sequence[str] = ()) -> Bundle:
-        """Those in bounding, effective and permitted; inheritable as ambient needs it."""
+        """Set bounding, effective and permitted; inheritable too where ambient requires it."""
         sets = {kind: list(names) for kind in ("bounding", "effective", "permitted")}
         self.process["capabilities"] = sets | {
             "inheritable": list(ambient),
@@ -142,14 +142,14 @@ class Bundle:
         return self.raw_hook(kind, entry)
 
     def raw_hook(self, kind: str, entry: Json) -> Bundle:
-        """Append a hook as it is."""
+        """Append a hook unchanged."""
         self.config.setdefault("hooks", {}).setdefault(kind, []).append(entry)
         return self
 
     def hooked(self, word: str | None = None) -> list[Json]:
-        """Notes of all hooks so far (of one word), the earliest first.
+        """Return the records of all hooks so far (of one word), the earliest first.
 
-        Each is the facts of the hook's process, with ``word`` and ``stdin`` (text).
+        Each has the facts of the hook's process, with ``word`` and ``stdin`` (text).
         """
         notes: list[Json] = []
         for file in (self.log / "hooks", self.rootfs / "out" / "hooks"):
@@ -160,7 +160,7 @@ class Bundle:
         return [note for note in notes if word in (None, note["word"])]
 
     def words(self) -> list[str]:
-        """Words of the hooks that ran so far, in order."""
+        """Return the words of the hooks that ran so far, in order."""
         return [str(note["word"]) for note in self.hooked()]
 
     def raw(self, text: str | bytes) -> Bundle:

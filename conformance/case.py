@@ -1,4 +1,4 @@
-"""What a test case is: a function that takes a context, and the clauses that it is about."""
+"""A test case: a function that takes a context, and the clauses that it checks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Case:
 
     @property
     def path(self) -> str:
-        """What ``--list`` shows and ``--filter`` looks at."""
+        """Return the name that ``--list`` shows and ``--filter`` matches."""
         return f"{self.section}::{self.name}"
 
     @property
@@ -112,7 +112,7 @@ def table(
 
 
 def discover() -> list[Case]:
-    """All cases of all files in ``conformance/cases``, in the order of the clauses."""
+    """Return all cases of all files in ``conformance/cases``, in the order of the clauses."""
     package = importlib.import_module("conformance.cases")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"conformance.cases.{module.name}")

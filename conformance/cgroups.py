@@ -1,4 +1,4 @@
-"""Control groups as the host shows them."""
+"""The host's control groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Hierarchy:
 
 
 def hierarchies() -> list[Hierarchy]:
-    """All that are mounted at their root, each once."""
+    """Return all hierarchies that are mounted at their root, each once."""
     found: dict[str, Hierarchy] = {}
     for one in mounts.of():
         if one.root != "/" or one.device in found:
@@ -50,7 +50,7 @@ def version_of(controller: str) -> int:
 
 
 def has_file(controller: str, file: str, token: str) -> bool:
-    """Whether a new cgroup of the v1 controller has that file; makes one to look."""
+    """Return true if a new cgroup of the v1 controller has that file; create one to check."""
     for hierarchy in hierarchies():
         if hierarchy.version == 1 and controller in hierarchy.controllers:
             directory = hierarchy.point / f"{token}-look"
@@ -63,7 +63,7 @@ def has_file(controller: str, file: str, token: str) -> bool:
 
 
 def named(token: str) -> set[Path]:
-    """All cgroups with that text in their own name."""
+    """Return all cgroups with that text in their own name."""
     found = set()
     for hierarchy in hierarchies():
         for place, directories, _ in os.walk(hierarchy.point):
@@ -96,7 +96,7 @@ def processes(directory: Path) -> set[int]:
 
 
 def thaw(directory: Path) -> None:
-    """So that its members can be ended."""
+    """Thaw a cgroup, so that its processes can be killed."""
     for name, value in (("freezer.state", "THAWED"), ("cgroup.freeze", "0")):
         if (directory / name).exists():
             (directory / name).write_text(value)

@@ -1,7 +1,7 @@
-"""Child processes of a worker: every one is reaped at once, as an engine's monitor does it.
+"""Child processes of a worker: each is reaped at once, as by an engine's monitor.
 
-A runtime waits until its container's process is really gone, and that process becomes the
-worker's child.  So nobody may use ``subprocess`` here: its own waiting would miss statuses.
+A runtime waits until its container's process is reaped, and that process becomes the worker's
+child. So no case may use ``subprocess``: its own waiting would miss exit statuses.
 """
 
 from __future__ import annotations

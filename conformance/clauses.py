@@ -1,4 +1,4 @@
-"""The registry of clauses: what the specification demands, in ``clauses.toml``."""
+"""The registry of clauses: the specification's requirements, in ``clauses.toml``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ BINDING = frozenset({"MUST", "MUST NOT", "REQUIRED"})
 
 @dataclass(frozen=True)
 class Clause:
-    """One demand; ``source`` is FILE#SECTION, ``since`` the first release that has it.
+    """A requirement; ``source`` is FILE#SECTION, ``since`` the first release that has it.
 
-    ``reason`` says why it cannot be observed from outside, and is empty for all others.
+    ``reason`` explains why it cannot be observed from outside, and is empty for all others.
     """
 
     id: str
@@ -29,7 +29,7 @@ class Clause:
 
     @property
     def binding(self) -> bool:
-        """Whether a runtime without it is not compliant."""
+        """Return true if a runtime that violates it is not compliant."""
         return self.level in BINDING
 
     @property
@@ -41,9 +41,9 @@ class Clause:
 
 @cache
 def registry() -> dict[str, Clause]:
-    """All clauses by id, in the order of the file.
+    """Return all clauses by id, in the order of the file.
 
-    Raises ValueError for an entry that is not complete.
+    Raises ValueError for an incomplete entry.
     """
     with REGISTRY.open("rb") as file:
         tables = tomllib.load(file)

@@ -34,7 +34,7 @@ LEVELS = {
 
 
 def parser() -> argparse.ArgumentParser:
-    """All options."""
+    """Return the parser of all options."""
     made = argparse.ArgumentParser(
         prog="oci-conformance",
         description="Test OCI runtimes against the runtime specification 1.3, clause by clause.",
@@ -106,7 +106,7 @@ def _add_selection(made: argparse.ArgumentParser) -> None:
 def selected(
     cases: Sequence[Case], filters: Sequence[str], level: str, more: frozenset[str] = frozenset()
 ) -> list[Case]:
-    """Cases that any filter fits, or whose path is in ``more``, about a clause of the level."""
+    """Return the cases of the level that match any filter or whose path is in ``more``."""
     levels = LEVELS[level]
     found = []
     for one in cases:
@@ -143,7 +143,7 @@ def find_runtime(word: str, options: Sequence[str]) -> Runtime:
 
 
 def known_deviations(runtime: Runtime, file: str | None) -> deviations.Known | None:
-    """What is known of a runtime; None for nothing.  Raises SystemExit."""
+    """Return the runtime's known deviations; None if there is no such file. Raises SystemExit."""
     if file == "none":
         return None
     path = Path(file) if file else deviations.file_for(runtime)

@@ -41,7 +41,7 @@ class ConsoleSocket:
 
 
 def read_all(master: int, until: bytes = b"\n", seconds: float = 5) -> bytes:
-    """What comes out of a terminal up to ``until``, its end, or the time's end."""
+    """Read from a terminal up to ``until``, its end, or the timeout."""
     poll = select.poll()
     poll.register(master, select.POLLIN)
     limit = time.monotonic() + seconds
@@ -51,7 +51,7 @@ def read_all(master: int, until: bytes = b"\n", seconds: float = 5) -> bytes:
             continue
         try:
             data = os.read(master, 65536)
-        except OSError:  # EIO: nobody has the terminal open any more
+        except OSError:  # EIO: no process has the terminal open any more
             break
         if not data:
             break

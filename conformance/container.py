@@ -1,4 +1,4 @@
-"""One container: the runtime's commands on it, and what the host sees of it."""
+"""A container: the runtime's commands for it, and its state as the host sees it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Container:
         self.context = context
         self.id = id
         self.bundle = bundle
-        # Not by id: that may be one that no file can have.
+        # Do not name the directory after the id, which may not be a valid file name.
         number = len(context.containers) + 1
         self.outputs = (
             context.directory / f"container{number}.out",
@@ -37,7 +37,7 @@ class Container:
         self._offsets = (0, 0)
 
     def attempt(self, verb: str, *words: str, **options: Any) -> Result:
-        """``RUNTIME VERB [-OPTION...] ID [WORD...]``, whatever comes of it."""
+        """Run ``RUNTIME VERB [-OPTION...] ID [WORD...]`` and return the result, success or not."""
         before = [word for word in words if word.startswith("-")]
         after = [word for word in words if not word.startswith("-")]
         return self.context.call(verb, *before, self.id, *after, **options)
@@ -77,7 +77,7 @@ class Container:
 
     @property
     def pid(self) -> int:
-        """Host pid of the container's process, as ``create`` told it."""
+        """Return the container's pid on the host, as ``state`` reports it."""
         if not self._pid:
             pid = self.state().get("pid")
             if not isinstance(pid, int) or pid <= 0:
@@ -100,7 +100,7 @@ class Container:
         return self.exit_status
 
     def wait_for(self, status: str, seconds: float = 5) -> None:
-        """Wait until ``state`` says so."""
+        """Wait until ``state`` reports that status."""
         self.context.until(lambda: self.status == status, f"status never became {status}", seconds)
 
     @property
@@ -115,7 +115,7 @@ class Container:
 
     @property
     def reports(self) -> list[Json]:
-        """What the probe printed so far, line by line."""
+        """Return the probe's output so far, line by line."""
         found: list[Json] = []
         for line in self.out.splitlines():
             try:

@@ -1,4 +1,4 @@
-"""What a case works with: bundles, the runtime, the probe, judgements."""
+"""The context of a case: bundles, the runtime, the probe, assertions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,10 @@ class Context:
     # --- the runtime ---
 
     def call(self, *words: str, **options: Any) -> Result:
-        """``RUNTIME --root ROOT WORDS...``, whatever comes of it; options as of Shell.run."""
+        """Run ``RUNTIME --root ROOT WORDS...`` and return the result, success or not.
+
+        Options are those of Shell.run.
+        """
         command = [str(self.runtime.path), "--root", str(self.root), *self.runtime.options]
         return self.shell.run([*command, *words], **options)
 
@@ -85,9 +88,9 @@ class Context:
         path: str | None = None,
         **more: Any,
     ) -> tuple[Container, Result]:
-        """Create, whatever comes of it.
+        """Run ``create`` and return the result, success or not.
 
-        ``options`` go before the id; ``path`` is the word for the bundle if not its absolute
+        ``options`` go before the id; ``path`` is the bundle argument if it is not the absolute
         path; ``more`` are options of Shell.run.
         """
         bundle = (bundle or self.bundle()).save()
@@ -115,13 +118,13 @@ class Context:
         return box
 
     def run(self, bundle: Bundle, *options: str, **more: Any) -> Container:
-        """Create, start and wait for the end; ``exit_status``, ``out``, ``reports`` tell it."""
+        """Create, start and wait for the exit; see ``exit_status``, ``out`` and ``reports``."""
         box = self.started(bundle, *options, **more)
         box.wait()
         return box
 
     def probe(self, bundle: Bundle | None = None, *asks: str, **more: Any) -> Json:
-        """Facts of the program in a container, with files asked for.
+        """Return facts about the program in a container, with the requested files.
 
         ``asks``: ``stat=PATH``, ``read=PATH``, ``list=PATH``, ``open=r:PATH`` (or w, b).
         """
@@ -151,7 +154,9 @@ class Context:
         return result
 
     def refused_beside(self, sound: Bundle, bad: Bundle, what: str) -> Result:
-        """Create must refuse ``bad``; skip where it refuses ``sound`` too, which tells nothing."""
+        """Require that create refuses ``bad``; skip if it refuses ``sound`` too, which proves
+        nothing.
+        """
         result = self.refused(bad, what)
         box, other = self.attempt_create(sound)
         if not other.ok:
@@ -160,7 +165,7 @@ class Context:
         return result
 
     def features(self) -> Json:
-        """What ``features`` prints; skip for a runtime that does not offer it."""
+        """Return the output of ``features``; skip for a runtime that does not offer it."""
         result = self.call("features")
         if not result.ok:
             self.skip("the runtime has no features command")
@@ -284,7 +289,7 @@ class Context:
     def mount_tmpfs(self, path: str, *options: str) -> Path:
         """Mount a tmpfs below ``directory`` for containers to bind, unmounted at the end.
 
-        ``options``: words as in mounts, see ``host_mounts.make``.
+        ``options``: mount options, see ``host_mounts.make``.
         """
         self.need_root("needs mounts of its own")
         target = self.directory / path

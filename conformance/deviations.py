@@ -48,7 +48,7 @@ Known = Mapping[str, Deviation]
 
 
 def file_for(runtime: Runtime) -> Path:
-    """Where the runtime's deviations are, whether there is such a file or not."""
+    """Return the path of the runtime's deviations; the file may not exist."""
     return DIRECTORY / f"{runtime.name}-{runtime.version}.toml"
 
 
@@ -73,12 +73,14 @@ def from_json(fields: Mapping[str, Any]) -> Deviation:
 
 
 def seen_on(known: Known, kind: str) -> Known:
-    """Those of that kind of host."""
+    """Return the deviations on that kind of host."""
     return {case: one for case, one in known.items() if not one.on or kind in one.on}
 
 
 def change(outcome: Outcome, known: Known | None) -> str:
-    """How an outcome differs from what is expected; empty if it does not, or nothing is known."""
+    """Describe how an outcome differs from the expected one; empty if it does not, or none is
+    known.
+    """
     if known is None:
         return ""
     deviation = known.get(outcome.case)

@@ -1,4 +1,4 @@
-"""A block device of a case's own."""
+"""A block device for one case."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def make(c: Context, scheduler: str) -> dict[str, int]:
     file.write_bytes(b"")
     os.truncate(file, 1 << 20)
     path = Path(c.tool("losetup", "--find", "--show", str(file)).out.strip())
-    # Detached while it is open, it is there until the last descriptor is closed.
+    # When detached while open, the device stays until the last descriptor is closed.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     c.tool("losetup", "--detach", str(path))
     setting = Path("/sys/block", path.name, "queue", "scheduler")

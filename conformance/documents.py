@@ -1,4 +1,4 @@
-"""The forms of documents that the specification fixes with a JSON schema."""
+"""Documents for which the specification has a JSON schema."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEMVER = re.compile(
 
 
 def state_faults(state: Any) -> list[str]:
-    """What in a state document does not fit the state schema."""
+    """Return the violations of the state schema in a state document."""
     if not isinstance(state, dict):
         return ["the state is no object"]
     faults = [
@@ -40,5 +40,5 @@ def state_faults(state: Any) -> list[str]:
 
 
 def is_semver(text: object) -> bool:
-    """Whether it is a version as of SemVer 2.0.0."""
+    """Return true for a version in the format of SemVer 2.0.0."""
     return isinstance(text, str) and SEMVER.fullmatch(text) is not None

@@ -48,13 +48,13 @@ class Runtime:
 
     @property
     def systemd(self) -> bool:
-        """Whether it was told to have systemd make the control groups."""
+        """Return true if the runtime was told to use systemd for the control groups."""
         return "--systemd-cgroup" in self.options
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a command ended.  ``status``: exit status, negative for a signal."""
+    """A command's result. ``status``: exit status, negative for a signal."""
 
     command: tuple[str, ...]
     status: int
@@ -64,7 +64,7 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Whether it claims success."""
+        """Return true if the command reports success."""
         return self.status == 0
 
     @property

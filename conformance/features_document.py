@@ -70,7 +70,7 @@ def _fits(value: Any, kind: str) -> bool:
 
 
 def faults(document: Any) -> list[str]:
-    """What does not have the type that it must have; null means unknown and is right."""
+    """Return the members whose type is wrong; null means unknown and is valid."""
     found = [
         f"{path} is {value!r}"
         for path, (kind, _) in PROPERTIES.items()

@@ -1,4 +1,4 @@
-"""What the host can show: facts that decide which cases are possible."""
+"""The host's capabilities: facts that decide which cases can run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conformance import cgroups
 
-# The kinds of host that known deviations tell apart, and reports name.
+# Kinds of host that known deviations distinguish and reports name.
 KINDS = {
     "v1": "cgroup v1",
     "v2": "cgroup v2",
@@ -18,11 +18,11 @@ KINDS = {
 
 
 class Host:
-    """Looked up when first asked for."""
+    """Facts of the host, evaluated on first use."""
 
     @cached_property
     def root(self) -> bool:
-        """Whether the kit runs as root of the initial user namespace."""
+        """Return true if the kit runs as root of the initial user namespace."""
         first = Path("/proc/self/uid_map").read_text().split()
         return os.geteuid() == 0 and first[:2] == ["0", "0"] and int(first[2]) > 1 << 31
 
@@ -39,7 +39,7 @@ class Host:
 
     @cached_property
     def controllers(self) -> frozenset[str]:
-        """All that are mounted, whatever the version."""
+        """Return all mounted controllers, of both versions."""
         return frozenset().union(*(one.controllers for one in cgroups.hierarchies()))
 
     @cached_property
@@ -73,7 +73,7 @@ class Host:
 
     @cached_property
     def resctrl(self) -> bool:
-        """Whether the file system of resource control is mounted."""
+        """Return true if the resctrl file system is mounted."""
         return Path("/sys/fs/resctrl/schemata").exists()
 
     @cached_property
@@ -98,7 +98,7 @@ class Host:
         return "v2" if self.cgroup_mode == "v2" else "v1"
 
     def describe(self, systemd: bool) -> dict[str, str]:
-        """For reports."""
+        """Return the host's description for reports."""
         return {
             "kind": self.kind(systemd),
             "kernel": os.uname().release,

@@ -1,4 +1,4 @@
-"""Kernel calls that keep a case's doings from the rest of the host."""
+"""System calls that isolate a case from the rest of the host."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def tell_of_parents_end(signal: int) -> None:
 
 
 def drop_from_bounding_set(capability: int) -> None:
-    """For this process and its children."""
+    """Drop the capability from the bounding set of this process and its children."""
     _check(_LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0), "bounding set")
 
 

@@ -33,7 +33,7 @@ def _plain(text: str) -> str:
 
 
 def parse(text: str) -> list[Mount]:
-    """All mounts in the kernel's order."""
+    """Parse all mounts, in the kernel's order."""
     found = []
     for line in text.splitlines():
         before, _, after = line.partition(" - ")

@@ -1,4 +1,4 @@
-"""Whether a runtime knows a word of a config, even where the host cannot do what it means."""
+"""Find out if a runtime supports a word of a config, even where the host cannot apply it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.driver import Result
 
 
 def _complaint(result: Result, word: str) -> str:
-    """Without what differs from call to call: the word, the time, the container."""
+    """Return the error without what varies between calls: the word, the time, the container."""
     text = result.complaint.replace(word, "WORD")
     return re.sub(r"\d+", "0", re.sub(r"\boc\w+x\w+(-\w+)?\b", "ID", text))
 
@@ -28,7 +28,7 @@ def _create(c: Context, bundle: Bundle) -> Result:
 def refused_among(
     c: Context, words: Sequence[str], make: Callable[[Sequence[str]], Bundle]
 ) -> list[str]:
-    """Those of the words that make a bundle be refused, in few attempts if they are few."""
+    """Return the words that cause a bundle to be refused, in few attempts if they are few."""
     if not words or _create(c, make(words)).ok:
         return []
     if len(words) == 1:
@@ -40,9 +40,9 @@ def refused_among(
 def unrecognized(
     c: Context, words: Sequence[str], bogus: str, make: Callable[[str], Bundle]
 ) -> list[str]:
-    """Those of the words whose bundle is refused in the terms in which a bogus word's is.
+    """Return the words refused with the same error as a bogus one.
 
-    A word that is known may still be refused, in terms of its own: by the kernel, for example.
+    A supported word may still be refused with another error: by the kernel, for example.
     """
     refusal = _create(c, make(bogus))
     found = []

@@ -26,7 +26,7 @@ _SEND = 0xC0182101
 
 @dataclass(frozen=True)
 class Chunk:
-    """What one receiving call gave."""
+    """The result of one receiving call."""
 
     data: bytes
     fds: tuple[int, ...]
@@ -34,7 +34,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Connection:
-    """All that came over one connection; ``closed``: whether its end was seen."""
+    """The data received over one connection; ``closed``: true once its end was seen."""
 
     chunks: tuple[Chunk, ...]
     closed: bool
@@ -46,7 +46,7 @@ class Connection:
 
     @property
     def fds(self) -> tuple[int, ...]:
-        """All descriptors, in their order."""
+        """Return all descriptors, in their order."""
         return tuple(fd for chunk in self.chunks for fd in chunk.fds)
 
     @property
@@ -94,7 +94,7 @@ class Agent:
         self._thread.start()
 
     def received(self, seconds: float = 5) -> Connection:
-        """What was received ahead; Failed if nothing came."""
+        """Return the data received; raises Failed if none came."""
         if self._thread is not None:
             self._thread.join(seconds)
         if not self._ahead:
@@ -102,7 +102,7 @@ class Agent:
         return self._ahead.pop()
 
     def pending(self) -> bool:
-        """Whether somebody has connected."""
+        """Return true if a connection is waiting."""
         return bool(select.select([self._listener], [], [], 0)[0])
 
     def receive(self, seconds: float = 5) -> Connection:

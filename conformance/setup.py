@@ -21,7 +21,7 @@ class BuildPackage(build_py):
     """Compile the probe where it can be; without it the kit does so at its first run."""
 
     def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
-        """All but this file, which lies in the package's directory."""
+        """Return all modules but this file, which is in the package's directory."""
         found = super().find_package_modules(package, package_dir)  # type: ignore[no-untyped-call]
         return [one for one in found if (package, one[1]) != ("conformance", "setup")]
 
@@ -46,7 +46,7 @@ class Wheel(bdist_wheel):
     """The probe belongs to one kind of machine, but to no interpreter."""
 
     def finalize_options(self) -> None:
-        """Not for all machines."""
+        """Mark the wheel as platform-specific."""
         super().finalize_options()
         self.root_is_pure = False
 

@@ -1,4 +1,4 @@
-"""What a case's runtime may leave behind on the host, and how it is cleared away."""
+"""State that a case's runtime may leave behind on the host, and its removal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESCTRL = Path("/sys/fs/resctrl")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The surroundings at one moment; all names are ready for messages."""
+    """The host's state at one moment; all names are formatted for messages."""
 
     processes: frozenset[int]
     cgroups: frozenset[Path]
@@ -37,7 +37,7 @@ def snapshot(state_root: Path, token: str) -> Snapshot:
         frozenset(children.descendants()),
         frozenset(cgroups.named(token)),
         frozenset((one.id, f"{one.fstype} on {one.point}") for one in mounts.of()),
-        # Not /sys/class/net: that shows the namespace in which /sys was mounted.
+        # /sys/class/net would show the namespace in which /sys was mounted.
         frozenset(name for _, name in socket.if_nameindex()),
         frozenset(_entries(state_root, token)),
     )
@@ -135,7 +135,7 @@ def _remove(paths: set[Path]) -> None:
 
 
 def _thaw(directory: Path) -> None:
-    """A runtime that was ended while it had its container frozen leaves it so."""
+    """Thaw a container whose runtime was killed while it had paused it."""
     try:
         cgroups.thaw(directory)
     except OSError:

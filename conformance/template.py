@@ -1,4 +1,4 @@
-"""The plainest config.json that containers of all runtimes agree on."""
+"""The minimal config.json that all runtimes accept."""
 
 from __future__ import annotations
 

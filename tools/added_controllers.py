@@ -1,8 +1,8 @@
-"""Controllers of cgroup v1 that nobody has mounted, for a program and its children alone.
+"""Mount missing cgroup v1 controllers for one program and its children.
 
-Beside a v2 hierarchy crun refuses to work without hugetlb, and what is not mounted is not
-compared.  The mount points are in a tmpfs of the program's own mount namespace, and the unified
-hierarchy gets back what was taken from it: the host is afterwards as it was.
+Beside a v2 hierarchy crun refuses to work without hugetlb, and a controller that is not mounted
+cannot be compared. The mount points are in a tmpfs of the program's own mount namespace, and the
+controllers are given back to the unified hierarchy afterwards: the host ends as it was.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ def enabled(table: str) -> set[str]:
 
 @contextmanager
 def added(names: Sequence[str] = NAMES) -> Iterator[list[str]]:
-    """Those of ``names`` that are mounted now; none unless this host is of cgroup v1.
+    """Mount those of ``names`` that are missing and return them; none unless this host is cgroup
+    v1.
 
-    Call it in a mount namespace that nobody shares.
+    Call it in a private mount namespace.
     """
     here = os.geteuid() == 0 and os.path.ismount(CGROUPS / "memory")
     known = enabled(Path("/proc/cgroups").read_text()) if here else set()
@@ -73,20 +74,20 @@ def _mount(name: str) -> bool:
     def attempt() -> bool:
         if subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0:
             return True
-        # Enabled there by a container that is gone; the kernel takes its time to let it go.
+        # A removed container may have enabled it there; the kernel releases it with a delay.
         _write(CGROUPS / "unified/cgroup.subtree_control", f"-{name}")
         return False
 
     if _repeated(attempt):
         return True
-    # Without the directory: a runtime would take it for the hierarchy, and fill it with files.
+    # Remove the directory: a runtime would mistake it for the hierarchy, and fill it with files.
     point.rmdir()
     return False
 
 
 @contextmanager
 def unified_as_before(control: Path) -> Iterator[None]:
-    """What is enabled in that cgroup.subtree_control is enabled again at the end."""
+    """Restore that cgroup.subtree_control at the end."""
     before = _words(control)
     try:
         yield
@@ -122,5 +123,5 @@ def _run(*command: str) -> None:
 
 
 def say(text: str) -> None:
-    """To the person who waits for the result."""
+    """Print a message to the user who waits for the result."""
     print(text, file=sys.stderr, flush=True)

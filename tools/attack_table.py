@@ -37,7 +37,7 @@ def attack_name(case: ET.Element) -> str:
 
 
 def verdict(case: ET.Element) -> str:
-    """Return what a test of an attack says about its runtime."""
+    """Return the test's result as a verdict on its runtime."""
     kind, reason = outcome(case)
     if kind == "passed":
         return WITHSTOOD

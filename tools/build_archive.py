@@ -1,7 +1,7 @@
 """Write the archive of compiled modules: ``build_archive.py DIRECTORY [--installed]``.
 
-DIRECTORY is that of the package.  With --installed the sources' mtimes are left out, because
-an installer gives them new ones.  The format is described in ociruntime/startup/archive.py.
+DIRECTORY is the package's. With --installed the sources' mtimes are left out, because an installer
+changes them. The format is described in ociruntime/startup/archive.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = "modules.bin"
 WITHOUT_DOCSTRINGS = 2
 STRING_ANNOTATIONS = __future__.annotations.compiler_flag
 
-# What a command imports at once, and what on its way for a plain container.
+# Modules that each command imports at its start, and later for a plain container.
 NEEDED = {
     "create": """
         runtime.cli.main runtime.cli.create runtime.spec.check runtime.spec.shape
@@ -27,7 +27,7 @@ NEEDED = {
         runtime.cgroups.device_rules runtime.host.seccomp_cache
     """,
     "exec": "runtime.cli.main runtime.cli.exec runtime.cgroups.group base.foreground",
-    # For an image that is in the store; run is prepare and some more.
+    # For an image that is in the store; run is prepare with additions.
     "ocipod run": """
         pods.cli.main pods.cli.run commandline.progress pods.operations.prepare pods.net.choice
         pods.net.configuration pods.net.resolver images.store.store images.fetch
@@ -55,7 +55,7 @@ print(*(name for name in loaded if name.partition(".")[0] == "ociruntime"))
 
 
 def needed_by(command: str, directory: Path) -> list[str]:
-    """Found out by importing them, without extension modules or anything installed."""
+    """Return the modules that the command needs, by importing them without extension modules."""
     interpreter = [sys.executable, "-I", "-S", "-B", "-c", ORDER, str(directory.parent)]
     modules = NEEDED[command].split()
     done = subprocess.run([*interpreter, *modules], check=True, capture_output=True, text=True)
@@ -90,7 +90,9 @@ class ForRunning(ast.NodeTransformer):
         return node.orelse if is_typing else node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
-        """That of ``__future__`` is replaced by a flag: Python would look for a file."""
+        """Drop an import of ``__future__``, replaced by a compiler flag: Python would search for a
+        file.
+        """
         return None if node.module == "__future__" else node
 
 
@@ -139,7 +141,8 @@ def _index(entries: dict[str, tuple[bool, int, int]], codes: list[bytes], start:
     for (name, (is_package, size, mtime)), code in zip(entries.items(), codes, strict=True):
         index[name] = (start, len(code), is_package, size, mtime)
         start += len(code)
-    # Version 2 has no references between equal objects, whose number could change the length.
+    # Version 2 of marshal has no references between equal objects, whose number could vary the
+    # length.
     return marshal.dumps(index, 2)
 
 

@@ -1,6 +1,6 @@
 """Write the completions for bash, zsh and fish: ``build_completions.py DIRECTORY``.
 
-They are made from the tables of each program, below DIRECTORY where shells look for them:
+They are generated from each program's tables, below DIRECTORY in the shells' search paths:
 bash-completion/completions, zsh/site-functions, fish/vendor_completions.d.
 """
 
@@ -26,31 +26,33 @@ SHELLS = {
     "zsh": "zsh/site-functions/_{name}",
     "fish": "fish/vendor_completions.d/{name}.fish",
 }
-# Which functions, of the templates or the shells, complete what; the others list something.
+# Functions of the templates or the shells that complete each kind; other kinds list objects.
 ZSH = {"directory": "_directories", "file": "_files", "": " "}
 FISH = {"directory": "(__fish_complete_directories)", "file": "(__fish_complete_path)"}
 
 
 def shown(options: tuple[Option, ...]) -> list[Option]:
-    """Those that the help shows, each name once."""
+    """Return the options that the help shows, each name once."""
     return list({option[0]: option for option in options if option[4]}.values())
 
 
 def completed(program: Program, command: str, option: Option) -> str:
-    """What completes the option's value: a kind of ``COMPLETED_BY`` or ""."""
+    """Return the kind of the option's value: a key of ``COMPLETED_BY`` or ""."""
     if (command, option[0]) in program.manual.NOT_COMPLETED:
         return ""
     return program.manual.COMPLETED_BY.get(option[3], "")
 
 
 def listed(program: Program, first: str) -> list[tuple[str, str]]:
-    """Kinds, and the words that list what there is; ``first``: the first argument in a shell."""
+    """Return the kinds and the commands that list their objects; ``first`` is the shell's word for
+    the first argument.
+    """
     listed = program.manual.LISTED
     return [(kind, words.replace("ARGUMENT1", first)) for kind, words in listed.items()]
 
 
 def takes_a_word(option: Option) -> bool:
-    """Whether the next word belongs to it: a value that may be left out stands behind a "="."""
+    """Return true if the next word is the option's value; an optional value follows a "="."""
     return option[2] not in ("flag", "optional")
 
 
@@ -60,7 +62,7 @@ def spellings(option: Option) -> list[str]:
 
 
 def signals() -> str:
-    """Without SIG, by number."""
+    """Return the signal names without SIG, by number."""
     return " ".join(name.removeprefix("SIG") for name in SIGNALS)
 
 
@@ -81,7 +83,7 @@ def template(program: Program, shell: str, **marks: str) -> str:
 
 
 def bash(program: Program) -> str:
-    """The tables, then tools/completions/bash, which walks the words by them."""
+    """Return the tables, followed by tools/completions/bash, which interprets them."""
     options: dict[str, list[str]] = {}
     for name, table in tables(program):
         words = " ".join(f"--{option[0]}" for option in shown(table))
@@ -116,7 +118,7 @@ def bash(program: Program) -> str:
 
 
 def bash_value(program: Program, command: str, option: Option) -> str:
-    """What the template's functions are called by."""
+    """Return the name by which the template calls its function."""
     if option[2] == "choice":
         return f"words {option[3].replace('|', ' ')}"
     return completed(program, command, option) or "nothing"
@@ -149,7 +151,7 @@ def bash_cases(program: Program, name: str, key: str, *tables: dict[str, list[st
 
 
 def zsh(program: Program) -> str:
-    """tools/completions/zsh with the words of ``_arguments`` for each command put in."""
+    """Return tools/completions/zsh with the ``_arguments`` of each command filled in."""
     described = [f"''{zsh_commands([zsh_first(program, word) for word in program.first_words])}"]
     for first, members in program.members.items():
         entries = [(member[0].partition(" ")[2], member[4]) for member in members]
@@ -171,7 +173,7 @@ def zsh(program: Program) -> str:
 
 
 def zsh_first(program: Program, word: str) -> tuple[str, str]:
-    """A first word and what it means: of several commands, their names."""
+    """Return a first word with its description: for a group of commands, their names."""
     members = program.members.get(word)
     if members:
         return word, ", ".join(member[0].partition(" ")[2] for member in members)
@@ -222,7 +224,7 @@ def zsh_option(program: Program, command: str, option: Option) -> str:
 
 
 def in_zsh(text: str) -> str:
-    """For a description: brackets and colons are its syntax, an apostrophe the shell's."""
+    """Escape a description: brackets and colons are zsh's syntax, an apostrophe the quoting."""
     for letter in "\\[]:":
         text = text.replace(letter, "\\" + letter)
     return text.replace("'", "'\\''")
@@ -276,14 +278,14 @@ def fish_lists(program: Program) -> str:
 
 
 def fish_kind(program: Program, kind: str) -> str:
-    """A word that fish looks into when it completes."""
+    """Return the word that fish evaluates for the completion."""
     if kind == "signal":
         return f'"$__{program.name}_signals"'
     return in_fish(FISH.get(kind) or f"(__{program.name}_{kind}s)")
 
 
 def fish_word(program: Program, after: str, word: str, text: str) -> str:
-    """A line for the next word of a command's name."""
+    """Return a line for the next word of a command's name."""
     condition = in_fish(f'__{program.name}_at "{after}"')
     return f"complete -c {program.name} -n {condition} -a {word} -d {in_fish(text)}"
 
@@ -291,7 +293,7 @@ def fish_word(program: Program, after: str, word: str, text: str) -> str:
 def fish_option(program: Program, command: str, option: Option) -> str:
     """One line."""
     name, short, kind, value, text = option
-    # What follows the first argument may be another program's.
+    # The words after the first argument may belong to another program.
     another = any(one[0] == command and program.runs_another(one) for one in program.commands)
     condition = f'__{program.name}_at "{command}"{" 1" if another else ""}'
     words = [f"complete -c {program.name} -n", in_fish(condition), "-l", name]
@@ -309,7 +311,7 @@ def fish_option(program: Program, command: str, option: Option) -> str:
 
 
 def in_fish(text: str) -> str:
-    """A word as it stands."""
+    """Quote a word literally."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

@@ -1,7 +1,7 @@
 """Write the manual pages: ``build_man_pages.py DIRECTORY``.
 
-DIRECTORY/man1 gets one page a program and one a command: ociruntime.1, ocipod-image-list.1 ...
-They have no date, so that building them twice gives the same bytes.
+DIRECTORY/man1 gets one page per program and one per command: ociruntime.1, ocipod-image-list.1 ...
+They have no date, so that the build is reproducible.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def synopsis(program: str, words: str) -> list[str]:
 
 
 def options(program: Program, command: str, table: tuple[Option, ...]) -> list[str]:
-    """Those that the help shows, each with its line there and what more there is to say."""
+    """Return the options that the help shows, each with its help line and its details."""
     lines = []
     for name, short, kind, value, text in table:
         if not text:
@@ -126,7 +126,7 @@ def examples(program: Program, command: str) -> list[str]:
 
 
 def page(lines: list[str], others: Iterable[str]) -> str:
-    """All of it, with the pages to read next."""
+    """Return the whole page, with the SEE ALSO section."""
     see = ",\n".join(reference(other) for other in others)
     return "\n".join([*lines, '.SH "SEE ALSO"', see]) + "\n"
 
@@ -142,12 +142,12 @@ def reference(name: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital and a full stop."""
+    """Capitalise the text and add a full stop."""
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def paragraphs(text: str) -> str:
-    """Plain text with empty lines between its paragraphs; one with lines set in stays as it is."""
+    """Format plain text with empty lines between paragraphs; indented paragraphs stay literal."""
     blocks = text.split("\n\n")
     return "\n.PP\n".join(f".nf\n{roff(b)}\n.fi" if "\n " in f"\n{b}" else roff(b) for b in blocks)
 
@@ -156,7 +156,7 @@ def roff(text: str) -> str:
     """Plain text, in which `backquotes` mark a command; no line of it is taken for a request."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     text = re.sub(r"`([^`]+)`", r"\\fB\1\\fR", text)
-    # The last words of a sentence at the end of a line: roff then makes the space after it.
+    # Put the end of a sentence at the end of a line: roff then sets the space after it.
     text = re.sub(r"(?<=[A-Za-z)])\. (?=[A-Z])", ".\n", text)
     return re.sub(r"(?m)^(?=[.'])", r"\\&", text)
 

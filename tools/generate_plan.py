@@ -1,6 +1,6 @@
-"""Write what follows from the table of operations: ``generate_plan.py [--check]``.
+"""Generate the files derived from the table of operations: ``generate_plan.py [--check]``.
 
-With --check nothing is written; the status is 1 if a file is not what the table says.
+With --check nothing is written; the exit status is 1 if a file is out of date.
 """
 
 from __future__ import annotations

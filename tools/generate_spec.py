@@ -1,11 +1,10 @@
-"""Write what follows from schemas/config.schema.json: ``generate_spec.py [--check]``.
+"""Generate the files derived from schemas/config.schema.json: ``generate_spec.py [--check]``.
 
 ``runtime/spec/shape.py`` holds the tables that the check at run time walks,
-``runtime/spec/document.py`` the types that mypy sees.  With --check nothing is written; the
-status is 1 if a file is not what the schema says.
+``runtime/spec/document.py`` the types that mypy sees. With --check nothing is written; the exit status is 1 if a file is out of date.
 
-The generator understands the keywords that the schema uses and stops at any other, so
-that nothing in the schema is silently left unchecked.
+The generator supports the keywords that the schema uses and fails for any other, so that no part of
+the schema is silently left unchecked.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Node = dict[str, Any]
 
 
 class Name(str):
-    """Text that stands in the generated tuple as it is."""
+    """A name that appears in the generated tuple without quotes."""
 
     __slots__ = ()
 
@@ -46,7 +45,7 @@ class Schema:
         self.words: dict[str, tuple[str, ...]] = {}  # long lists of words, by constant
 
     def resolve(self, node: Node) -> tuple[str, Node]:
-        """The name of the definition (empty if written in place) and what it says."""
+        """Return the name of the definition (empty if written in place) and its content."""
         name = ""
         while "$ref" in node:
             if node.keys() - {"$ref", "description"}:
@@ -56,7 +55,7 @@ class Schema:
         return name, node
 
     def kind(self, node: Node) -> str:
-        """Which row of KEYWORDS the node belongs to."""
+        """Return the row of KEYWORDS that the node belongs to."""
         kind = str(node["type"])
         if kind == "object" and "additionalProperties" in node:
             kind = "map"

@@ -1,4 +1,4 @@
-"""The programs that manual pages and completions are made for, and what is known of each."""
+"""The programs that have manual pages and completions, with their tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Manual(Protocol):
-    """What ``runtime/cli/manual.py`` and ``pods/cli/manual.py`` have: see the comments there."""
+    """The contents of ``runtime/cli/manual.py`` and ``pods/cli/manual.py``, described there."""
 
     @property
     def DESCRIPTION(self) -> str: ...  # noqa: N802
@@ -65,10 +65,10 @@ class Manual(Protocol):
 class Program:
     """A program with its tables.
 
-    ``groups`` are titles with the names of the commands that the help shows.  ``root`` is the
-    option that says where it keeps what it lists.  Of the commands in ``raw``, options and
-    images follow one another, up to what stands between ``--`` and ``---``; ``app_options``
-    belong to the image before them.
+    ``groups`` are titles with the names of the commands that the help shows. ``root`` is the option
+    for the directory with the objects that the program lists. For the commands in ``raw``, options
+    and images alternate, with words passed through between ``--`` and ``---``; ``app_options``
+    belong to the preceding image.
     """
 
     name: str
@@ -84,17 +84,17 @@ class Program:
 
     @property
     def commands(self) -> tuple[Command, ...]:
-        """Those that the help shows."""
+        """Return the commands that the help shows."""
         return tuple(command for command in self.tables if command[4])
 
     @property
     def first_words(self) -> list[str]:
-        """Commands of one word, and the first words of the others, each once."""
+        """Return commands of one word, and the first words of the others, each once."""
         return list(dict.fromkeys(command[0].partition(" ")[0] for command in self.commands))
 
     @property
     def members(self) -> dict[str, list[Command]]:
-        """First word -> the commands that have a second one."""
+        """Return a map of first words to the commands that have a second one."""
         found: dict[str, list[Command]] = {}
         for command in self.commands:
             first, blank, _ = command[0].partition(" ")
@@ -120,13 +120,15 @@ class Program:
         return [("OPTIONS", others), ("OPTIONS OF AN APP", of_app)]
 
     def runs_another(self, command: Command) -> bool:
-        """Whether the first argument ends the options: what follows are another program's words."""
+        """Return true if the first argument ends the options because another program's arguments
+        follow.
+        """
         name, synopsis, _, most, *_ = command
         another = re.search(r"\b(COMMAND|PROGRAM|ARG(UMENT)?)\b", synopsis) is not None
         return another and most == ANY and name not in self.raw
 
     def arguments(self, command: Command) -> tuple[list[str], str]:
-        """For each argument what completes it, and for those beyond: a kind or ""."""
+        """Return the kind that completes each argument, and any further ones; "" for none."""
         name, synopsis, _, most, *_ = command
         by = self.manual.COMPLETED_BY
         words = [word for word in synopsis.split() if not re.match(r"\W*-", word)]

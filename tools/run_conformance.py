@@ -1,15 +1,15 @@
-"""Run the conformance kit on every host that can be had, and write the pages in docs/.
+"""Run the conformance kit on every available host, and write the pages in docs/.
 
     tools/run_conformance.py [OPTION...]
     tools/run_conformance.py diff [OPTION...]
 
-Hosts are this machine, where runc and crun are compared, and the box of tests/v2box, without
-and with systemd, for what this machine cannot show.  Options go to the kit on all of them.
-Reports are kept in build/conformance.  ``diff`` looks on this machine for configs that the three
-runtimes understand differently.
+Hosts are this machine, where runc and crun are compared, and the test VM, without and with systemd,
+for what this machine cannot show. Options are passed to the kit on all of them. Reports are kept in
+build/conformance. ``diff`` searches on this machine for configs that the three runtimes interpret
+differently.
 
-On cgroup v1, controllers that are not mounted are added, in a mount namespace of this
-program's own: added_controllers.py.
+On cgroup v1, missing controllers are mounted in a mount namespace of this program's own:
+added_controllers.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REPORTS = ROOT / "build" / "conformance"
 HTML = ROOT / "docs" / "conformance.html"
 COVERAGE = ROOT / "docs" / "spec-coverage.md"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# What is done in another way on cgroup v2, whether this machine can show it or not.
+# Cases that differ on cgroup v2, whether or not this machine can run them.
 ON_V2 = ("linux_cgroups_path::", "linux_resources_", "runtime_operations::")
 # The box has one processor and slow system calls.
 PATIENCE = ("--timeout", "150", "--command-timeout", "60", "--jobs", "2")
@@ -83,7 +83,7 @@ def in_box(box: machine.Machine, report: str, systemd: bool, options: list[str])
 
 
 def boxes(options: list[str]) -> int:
-    """Both kinds of box; the worst exit status."""
+    """Run the test VM without and with systemd; return the worst exit status."""
     try:
         machine.built()
     except machine.NoBox as reason:

@@ -1,9 +1,9 @@
-"""docs/spec-coverage.md from the conformance kit's JSON reports of ociruntime.
+"""Write docs/spec-coverage.md from the conformance kit's JSON reports of ociruntime.
 
     tools/spec_coverage.py FILE REPORT...
 
-Each clause of the specification with its state over all hosts, and the cases that show it.
-What no host can show has tests of the project's own, named in spec_tests.toml.
+Each clause of the specification has its status over all hosts, and the cases that show it. Clauses
+that no host can show have tests of the project's own, named in spec_tests.toml.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from conformance.runner.outcome import (  # noqa: E402
 )
 
 TESTS = ROOT / "tools" / "spec_tests.toml"
-# How the reason of a known deviation begins if it is to stay.
+# Prefix of the reason of a known deviation that is intended.
 DECIDED = "deviation: "
 MET, TESTED, OTHERWISE, FAILED = "met", "tested apart", "decided otherwise", "failed"
 UNSEEN, UNSHOWN = "not observable", "not shown"
@@ -64,7 +64,7 @@ BASE = "https://github.com/opencontainers/runtime-spec/tree/v1.3.0"
 
 @dataclass(frozen=True)
 class Row:
-    """A clause's state in words, why, and what shows it."""
+    """A clause's status, the reason for it, and the cases or tests that show it."""
 
     state: str
     why: str = ""

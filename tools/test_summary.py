@@ -1,9 +1,9 @@
-"""Closing words of a test run: how many passed, failed and were skipped, and why.
+"""Summarise a test run: numbers of passed, failed and skipped tests, and why they were skipped.
 
     tools/test_summary.py REPORT.xml
 
-Reads the JUnit report that pytest writes.  Exit status 1 if there is none, which
-means that the run broke off.
+Reads the JUnit report that pytest writes. Exit status 1 if there is none, which means that the run
+was aborted.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Write the expected plans of tests/golden anew: ``update_golden.py [--check]``.
+"""Update the expected plans of tests/golden: ``update_golden.py [--check]``.
 
-With --check nothing is written; the status is 1 if a plan is not the expected one.
+With --check nothing is written; the exit status is 1 if a plan has changed.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Looks for configs that runtimes understand differently."""
+"""Find configs that runtimes interpret differently."""

@@ -41,7 +41,7 @@ class Difference:
     facts: dict[str, Facts]
 
     def as_json(self, version: str) -> Json:
-        """With the whole config."""
+        """Return the difference as JSON, with the whole config."""
         document = config(version, "/difference", rootless=os.geteuid() != 0)
         for edit in self.edits:
             edit.apply(document)
@@ -53,7 +53,7 @@ class Difference:
         }
 
     def as_text(self) -> str:
-        """For people."""
+        """Return the difference as text."""
         lines = [f"config {self.number}: " + ("" if self.edits else "the plain config")]
         lines += [f"  {edit}" for edit in self.edits]
         for fact, values in self.facts.items():
@@ -160,7 +160,7 @@ class Hunt:
 
 
 def parser() -> argparse.ArgumentParser:
-    """All options of ``diff``."""
+    """Return the parser of all options of ``diff``."""
     made = argparse.ArgumentParser(prog="oci-conformance diff", description=__doc__)
     add = made.add_argument
     add("--runtimes", required=True, metavar="A,B,...", help="two programs or more")
@@ -173,7 +173,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def usable(runtimes: Sequence[Runtime], settings: Settings) -> tuple[list[Runtime], str]:
-    """Those that run anything on this host, and the newest version that all take."""
+    """Return the runtimes that work on this host, and the newest version that all accept."""
     found = []
     for one in accepted(runtimes, settings):
         if one.versions:

@@ -11,7 +11,7 @@ from typing import Any
 from conformance.difference.edits import Edit, Edits
 from conformance.difference.makers import MAKERS
 
-# What may be left out of an edit's value when it is made smaller.
+# Parts of an edit's value that may be removed when it is minimised.
 OPTIONAL = frozenset(
     {
         *("options", "fileMode", "uid", "gid", "additionalGids", "umask", "errnoRet", "args"),
@@ -31,7 +31,7 @@ def generate(chance: random.Random) -> Edits:
 
 
 def _key(one: Edit) -> tuple[str, ...]:
-    """What the same of cannot be said twice."""
+    """Return a key of what an edit sets; two edits with the same key conflict."""
     if one.action == "set":
         return one.where
     if one.where[-1] in {"rlimits", "namespaces"}:

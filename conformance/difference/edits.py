@@ -1,4 +1,4 @@
-"""A config as a list of edits of the plainest one."""
+"""A config as a list of edits of the minimal one."""
 
 from __future__ import annotations
 

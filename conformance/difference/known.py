@@ -39,7 +39,7 @@ class Known:
     says: str = ""
 
     def excuses(self, fact: str, runtime: str, value: object, edits: Edits) -> bool:
-        """Whether it is about that value of that runtime."""
+        """Return true if it explains that value of that runtime."""
         found = re.fullmatch(self.facts, fact)
         return (
             found is not None
@@ -50,7 +50,7 @@ class Known:
 
     @property
     def patterns(self) -> list[str]:
-        """Each finds one of the edits."""
+        """Return patterns, each of which must match one of the edits."""
         return [self.edits] if isinstance(self.edits, str) else self.edits
 
 
@@ -61,7 +61,7 @@ def _fits(pattern: str, found: re.Match[str], edits: Edits) -> bool:
 
 
 def load(path: Path = FILE) -> list[Known]:
-    """All tables.  Raises OSError, ValueError, TypeError."""
+    """Load all tables. Raises OSError, ValueError, TypeError."""
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     return [Known(**table) for table in tables.get("difference", [])]
 

@@ -1,4 +1,6 @@
-"""What random configs are made of: one maker of an edit for each field or group of fields."""
+"""Building blocks of random configs: for each field or group of fields a function that makes an
+edit.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ CAPABILITIES = """
     CAP_SYS_CHROOT CAP_MKNOD CAP_AUDIT_WRITE CAP_SETFCAP
 """.split()
 SETS = ("bounding", "effective", "permitted", "inheritable", "ambient")
-# Those that a small value of would end the probe have a large one.
+# Limits of which a small value would kill the probe have a large one.
 LIMITS = """
     RLIMIT_CORE RLIMIT_NOFILE RLIMIT_NPROC RLIMIT_MSGQUEUE RLIMIT_LOCKS RLIMIT_MEMLOCK
     RLIMIT_SIGPENDING RLIMIT_RTPRIO RLIMIT_NICE
@@ -184,7 +186,7 @@ def _user(chance: Random) -> Edit:
 
 def _capabilities(chance: Random) -> Edit:
     sets = {kind: sorted(_some(chance, CAPABILITIES, 4)) for kind in SETS}
-    # What the kernel grants: effective and ambient within permitted and inheritable.
+    # The kernel's rule: effective and ambient within permitted and inheritable.
     sets["permitted"] = sorted({*sets["effective"], *sets["permitted"], *sets["ambient"]})
     sets["inheritable"] = sorted({*sets["inheritable"], *sets["ambient"]})
     sets["bounding"] = sorted({*sets["bounding"], *sets["permitted"], *sets["inheritable"]})

@@ -1,4 +1,4 @@
-"""What a container of a runtime is like, as flat facts that do not depend on the run."""
+"""Observe a container as flat facts that do not depend on the run."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ ASKS = (
     *(f"list={path}" for path in LISTS),
     *(f"open={word}" for word in OPENS),
 )
-# Calls that do nothing by these arguments but tell whether a filter is in the way.
-# The odd numbers are for filters that look at arguments.
+# Calls that have no effect with these arguments but show if a filter blocks them. The odd numbers
+# are for filters that check arguments.
 TRIED = [
     *(f"syscall {name} 0 0 0 0 0" for name in CALLS if name != "personality"),
     *(

@@ -1,7 +1,7 @@
-"""What has to be around a config before a container can be made of it.
+"""The environment that a config needs before a container can be created from it.
 
-Edits are data and know neither the bundle nor other containers: they say ``OTHER`` for another
-container's namespace, ``TREE`` for mounts of the host, and nothing of the program of a hook.
+Edits are data and know neither the bundle nor other containers: they use ``OTHER`` for another
+container's namespace, ``TREE`` for mounts of the host, and do not name a hook's program.
 """
 
 from __future__ import annotations

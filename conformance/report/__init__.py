@@ -1,1 +1,1 @@
-"""Outcomes in the formats of people and of machines."""
+"""Reports of outcomes, human-readable and machine-readable."""

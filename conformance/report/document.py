@@ -1,4 +1,4 @@
-"""The complete result as JSON, and back."""
+"""The complete result as JSON: writing and reading."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One HTML page: clauses as rows, runtimes as columns, messages on a click.
 
-It needs nothing from elsewhere and no script: filters are radio buttons that a style looks at,
-and on narrow screens a row becomes a block.
+It is self-contained and has no script: filters are radio buttons evaluated by CSS, and on narrow
+screens a row becomes a block.
 """
 
 from __future__ import annotations

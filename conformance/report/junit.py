@@ -1,4 +1,4 @@
-"""JUnit's XML, one suite for each runtime; known deviations count as skipped."""
+"""JUnit XML, one suite for each runtime; known deviations count as skipped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from conformance.report.run import Run
 from conformance.runner.outcome import ERROR, SKIP, Outcome
 
-# What XML 1.0 cannot hold, not even as a reference.
+# Characters that XML 1.0 cannot contain, not even as a reference.
 UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

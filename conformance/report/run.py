@@ -1,4 +1,4 @@
-"""All that one call of the kit found out: what every report is made from."""
+"""The results of one run of the kit, from which every report is made."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Run:
         return {one.label: _verdicts(self.of(one.label)) for one in self.runtimes}
 
     def change(self, outcome: Outcome) -> str:
-        """How it differs from what is expected of the runtime."""
+        """Describe how the outcome differs from the runtime's expected one."""
         return deviations.change(outcome, self.known.get(outcome.runtime))
 
     def reason(self, outcome: Outcome) -> str:
@@ -52,7 +52,7 @@ class Run:
         return {key: how for key, how in found.items() if how}
 
     def counts(self, label: str, binding: bool = False) -> Counter[str]:
-        """How many clauses (of MUST, MUST NOT, REQUIRED) have which status."""
+        """Return the number of clauses (of MUST, MUST NOT, REQUIRED) with each status."""
         return Counter(
             verdict.status
             for id, verdict in self.verdicts[label].items()
@@ -61,7 +61,7 @@ class Run:
 
     @property
     def failed(self) -> bool:
-        """Whether anything is wrong that was not known."""
+        """Return true if there is any failure that was not known."""
         return bool(self.changed) or any(
             one.bad for one in self.outcomes if one.runtime not in self.known
         )

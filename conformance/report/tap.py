@@ -1,4 +1,4 @@
-"""Test Anything Protocol, version 14: known deviations are marked TODO."""
+"""Test Anything Protocol, version 14; known deviations are marked TODO."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def dump(run: Run) -> str:
 
 
 def _line(text: str) -> str:
-    """On one line, and without what would begin a directive."""
+    """Put the text on one line, without characters that would begin a directive."""
     return " ".join(text.split()).replace("\\", "\\\\").replace("#", "\\#")

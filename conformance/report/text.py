@@ -83,7 +83,7 @@ def dump(run: Run) -> str:
 
 
 def summary(run: Run) -> str:
-    """For each runtime the numbers of cases and of clauses, the clauses that fail, changes."""
+    """Summarise each runtime: numbers of cases and of clauses, the failed clauses, changes."""
     lines = []
     for label, verdicts in run.verdicts.items():
         own = run.of(label)

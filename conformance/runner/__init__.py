@@ -1,1 +1,1 @@
-"""Running cases: selection, one process for each, outcomes."""
+"""Run cases: selection, one process for each, outcomes."""

@@ -1,4 +1,4 @@
-"""What came of a case on a runtime, and of a clause over all its cases."""
+"""The outcome of a case on a runtime, and of a clause over all its cases."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Outcome:
 
     @property
     def bad(self) -> bool:
-        """Whether anything is wrong with the runtime (or the case)."""
+        """Return true if it shows a fault of the runtime (or the case)."""
         return self.status in {FAIL, ERROR} or bool(self.left)
 
     @property

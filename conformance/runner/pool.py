@@ -1,4 +1,4 @@
-"""Many cases beside each other, each in its own process."""
+"""Run many cases concurrently, each in its own process."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ class Pool:
                     yield outcome
         finally:
             self._end_all()
-            # What a worker could not get rid of in its time: a hierarchy lives by its last cgroup.
+            # Clean up after workers that ran out of time: a v1 hierarchy lives as long as its last
+            # cgroup.
             surroundings.clear_named(self._base / "state", self.token)
             if not self.settings.keep:
                 shutil.rmtree(self._base, ignore_errors=True)
@@ -139,7 +140,7 @@ class Pool:
         return broken(job.runtime.label, job.case, message)
 
     def _reap_orphans(self) -> None:
-        """What outlived its worker has become this process's child."""
+        """Reap processes that outlived their worker and became this process's children."""
         workers = {job.pid for job in self.jobs.values()}
         for pid in children.own() - workers:
             try:

@@ -19,7 +19,7 @@ from conformance.runner.pool import Pool, Settings
 
 
 def known_versions() -> list[str]:
-    """All that clauses refer to, the earliest first."""
+    """Return all versions that clauses refer to, the earliest first."""
     return sorted({clause.since for clause in registry().values()}, key=version_key)
 
 

@@ -1,4 +1,4 @@
-"""One case in a process of its own: isolated, limited in time, cleaned up after."""
+"""Run one case in a process of its own: isolated, with a timeout, cleaned up afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conformance.context import Context
 from conformance.driver import Result, Runtime
 from conformance.runner.outcome import ERROR, FAIL, PASS, SKIP, Outcome
 
-# For putting the host right again after the case's own time is over.
+# Extra time for the cleanup after the case's own timeout.
 CLEANUP_SECONDS = 25.0
 OUTPUT_KEPT = 2000
 
@@ -32,7 +32,7 @@ def _alarm(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _clear_up(context: Context) -> list[str]:
-    """What was left behind; takes its time, even if the case's end was ordered meanwhile."""
+    """Clean up; this takes its time even if the case was ordered to end meanwhile."""
     end = time.monotonic() + CLEANUP_SECONDS
 
     def alarm(_number: int, _frame: FrameType | None) -> None:
@@ -61,7 +61,7 @@ def run(
     started = time.monotonic()
     signal.signal(signal.SIGALRM, _alarm)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # Without the runner there is nobody to report to, but still everything to clear away.
+    # Without the runner nothing can be reported, but the cleanup is still due.
     isolation.tell_of_parents_end(signal.SIGALRM)
     children.install()
     isolation.become_subreaper()
@@ -119,7 +119,7 @@ def main(
     reply: int,
     keep: bool,
 ) -> NoReturn:
-    """What the forked process does: run, write the outcome as JSON to ``reply``, end."""
+    """Run the forked process: run the case, write the outcome as JSON to ``reply``, exit."""
     try:
         os.setsid()
         null = os.open("/dev/null", os.O_RDWR)

@@ -1,6 +1,6 @@
 /*
- * The command line, as engines write it.  Every other spelling, each of which the
- * interpreter understands (ociruntime/commandline/parser.py), is not ours.
+ * Parse the command line in the spellings that engines use.  Every other spelling, valid as it may
+ * be (ociruntime/commandline/parser.py), is left to the interpreter.
  */
 #include "entry.h"
 
@@ -29,7 +29,10 @@ static bool find_verb(const char *word, enum verb *verb)
 	return false;
 }
 
-/* `--name VALUE` or `--name=VALUE` at **at, which is then moved behind it; NULL if it is not. */
+/*
+ * Return the value of `--name VALUE` or `--name=VALUE` at **at and advance *at past it; NULL if
+ * another argument is there.
+ */
 static const char *option_value(char *const **at, const char *name)
 {
 	const char *word = **at;
@@ -48,8 +51,8 @@ static const char *option_value(char *const **at, const char *name)
 }
 
 /*
- * Of the log nothing is needed, for only what goes wrong is logged; but a log that is refused
- * must be.
+ * The fast path logs nothing because it reports no errors; but an invalid log option must be
+ * refused.
  */
 static bool read_global_option(char *const **at, struct request *request)
 {
@@ -104,7 +107,10 @@ bool read_arguments(int argc, char *const argv[], struct request *request)
 		else
 			return false;
 	}
-	/* Without one an annotation names it, and those are not in the record. */
+	/*
+	 * Without the option an annotation may name the systemd cgroup, and the record has no
+	 * annotations.
+	 */
 	if (request->verb == VERB_KILL)
 		request->signal = signal_name ? signal_number(signal_name) : -1;
 	return request->id && is_plain_id(request->id) && request->signal >= 0;

@@ -1,4 +1,7 @@
-/* The cgroup directories of an ended container: ociruntime/runtime/cgroups/placement.py, remove_all. */
+/*
+ * Remove the cgroup directories of a stopped container: ociruntime/runtime/cgroups/placement.py,
+ * remove_all.
+ */
 #include "entry.h"
 
 #include <errno.h>
@@ -6,7 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* In all, for all hierarchies: then somebody is left in one, and has to be killed first. */
+/*
+ * Time limit for all hierarchies together.  When it expires, some process is left and must be
+ * killed first.
+ */
 enum { PAUSES = 100, PAUSE_NANOSECONDS = 200000 };
 
 static bool is_gone(int error)
@@ -21,7 +27,7 @@ static bool has_children(const char *directory)
 	return stat(directory, &found) == 0 && found.st_nlink > 2;
 }
 
-/* A dead process leaves its cgroup a moment after its parent has seen it die. */
+/* A dead process leaves its cgroup a moment after its parent has reaped it. */
 static bool remove_own(const char *directory, int *pauses)
 {
 	static const struct timespec pause = { .tv_nsec = PAUSE_NANOSECONDS };
@@ -35,7 +41,7 @@ static bool remove_own(const char *directory, int *pauses)
 	return true;
 }
 
-/* False if that is left to the interpreter, which goes on where this has stopped. */
+/* Return false to leave the rest to the interpreter, which continues where this stopped. */
 bool remove_cgroups(const struct record *record)
 {
 	int pauses = PAUSES;
@@ -44,7 +50,7 @@ bool remove_cgroups(const struct record *record)
 		if (!remove_own(record->own[i], &pauses))
 			return false;
 	for (size_t i = 0; i < record->parent_count; i++)
-		/* busy: others use it by now, and the last of them removes it */
+		/* EBUSY: other containers use the directory by now; the last of them removes it */
 		if (rmdir(record->parents[i]) < 0 && !is_gone(errno) && errno != EBUSY &&
 		    errno != ENOTEMPTY)
 			return false;

@@ -1,4 +1,4 @@
-/* The state directory of a container: found, opened, locked (ociruntime/runtime/host/store.py). */
+/* Find, open and lock a container's state directory (ociruntime/runtime/host/store.py). */
 #include "entry.h"
 #include "text.h"
 
@@ -22,7 +22,7 @@ bool open_root(const struct request *request, struct container *container)
 	return container->root_fd >= 0 && is_trusted(container->root_fd);
 }
 
-/* On failure `fd` is -1 only if there is no directory; errno says why. */
+/* On failure `fd` is -1 only if the directory does not exist; errno has the reason. */
 bool open_container(struct container *container)
 {
 	struct record *record = &container->record;
@@ -36,7 +36,7 @@ bool open_container(struct container *container)
 	return length >= 0 && parse_record(record, (size_t)length);
 }
 
-/* Without waiting: the interpreter has the patience, and the words for when it ends. */
+/* Do not block: the interpreter waits for the lock and reports the timeout. */
 bool lock_container(const struct container *container)
 {
 	struct stat opened, named;
@@ -47,7 +47,7 @@ bool lock_container(const struct container *container)
 	       opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-/* Whether a killed `create` or `delete` of this id has left something, as far as we can see. */
+/* Return true if a killed `create` or `delete` of this id seems to have left stale state. */
 bool has_leftovers(const struct container *container)
 {
 	char name[NAME_MAX + 1];

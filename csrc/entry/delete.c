@@ -1,7 +1,7 @@
 /*
- * `delete`: everything that `create` has made, undone; ociruntime/runtime/lifecycle/delete.py.
+ * `delete`: undo everything that `create` has made; ociruntime/runtime/lifecycle/delete.py.
  *
- * In the interpreter's order, so that it can go on wherever this stops or is killed.
+ * The order is the interpreter's, so that it can continue wherever this stops or is killed.
  */
 #include "entry.h"
 #include "kernel.h"
@@ -13,7 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A tracer in the container can hold a process at its exit: the interpreter ends that as well. */
+/*
+ * A tracer in the container can hold a process at its exit; the interpreter kills the tracer as
+ * well.
+ */
 enum { KILL_MILLISECONDS = 1000 };
 
 static bool end_process(const struct record *record)
@@ -46,7 +49,7 @@ static bool remove_files(int directory)
 	return size == 0;
 }
 
-/* It first takes a name under which nobody looks for it. */
+/* Rename the directory first, so that other commands no longer find it. */
 static bool remove_directory(const struct container *container)
 {
 	char doomed[NAME_MAX + 1];
@@ -64,7 +67,10 @@ int answer_delete(struct container *container, bool force)
 	if (!container->record.can_delete || !lock_container(container))
 		return FALL_BACK;
 	status = find_status(container);
-	/* A frozen one must be thawed to die; a running one is refused, with words. */
+	/*
+	 * A frozen process must be thawed to die; deleting a running container is an error, which
+	 * the interpreter reports.
+	 */
 	if (status == STATUS_UNKNOWN || status == STATUS_PAUSED ||
 	    (status == STATUS_RUNNING && !force))
 		return FALL_BACK;

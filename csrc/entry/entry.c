@@ -1,4 +1,4 @@
-/* Which commands are answered here, and by what. */
+/* Dispatch the commands that are implemented here. */
 #include "entry.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static int answer_request(const struct request *request, struct container *conta
 		return FALL_BACK;
 	if (open_container(container))
 		return answer_found(request, container, failure_fd);
-	/* `delete --force` of what is not there is no error. */
+	/* `delete --force` of a container that does not exist is not an error. */
 	if (request->verb == VERB_DELETE && request->force && container->fd < 0 && errno == ENOENT)
 		return 0;
 	return FALL_BACK;
@@ -44,7 +44,10 @@ int answer(int argc, char *const argv[], int *failure_fd)
 		return FALL_BACK;
 	status = open_root(&request, &container) ? answer_request(&request, &container, failure_fd)
 						 : FALL_BACK;
-	/* A snapshot is mapped, not executed: it would keep what is open, with the lock. */
+	/*
+	 * Starting from a snapshot is not an exec: the descriptor would stay open and with it the
+	 * lock.
+	 */
 	if (container.fd >= 0)
 		close(container.fd);
 	if (container.root_fd >= 0)

@@ -1,9 +1,10 @@
 /*
- * `state`, `start`, `kill` and `delete` without the interpreter, in their plain cases.
+ * The fast path: `state`, `start`, `kill` and `delete` without the interpreter, in their plain
+ * cases.
  *
- * What they need was laid down by `create` in the file `entry` of the state directory
- * (ociruntime/runtime/lifecycle/entry_record.py).  Whatever is unusual is left to the interpreter,
- * which knows all cases and has all the words: nothing here ever reports an error.
+ * `create` writes what they need to the file `entry` of the state directory
+ * (ociruntime/runtime/lifecycle/entry_record.py).  Every unusual case is left to the interpreter, which
+ * handles all of them and writes the error messages: nothing here ever reports an error.
  */
 #ifndef ENTRY_H
 #define ENTRY_H
@@ -15,7 +16,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* A verb's answer instead of its exit status: the interpreter has to do it. */
+/* A verb returns this instead of an exit status: the interpreter has to run the command. */
 #define FALL_BACK (-1)
 
 enum verb { VERB_STATE, VERB_START, VERB_KILL, VERB_DELETE };
@@ -34,7 +35,7 @@ enum { MAX_OWN = 32, MAX_PARENTS = 128, RECORD_SIZE = 65536 };
 struct record {
 	int pid;
 	unsigned long long started; /* in ticks since boot, as /proc/PID/stat has it */
-	const char *freezer;	    /* file that tells whether it is frozen, or "" */
+	const char *freezer;	    /* freezer file to read the paused state from, or "" */
 	bool own_pid_namespace;
 	bool can_start;
 	bool can_delete;
@@ -42,7 +43,7 @@ struct record {
 	size_t own_count, parent_count;
 	const char *own[MAX_OWN];	  /* its cgroup directories */
 	const char *parents[MAX_PARENTS]; /* those made on the way to them, deepest first */
-	const char *head, *middle, *tail; /* of the state: around its pid and its status */
+	const char *head, *middle, *tail; /* of the state: before and after pid and status */
 	size_t tail_length;
 	char text[RECORD_SIZE + 1];
 };
@@ -59,19 +60,19 @@ enum status {
 	STATUS_RUNNING,
 	STATUS_PAUSED,
 	STATUS_STOPPED,
-	STATUS_UNKNOWN, /* the interpreter may find it out, or say why not */
+	STATUS_UNKNOWN, /* unknown: the interpreter has to find out or report the error */
 };
 
 /* small_file.c: the length of what is then in `text`, or -1 */
 ssize_t read_small_file(int directory, const char *path, char *text, size_t size);
 
-/* decimal.c: digits at *at, which is then moved behind them; false without any or above 64 bits */
+/* decimal.c: parse digits at *at and advance it; false if there are none or they exceed 64 bits */
 bool read_decimal(const char **at, unsigned long long *number);
 
 /* arguments.c */
 bool read_arguments(int argc, char *const argv[], struct request *request);
 
-/* signal_names.c: 0 only checks the process; -1 for what is no common name or number */
+/* signal_names.c: 0 only checks the process; -1 for an uncommon name or number */
 int signal_number(const char *text);
 
 /* identifier.c */
@@ -88,7 +89,7 @@ bool is_trusted(int fd);
 /* record.c: `length` bytes are in record->text */
 bool parse_record(struct record *record, size_t length);
 
-/* container.c; both fail for a directory that others may change (ociruntime/base/trusted.py) */
+/* container.c; both fail for a directory that other users may change (ociruntime/base/trusted.py) */
 bool open_root(const struct request *request, struct container *container);
 bool open_container(struct container *container);
 bool lock_container(const struct container *container);
@@ -117,8 +118,8 @@ int answer_kill(struct container *container, int number);
 int answer_delete(struct container *container, bool force);
 
 /*
- * entry.c: exit status or FALL_BACK.  If `failure_fd` is not -1 afterwards, it holds what the
- * container said instead of starting, and `start` in the interpreter has to be given it.
+ * entry.c: exit status or FALL_BACK.  If `failure_fd` is not -1 afterwards, it holds the
+ * container's failure message, and must be passed to `start` in the interpreter.
  */
 int answer(int argc, char *const argv[], int *failure_fd);
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 /*
- * A connection to the process that waits, or -1; ENOENT and ECONNREFUSED: none does.  With
- * SOCK_NONBLOCK also EAGAIN: it does, but has more of them than it can take now.
+ * Return a connection to the waiting process, or -1; ENOENT and ECONNREFUSED mean that none is
+ * waiting.  With SOCK_NONBLOCK also EAGAIN: it is waiting, but its backlog is full.
  */
 int connect_gate(const struct container *container, int flags)
 {
@@ -17,7 +17,7 @@ int connect_gate(const struct container *container, int flags)
 	struct text path = text_in(address.sun_path, sizeof(address.sun_path));
 	int fd, error;
 
-	/* A state directory's path may be longer than a socket's can be. */
+	/* The path of a state directory may be longer than a socket address allows. */
 	text_add_fd(&path, container->fd);
 	text_add(&path, "/start");
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);

@@ -1,4 +1,4 @@
-/* What may be the name of a container: ociruntime/runtime/lifecycle/identifier.py. */
+/* Check a container's id: ociruntime/runtime/lifecycle/identifier.py. */
 #include "entry.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
-/* `kill`: a signal to the container's first process; ociruntime/runtime/lifecycle/kill.py. */
+/* `kill`: send a signal to the container's init; ociruntime/runtime/lifecycle/kill.py. */
 #include "entry.h"
 
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
-/* On v1 a frozen process cannot die; and SIGKILL thaws. */
+/* On v1 a frozen process cannot die, so SIGKILL also thaws. */
 static bool is_held_by_v1(const char *freezer)
 {
 	static const char name[] = "/freezer.state";
@@ -29,7 +29,10 @@ int answer_kill(struct container *container, int number)
 	close(pidfd);
 	if (result < 0)
 		return FALL_BACK;
-	/* Looked at afterwards: nobody can freeze it unseen.  A second SIGKILL does no harm. */
+	/*
+	 * Check after sending: a freeze in between cannot go unnoticed.  A second SIGKILL does no
+	 * harm.
+	 */
 	if (number == SIGKILL && is_held_by_v1(record->freezer))
 		return FALL_BACK;
 	return 0;

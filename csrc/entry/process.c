@@ -1,6 +1,4 @@
-/*
- * One process of the host, told apart by pid and start time: ociruntime/base/process.py.
- */
+/* A process of the host, identified by pid and start time: ociruntime/base/process.py. */
 #include "entry.h"
 #include "text.h"
 
@@ -12,7 +10,7 @@
 
 enum { STATE_FIELD = 3, START_FIELD = 22 };
 
-/* When it started, 0 if it has ended: a zombie has, only its parent has not looked yet. */
+/* Return the process's start time, 0 if it has exited: a zombie counts as exited. */
 static unsigned long long start_time(int pid)
 {
 	char path[64], stat[2048];
@@ -25,7 +23,7 @@ static unsigned long long start_time(int pid)
 	text_add(&name, "/stat");
 	if (read_small_file(AT_FDCWD, path, stat, sizeof(stat)) < 0)
 		return 0;
-	/* The name may hold blanks and parentheses; behind its last ")" there are only fields. */
+	/* The name may contain blanks and parentheses; only fields follow its last ")". */
 	at = strrchr(stat, ')');
 	if (!at || at[1] != ' ' || at[2] == '\0' || strchr("ZXx", at[2]))
 		return 0;
@@ -44,12 +42,12 @@ bool is_alive(int pid, unsigned long long started)
 	return start_time(pid) == started;
 }
 
-/* A pidfd, or -1 if the process is gone or cannot be opened. */
+/* Return a pidfd, or -1 if the process is gone or cannot be opened. */
 int open_process(int pid, unsigned long long started)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
-	/* Looked at after opening: from here on the descriptor cannot mean another process. */
+	/* Compare after opening: from here on the descriptor cannot refer to another process. */
 	if (fd >= 0 && !is_alive(pid, started)) {
 		close(fd);
 		return -1;

@@ -1,6 +1,7 @@
 /*
- * The file `entry` of a state directory; ociruntime/runtime/lifecycle/entry_record.py writes it and says
- * what is in it.  Another version, or anything odd: the interpreter goes by the other files.
+ * Read the file `entry` of a state directory, whose format ociruntime/runtime/lifecycle/entry_record.py
+ * describes and writes.  For another version, or anything malformed, the interpreter reads the
+ * other files instead.
  */
 #include "entry.h"
 
@@ -13,7 +14,7 @@ struct reader {
 	char *end; /* a NUL stands there */
 };
 
-/* The next line, which begins with `name` and a blank: what follows; NULL if it does not. */
+/* Return the rest of the next line if it begins with `name` and a blank, else NULL. */
 static const char *take(struct reader *reader, const char *name)
 {
 	size_t length = strlen(name);
@@ -77,7 +78,7 @@ static bool take_facts(struct reader *reader, struct record *record)
 	       take_paths(reader, "parent", record->parents, MAX_PARENTS, &record->parent_count);
 }
 
-/* Up to the next NUL. */
+/* Return the string up to the next NUL. */
 static const char *take_piece(struct reader *reader)
 {
 	char *piece = reader->at;

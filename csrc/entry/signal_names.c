@@ -1,4 +1,4 @@
-/* Signals as callers write them: a number, or a common name in any case with or without SIG. */
+/* Parse a signal: a number, or a common name in any case with or without SIG. */
 #include "entry.h"
 
 #include <signal.h>
@@ -20,7 +20,7 @@ static const struct {
 	{ "WINCH", SIGWINCH },	 { "SYS", SIGSYS },
 };
 
-/* Behind `start`, which is in capitals, in any case; NULL if the text does not start so. */
+/* Return the text after the prefix `start` (in capitals; compared in any case), or NULL. */
 static const char *behind(const char *text, const char *start)
 {
 	for (; *start; text++, start++)

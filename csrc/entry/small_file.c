@@ -1,11 +1,11 @@
-/* Small files, read whole. */
+/* Read a small file whole. */
 #include "entry.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-/* The length without the NUL behind it; -1 if it cannot be read or does not fit. */
+/* Return the length without the final NUL; -1 if the file cannot be read or does not fit. */
 ssize_t read_small_file(int directory, const char *path, char *text, size_t size)
 {
 	int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);

@@ -12,9 +12,9 @@
 enum { FOREVER = -1, EXEC_MILLISECONDS = 10000 };
 
 /*
- * The length of the next message, or 0 at the end.  The end of file may never come: a neighbour
- * that has seized the process may keep a duplicate of its end of the connection.  The end of the
- * process stands for it then, and so do `milliseconds` without a message.
+ * Return the length of the next message, or 0 at the end.  The end of file may never come: a
+ * neighbour that has traced the process may keep a duplicate of its end of the connection.  So the
+ * process's exit counts as the end, and so do `milliseconds` without a message.
  */
 static ssize_t receive(int connection, int pidfd, struct message *message, int milliseconds)
 {
@@ -35,8 +35,8 @@ static ssize_t receive(int connection, int pidfd, struct message *message, int m
 }
 
 /*
- * The message cannot be received twice: the interpreter gets it in a file, which is empty if
- * the container's process has ended without a word.
+ * The message cannot be received twice: hand it to the interpreter in a file, which stays empty if
+ * the container's process has exited without a message.
  */
 static int hand_over(const struct message *message, size_t length, int *failure_fd)
 {
@@ -84,7 +84,7 @@ int answer_start(struct container *container, int *failure_fd)
 		close(connection);
 	}
 	close(pidfd);
-	/* Only tidiness: behind the name nobody listens any more. */
+	/* Tidy up: nothing listens at this name any more. */
 	if (status == 0)
 		unlinkat(container->fd, "start", 0);
 	return status;

@@ -1,4 +1,4 @@
-/* `state`: the text that was laid down at creation, with pid and status as they are now. */
+/* `state`: print the document that was written at creation, with the current pid and status. */
 #include "entry.h"
 #include "text.h"
 
@@ -21,7 +21,9 @@ static int write_out(const char *text, size_t length)
 	static const uint64_t ignored[8] = { 1 /* SIG_IGN */ }; /* struct sigaction of the kernel */
 	size_t done = 0;
 
-	/* A reader that has gone is no reason to be killed; the interpreter does the same. */
+	/*
+	 * Do not die of a reader that has closed the pipe; the interpreter ignores SIGPIPE as well.
+	 */
 	(void)syscall(SYS_rt_sigaction, SIGPIPE, ignored, NULL, 8);
 	while (done < length) {
 		ssize_t written = write(STDOUT_FILENO, text + done, length - done);
@@ -43,7 +45,7 @@ int answer_state(struct container *container)
 	enum status status = find_status(container);
 	struct stat found;
 
-	/* The text has the owner's name in it. */
+	/* The document contains the owner's name. */
 	if (status == STATUS_UNKNOWN || fstat(container->fd, &found) < 0 ||
 	    found.st_uid != record->owner)
 		return FALL_BACK;

@@ -1,4 +1,4 @@
-/* Where the state lives: ociruntime/runtime/lifecycle/options.py has the rule. */
+/* Find the state root: ociruntime/runtime/lifecycle/options.py has the rule. */
 #include "entry.h"
 #include "text.h"
 
@@ -11,8 +11,8 @@
 #define NAME "ociruntime"
 
 /*
- * The interpreter takes `.` and `..` out of a path without looking; the kernel goes there, and
- * may come to another place.
+ * The interpreter removes `.` and `..` from a path lexically; the kernel resolves them, which may
+ * give another directory.
  */
 static bool is_plain_path(const char *path)
 {
@@ -33,7 +33,7 @@ static bool is_plain_path(const char *path)
 	return named;
 }
 
-/* By the namespace itself: a nested one may have a map that looks like the first one's. */
+/* Compare the namespace itself: the map of a nested one may look like the initial one's. */
 bool in_user_namespace(void)
 {
 	const ino_t first = 0xEFFFFFFD; /* PROC_USER_INIT_INO, include/linux/proc_ns.h */

@@ -1,4 +1,4 @@
-/* How a container is now: Container.status in ociruntime/runtime/lifecycle/container.py. */
+/* Determine a container's status: Container.status in ociruntime/runtime/lifecycle/container.py. */
 #include "entry.h"
 
 #include <errno.h>

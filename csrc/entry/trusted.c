@@ -1,6 +1,6 @@
 /*
- * Directories that only root and our own user can change, or put others in the place of:
- * ociruntime/base/trusted.py, which says why one is not.
+ * Find out if only root and our own user can change or replace a directory: ociruntime/base/trusted.py,
+ * which also reports why not.
  */
 #include "entry.h"
 #include "walk.h"
@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What owners look like that a user namespace does not map: the host's root. */
+/*
+ * The overflow UID, shown for owners that a user namespace does not map, such as the host's root.
+ */
 enum { OVERFLOW_ID = 65534 };
 
 static bool is_known(uid_t uid)
@@ -17,7 +19,7 @@ static bool is_known(uid_t uid)
 	return uid == 0 || uid == geteuid() || (uid == OVERFLOW_ID && in_user_namespace());
 }
 
-/* For a directory on the way: one to which all may write has to be sticky, as /tmp is. */
+/* Check a directory on the way: a world-writable one has to be sticky, as /tmp is. */
 static bool is_safe_to_pass(int fd)
 {
 	struct stat facts;
@@ -38,7 +40,7 @@ static int open_directory(const char *path)
 	return open(path[0] ? path : "/", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Go on to `name`, or to where it leads. */
+/* Continue to `name`, or to the target of that link. */
 static bool pass(struct walk *w, const char *name)
 {
 	int parent = open_directory(w->done), followed = -1;
@@ -52,8 +54,8 @@ static bool pass(struct walk *w, const char *name)
 }
 
 /*
- * Open `path`, absolute; -1 if somebody else could make it lead elsewhere.  What has been walked
- * cannot be exchanged by anybody else, so it can be looked up by name again.
+ * Open the absolute `path`; -1 if another user could redirect it.  Nobody else can exchange the
+ * components walked so far, so they can be looked up again by name.
  */
 int open_trusted_way(const char *path)
 {
@@ -69,7 +71,7 @@ int open_trusted_way(const char *path)
 	return more < 0 ? -1 : open_directory(w.done);
 }
 
-/* A directory of root or our own to which nobody else may write. */
+/* Return true for a directory of root or our own that nobody else may write to. */
 bool is_trusted(int fd)
 {
 	struct stat facts;

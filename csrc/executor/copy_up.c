@@ -1,9 +1,9 @@
 /*
- * The content of a directory, copied into the tmpfs that is about to cover it.
+ * Copy a directory's content into the tmpfs that is about to cover it.
  *
- * Both sides are walked by descriptors.  On the image's side no link is followed and no
- * other mount entered, so that nothing but the directory's own files gets in; the new
- * filesystem is attached nowhere yet, and nobody else can write there.
+ * Both sides are walked by descriptors.  On the image's side no link is followed and no other mount
+ * entered, so that nothing but the directory's own files is copied; the new filesystem is attached
+ * nowhere yet, and nobody else can write there.
  */
 #include "executor.h"
 
@@ -29,7 +29,7 @@ static int failed(struct copy *c, const char *call, const char *name)
 	char data[NAME_MAX + 16];
 	struct text words = text_in(data, sizeof(data));
 
-	/* As the kernel explains its refusals: the severity's first letter, then words. */
+	/* Format a message like the kernel's own: the severity's first letter, then text. */
 	text_add(&words, "e copying \"");
 	text_add(&words, name);
 	text_add(&words, "\"");
@@ -51,7 +51,7 @@ static int set_times(struct copy *c, int to, const char *name, const struct stat
 	return 0;
 }
 
-/* Owner before mode, because a change of the owner clears the setuid bit. */
+/* Set the owner before the mode, because a change of the owner clears the setuid bit. */
 static int settle(struct copy *c, int to, const char *name, const struct stat *node)
 {
 	if (fchownat(to, name, node->st_uid, node->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
@@ -179,6 +179,6 @@ int copy_up(struct executor *x, int source, int target, const char *path)
 		return fail(x, "open", path);
 	result = fstat(from, &node) < 0 ? failed(&c, "stat", ".") : copy_content(&c, from, target);
 	close(from);
-	/* Owner and mode of the root itself are the mount's options. */
+	/* The mount's options set the owner and mode of the root itself. */
 	return result < 0 ? -1 : set_times(&c, target, ".", &node);
 }

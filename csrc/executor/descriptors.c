@@ -1,6 +1,6 @@
 /*
- * Which descriptors stay open.  Whatever the executor opens itself is closed by the next
- * exec; what it was started with is somebody else's.
+ * Close descriptors that must not reach the program.  The executor opens its own with O_CLOEXEC;
+ * the inherited ones belong to the caller.
  */
 #include "executor.h"
 
@@ -26,7 +26,7 @@ static void close_or_hide(int fd, int first, int low, int high, int list)
 		close(fd);
 }
 
-/* For an outer container whose filter is older than close_range(2). */
+/* Used where an outer container's seccomp filter predates close_range(2). */
 static int close_listed(int first, int low, int high)
 {
 	char entries[1024] __attribute__((aligned(8)));
@@ -37,7 +37,7 @@ static int close_listed(int first, int low, int high)
 
 	if (list < 0 || fstatfs(list, &filesystem) < 0 || filesystem.f_type != PROC_SUPER_MAGIC)
 		return -1;
-	/* The list is sorted, so that closing does not disturb reading on. */
+	/* The kernel lists descriptors in order, so closing them does not disturb the iteration. */
 	while ((size = syscall(SYS_getdents64, list, entries, sizeof(entries))) > 0) {
 		for (long at = 0; at < size;) {
 			const struct directory_entry *entry = (const void *)(entries + at);

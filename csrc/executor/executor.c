@@ -1,8 +1,8 @@
 /*
- * Entry: executor PLAN_FD SYNC_FD INIT_FD [TIMES_FD]
+ * The executor: executor PLAN_FD SYNC_FD INIT_FD [TIMES_FD]
  *
- * The whole plan is read once before anything is done, so that a damaged one changes
- * nothing.  From then on no memory is allocated.
+ * It reads the whole plan once before it changes anything, so that a damaged plan has no effect.
+ * From then on it allocates no memory.
  */
 #include "executor.h"
 
@@ -37,7 +37,10 @@ static int run_operation(struct executor *x, uint32_t code, struct plan_reader *
 	return fail(x, "read", "plan");
 }
 
-/* By the one clock that time namespaces leave alone; `place` 0 is the start of this program. */
+/*
+ * Record a time by the one clock that time namespaces leave alone; `place` 0 is the start of this
+ * program.
+ */
 static void note_time(struct executor *x, uint32_t place)
 {
 	struct timespec now;
@@ -65,7 +68,7 @@ static bool map_times(struct executor *x, int fd)
 	return true;
 }
 
-/* Back only after a failure: a plan's last operation becomes the program. */
+/* Return only after a failure: a plan's last operation becomes the program. */
 static void run_plan(struct executor *x, struct plan *plan)
 {
 	for (x->step = 0; x->step < plan->count; x->step++) {
@@ -78,7 +81,7 @@ static void run_plan(struct executor *x, struct plan *plan)
 			break;
 		note_time(x, x->step + 1);
 		if (operation.code == OP_SECCOMP)
-			x->times = NULL; /* the filter may forbid to ask for the time */
+			x->times = NULL; /* the filter may forbid clock_gettime(2) */
 		if (run_operation(x, operation.code, &fields) < 0)
 			return;
 	}
@@ -87,8 +90,9 @@ static void run_plan(struct executor *x, struct plan *plan)
 }
 
 /*
- * Python ignores SIGPIPE and SIGXFSZ, callers block or ignore others; execve(2) keeps both.
- * Not by sigaction(3), which withholds the two signals that the C library uses itself.
+ * Reset signals: Python ignores SIGPIPE and SIGXFSZ, callers block or ignore others, and execve(2)
+ * keeps both.  The raw call, because sigaction(3) hides the two signals that the C library uses
+ * itself.
  */
 static void reset_signals(void)
 {
@@ -100,7 +104,7 @@ static void reset_signals(void)
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 }
 
-/* The only path of the host that is opened for later use, and verified. */
+/* Open and verify /proc, the only path of the host that is kept for later use. */
 static int open_host(struct executor *x)
 {
 	struct statfs filesystem;
@@ -142,7 +146,10 @@ int main(int argc, char **argv)
 	if (getauxval(AT_SECURE) || argc < 4 || argc > 5 || !text_number(argv[1], &plan_fd) ||
 	    !text_number(argv[2], &sync_fd) || !text_number(argv[3], &init_fd))
 		return 1;
-	/* Before anything of the container is near: no ptrace, no look into /proc/PID/fd. */
+	/*
+	 * Become undumpable before anything of the container is near: no ptrace, no access to
+	 * /proc/PID/fd.
+	 */
 	prctl(PR_SET_DUMPABLE, 0);
 	prctl(PR_SET_NAME, "ociruntime-init");
 	x->sync_fd = (int)sync_fd;
@@ -158,7 +165,7 @@ int main(int argc, char **argv)
 		errno = EBADMSG;
 		(void)fail(x, "read", "plan");
 	} else if (close_others(x, (int)plan.preserve_fds) == 0 && open_host(x) == 0) {
-		/* Away from the caller's terminal, whose input the program could otherwise fake. */
+		/* Leave the caller's terminal: the program could inject input into it (TIOCSTI). */
 		if (setsid() < 0)
 			(void)fail(x, "setsid", "");
 		else

@@ -1,9 +1,9 @@
 /*
- * The executor carries out a plan inside the container's namespaces and becomes the
- * container's program.  It decides nothing: what to do was decided when the plan was made.
+ * The executor carries out a plan inside the container's namespaces and becomes the container's
+ * program.  It decides nothing: all decisions were made when the plan was compiled.
  *
- * Each operation is a function `run_NAME(executor, op)` that returns 0, or -1 after
- * `fail()` has noted what the kernel refused.
+ * Each operation is a function `run_NAME(executor, op)` that returns 0, or -1 after `fail()` has
+ * recorded the kernel's error.
  */
 #ifndef EXECUTOR_H
 #define EXECUTOR_H
@@ -20,7 +20,7 @@
 #include "plan.h"
 #include "text.h"
 
-/* A resource limit that the executor itself must not meet. */
+/* A resource limit that applies to the program but must not stop the executor itself. */
 struct late_limit {
 	uint32_t resource;
 	bool set;
@@ -30,43 +30,43 @@ struct late_limit {
 
 #define LATE_LIMITS 3
 
-/* A mount that was made, for whoever comes back to its target. */
+/* A mount made earlier, for operations that return to its target. */
 struct made_mount {
 	const char *target;
 	uint64_t id;
 	bool of_kernel; /* procfs or sysfs */
 };
 
-#define GO_FILES 32u /* as ociruntime/runtime/executor/protocol.py has it */
+#define GO_FILES 32u /* must match ociruntime/runtime/executor/protocol.py */
 
-/* What came with the runtime's GO. */
+/* What the runtime sent with GO. */
 struct go_files {
-	bool lost; /* fewer have come than were sent: a limit on descriptors */
+	bool lost; /* fewer arrived than were sent: a descriptor limit */
 	unsigned int count;
 	int fds[GO_FILES];
 };
 
-#define MADE_MOUNTS 1024u /* of more, the last ones are known */
+#define MADE_MOUNTS 1024u /* if there are more, only the last ones are kept */
 
 struct executor {
-	uint32_t step;	  /* place of the current operation, from 0 */
-	int sync_fd;	  /* to the runtime that creates; -1 once it has let go */
-	int init_fd;	  /* listening socket of the start gate; to join: pidfd of the first process */
-	int report_fd;	  /* where a failure goes: sync_fd, later the starter's connection */
+	uint32_t step;	  /* index of the current operation */
+	int sync_fd;	  /* to the creating runtime; -1 once it has detached */
+	int init_fd;	  /* listening socket of the start gate; to join: pidfd of its init */
+	int report_fd;	  /* where failures go: sync_fd, later the starter's connection */
 	int root_fd;	  /* the container's root; targets are resolved in it */
 	int proc_fd;	  /* the host's /proc, verified */
 	int null_fd;	  /* the host's /dev/null, verified */
-	int pid_fd;	  /* a joined pid namespace, which is entered by a fork at the end; or -1 */
+	int pid_fd;	  /* pid namespace to join, which is entered by a fork at the end; or -1 */
 	int preserve_fds; /* descriptors from 3 upwards that the program keeps */
 	int slots[SLOTS]; /* namespace files, id maps and detached trees */
-	bool own_mounts;  /* nobody else sees what is mounted in the mount namespace */
-	bool shared_mounts; /* it is new, and its mounts are shared with the host's */
+	bool own_mounts;  /* the mount namespace is not shared with any other process yet */
+	bool shared_mounts; /* it is new, and its mounts still propagate to the host */
 	bool has_mount_api;
 	bool entered;	  /* the old root is gone */
-	bool joined;	  /* the namespaces are those of a container that was there before */
+	bool joined;	  /* the namespaces are those of an existing container */
 	bool in_directory;
 	bool announced;	  /* that the program follows */
-	bool listened_to; /* by the filter's agent: this thread makes no call but execve */
+	bool listened_to; /* waiting for the filter's agent: this thread makes no call but execve */
 	bool has_program;
 	bool has_home;
 	bool has_listen_pid;
@@ -76,7 +76,7 @@ struct executor {
 	struct late_limit late_limits[LATE_LIMITS];
 	struct made_mount made_mounts[MADE_MOUNTS];
 	uint32_t made_count;
-	uint64_t *times; /* shared with a runtime that wants to know when each operation began */
+	uint64_t *times; /* shared with a runtime that records when each operation began */
 	uint32_t time_count;
 	struct message failure;
 };
@@ -118,7 +118,7 @@ int open_mount(struct executor *x, const char *target);
 int open_restricted(struct executor *x, const char *target);
 int present_new_mount(struct executor *x, int tree, int target, const char *name);
 
-/* paths.c: nothing here leaves the container's root */
+/* paths.c: none of these leaves the container's root */
 int open_inside(struct executor *x, const char *path, int flags);
 int open_without_links(struct executor *x, const char *path, int flags);
 bool is_there(struct executor *x, const char *path);
@@ -136,13 +136,13 @@ int apply_late_limits(struct executor *x);
 /* ops_program.c */
 void announce_exec(struct executor *x);
 
-/* joined_proc.c: a filesystem context */
+/* joined_proc.c: returns a filesystem context */
 int fsopen_joined_proc(struct executor *x);
 
 /* copy_up.c */
 int copy_up(struct executor *x, int source, int target, const char *path);
 
-/* ops_mount.c: -1 or a mount that is attached nowhere */
+/* ops_mount.c: -1 or a detached mount */
 int make_filesystem(struct executor *x, struct op_mount *op, int target);
 
 /* null_device.c */

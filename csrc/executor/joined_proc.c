@@ -1,10 +1,10 @@
 /*
- * The procfs of a pid namespace that others are in, made by a process that is not.
+ * Mount the procfs of a pid namespace that this process is not in, but others are.
  *
- * Whoever builds the container has all privileges, and stays outside until they are gone: inside,
- * a neighbour with CAP_SYS_PTRACE could seize it.  Since Linux 6.17 procfs takes the namespace as
- * an option.  Before, fsopen(2) must be called by a process inside: by one that can do nothing
- * else, and whose answer is tried before it is used.
+ * The process that builds the container has all privileges, and stays outside until it has dropped
+ * them: inside, a neighbour with CAP_SYS_PTRACE could trace it.  Since Linux 6.17 procfs takes the
+ * namespace as an option.  Before, fsopen(2) must be called by a process inside: a helper that can
+ * do nothing else, whose answer is verified before it is used.
  */
 #include "executor.h"
 
@@ -73,7 +73,7 @@ static bool strip(int channel)
 	       sys_close_range(1, ~0U, 0) == 0;
 }
 
-/* Outside still: what it forks is inside, and has been confined before it was there. */
+/* Still outside: its child is inside, and was confined before it got there. */
 static _Noreturn void help(struct executor *x, int channel)
 {
 	int status, fs;
@@ -115,18 +115,20 @@ static int fsopen_inside(struct executor *x)
 
 	if (own < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) < 0)
 		return fail(x, "fsopen", "proc");
-	/* Not allowed in a user namespace, which the neighbours have no privileges outside of. */
+	/* Forbidden in a user namespace, outside of which the neighbours have no privileges. */
 	(void)setns(own, CLONE_NEWPID);
 	helper = fork();
 	if (helper == 0)
 		help(x, channel[1]);
 	close(channel[1]);
-	/* A neighbour may have stopped the one inside; the helper itself is out of its reach. */
+	/*
+	 * A neighbour may have stopped the process inside; the helper itself is out of its reach.
+	 */
 	(void)syscall(SYS_setsockopt, channel[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	fs = helper < 0 ? -1 : receive_fd(channel[0]);
 	/*
-	 * The helper closes the channel when it ends, after it has reaped the one inside.  Killed before, it
-	 * would leave a zombie, without whose end the namespace's first process cannot end either.
+	 * The helper closes the channel when it exits, after it has reaped the process inside.
+	 * Killed before, it would leave a zombie, which keeps the namespace's init from exiting.
 	 */
 	if (fs >= 0)
 		(void)recv(channel[0], &byte, sizeof(byte), 0);
@@ -138,7 +140,10 @@ static int fsopen_inside(struct executor *x)
 	close(own);
 	if (setns(x->pid_fd, CLONE_NEWPID) < 0)
 		return fail(x, "setns", "");
-	/* Only procfs has this option: the neighbours may have had their hands in it. */
+	/*
+	 * Accept only procfs, which alone has this option: the neighbours may have tampered with
+	 * the answer.
+	 */
 	if (fs < 0 || sys_fsconfig(fs, FSCONFIG_SET_STRING, "hidepid", "0", 0) < 0)
 		return fail(x, "fsopen", "proc");
 	return fs;

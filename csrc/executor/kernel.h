@@ -1,8 +1,8 @@
 /*
- * System calls and constants that a C library may be too old to know.
+ * System calls and constants that the C library's headers may be too old to define.
  *
- * <sys/mount.h> is left out on purpose: before glibc 2.37 it clashes with <linux/mount.h>,
- * whose mount API is the one used here.
+ * <sys/mount.h> is left out on purpose: before glibc 2.37 it clashes with <linux/mount.h>, whose
+ * mount API is the one used here.
  */
 #ifndef KERNEL_H
 #define KERNEL_H
@@ -52,7 +52,7 @@
 #define PROC_SUPER_MAGIC 0x9fa0
 #endif
 
-/* What getdents64(2) fills a buffer with. */
+/* The record that getdents64(2) returns. */
 struct directory_entry {
 	uint64_t inode;
 	int64_t offset;
@@ -125,7 +125,7 @@ static inline int sys_close_range(unsigned int first, unsigned int last, unsigne
 	return (int)syscall(SYS_close_range, first, last, flags);
 }
 
-/* fork(2), without what a C library does around it, some of which a filter may refuse. */
+/* fork(2) without the C library's additions, some of which a seccomp filter may refuse. */
 static inline long sys_clone(unsigned long flags)
 {
 #if defined(__s390x__)

@@ -1,12 +1,12 @@
 /*
- * A filter that asks an agent (SCMP_ACT_NOTIFY): its listener must reach the starter, who
- * hands it on.
+ * Hand over the listener of a filter that asks an agent (SCMP_ACT_NOTIFY): it must reach `start`,
+ * which passes it on.
  *
- * From the moment the filter is loaded, any call of the thread that has loaded it may be held
- * until the agent answers, and the agent has no listener yet.  So a second thread, which the
- * filter does not cover, does what is left to be done; the first one makes no call but
- * execve(2), and waits by reading memory that is not there yet (userfaultfd(2)).  A thread and not a process: the exec ends it,
- * and the program is not born with a child that it never made.
+ * Once the filter is loaded, any call of the thread that loaded it may block until the agent
+ * answers, and the agent has no listener yet.  So a second thread, which the filter does not cover,
+ * does the remaining work; the first one makes no call but execve(2), and waits by reading memory
+ * that is not there yet (userfaultfd(2)).  A thread and not a process: the exec ends it, and the
+ * program does not start with a child that it never made.
  */
 #include "executor.h"
 
@@ -25,7 +25,7 @@
 
 #define OF_ONE_PROCESS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD)
 
-/* A multiple of every page size that the kernel may have been built with. */
+/* A multiple of every possible page size. */
 #define PAGE 65536u
 
 #ifndef UFFD_USER_MODE_ONLY
@@ -42,9 +42,9 @@ static volatile char *missing; /* two pages to wait at: for the exec, and after 
 static char stack[16384] __attribute__((aligned(16)));
 
 /*
- * The filtered thread can wake nobody, so it is looked after.  No call here may set errno.
- * SCMP_ACT_KILL_THREAD for execve(2) ends that thread alone, and the last one's status is the
- * process's: as a shell would show SIGSYS, which process 1 of a namespace cannot send itself.
+ * The filtered thread cannot wake another one, so it is polled.  No call here may set errno.
+ * SCMP_ACT_KILL_THREAD for execve(2) ends that thread alone, and the process gets the last thread's
+ * status: exit as a shell would for SIGSYS, which process 1 of a namespace cannot send to itself.
  */
 static void sleep_until(int wanted)
 {
@@ -56,8 +56,8 @@ static void sleep_until(int wanted)
 }
 
 /*
- * Have pages at which a thread sleeps until another one fills them.  To spin instead is right but
- * wasteful, and with a real-time policy it starves every other thread of that processor.
+ * Prepare pages at which a thread sleeps until another one fills them.  Spinning would be correct
+ * but wasteful, and with a real-time policy it starves every other thread of that processor.
  */
 static void prepare_wait(void)
 {
@@ -75,7 +75,7 @@ static void prepare_wait(void)
 		missing = memory;
 }
 
-/* For the filtered thread, which can make no call. */
+/* The inline system call for the filtered thread, which may make no other. */
 static void wait_at(unsigned int page, int wanted)
 {
 	while (atomic_load(&progress) != wanted)
@@ -98,7 +98,7 @@ static int unfiltered_thread(void *argument)
 
 	sleep_until(LOADED);
 	if (send_short(x, x->report_fd, MESSAGE_LISTENER, 0, listener) < 0)
-		_exit(1); /* nobody is left to start for */
+		_exit(1); /* the starter is gone */
 	await_go(x->report_fd);
 	if (apply_late_limits(x) == 0) {
 		announce_exec(x);

@@ -1,7 +1,7 @@
 /*
- * Mounts that are changed later are looked up again by their path, of which another container
- * may exchange a component in between.  So what is found has to be the mount that was made: by
- * this executor, or one that the host recognises.
+ * Recognise mounts again.  A mount that is changed later is looked up by its path, a component of
+ * which another container may have exchanged.  So the mount found must be one that this executor
+ * made, or one that the host recognises.
  */
 #include "executor.h"
 
@@ -15,8 +15,8 @@
 #include "kernel.h"
 
 /*
- * Linux 6.8 has ids that it never gives again.  Before, that of a mount whose mount point somebody
- * has removed can be the next mount's.  0: the kernel is older than 5.8 and does not tell.
+ * Return the mount's id, 0 if the kernel is older than 5.8.  Since Linux 6.8 ids are never reused;
+ * before, the id of a mount whose mount point was removed can be the next mount's.
  */
 uint64_t mount_id(int fd)
 {
@@ -45,7 +45,7 @@ void note_mount(struct executor *x, int tree, const char *target)
 	made->of_kernel = shows_the_kernel(tree);
 }
 
-/* The last one made there; 0: none. */
+/* Return the id of the last mount made there; 0: none. */
 static uint64_t expected_id(const struct executor *x, const char *target)
 {
 	uint32_t known = x->made_count < MADE_MOUNTS ? x->made_count : MADE_MOUNTS;
@@ -73,7 +73,7 @@ int open_mount(struct executor *x, const char *target)
 	return fail(x, "verify", target);
 }
 
-/* What is left of `target` at or below `point`; NULL if it is elsewhere. */
+/* Return the part of `target` below `point`; NULL if it is elsewhere. */
 static const char *rest_below(const char *target, const char *point)
 {
 	size_t length = strlen(point);
@@ -84,7 +84,10 @@ static const char *rest_below(const char *target, const char *point)
 	return target + length + strspn(target + length, "/");
 }
 
-/* Where we have mounted the procfs or sysfs that `target` belongs to, or NULL; `rest`: in there. */
+/*
+ * Find the procfs or sysfs mount made here that contains `target`, or NULL; `rest` is the path
+ * inside it.
+ */
 static const char *kernel_mount(const struct executor *x, const char *target, const char **rest)
 {
 	uint32_t known = x->made_count < MADE_MOUNTS ? x->made_count : MADE_MOUNTS;
@@ -104,9 +107,10 @@ static const char *kernel_mount(const struct executor *x, const char *target, co
 }
 
 /*
- * Open what is to be masked or read-only.  What is not there needs neither; but a container with
- * the same root filesystem could move /proc away until then, and ours would find it uncovered.
- * So what belongs to procfs or sysfs is looked up in the mount that was made.  No failure is noted.
+ * Open a path that is to be masked or made read-only.  A missing path needs neither; but a
+ * container with the same root filesystem could move /proc away meanwhile, which would leave ours
+ * unmasked.  So paths in procfs or sysfs are looked up in the mount that was made.  No failure is
+ * recorded.
  */
 int open_restricted(struct executor *x, const char *target)
 {
@@ -130,8 +134,8 @@ int open_restricted(struct executor *x, const char *target)
 }
 
 /*
- * The joined namespace's /proc shows other processes, if any: what has been resolved is named
- * in the host's, where the working directory is for that.
+ * The joined namespace's /proc shows other processes, if any: name the resolved path through the
+ * host's, by way of the working directory.
  */
 static int unmount(struct executor *x, int target, const char *name)
 {
@@ -167,7 +171,7 @@ int run_restrict(struct executor *x, struct op_restrict *op)
 	if (target < 0)
 		return fail(x, "open", op->target);
 	result = present_mount(x, target);
-	/* The other way would name the descriptor in a /proc that the container may have replaced. */
+	/* mount(2) would name the descriptor in a /proc that the container may have replaced. */
 	errno = ENOSYS;
 	if (result > 0 && !x->has_mount_api)
 		result = fail(x, "mount_setattr", op->target);
@@ -177,7 +181,7 @@ int run_restrict(struct executor *x, struct op_restrict *op)
 	return result;
 }
 
-/* The container's root, or in its /proc: what links lead to by another name. */
+/* Return true for the container's root, and for a file of its /proc that a link has led to. */
 static bool confines(struct executor *x, int target, const char *name)
 {
 	struct stat place, root;
@@ -191,7 +195,10 @@ static bool confines(struct executor *x, int target, const char *name)
 	return filesystem.f_type == PROC_SUPER_MAGIC && strncmp(name, "/proc/", 6) != 0;
 }
 
-/* Before a mount is attached in a container whose processes can exchange what leads to it. */
+/*
+ * Check before a mount is attached in a container whose processes can exchange components of the
+ * path.
+ */
 int present_new_mount(struct executor *x, int tree, int target, const char *name)
 {
 	int result;

@@ -1,10 +1,10 @@
 /*
- * The steps in which a mount is made: by the mount API, or by mount(2) where the kernel is
- * older than 5.12, a filter around us forbids the calls, or fsconfig(2) is too narrow.
+ * The steps in which a mount is made: by the mount API, or by mount(2) where the kernel is older
+ * than 5.12, a filter around us forbids the calls, or fsconfig(2) is too narrow.
  *
- * mount(2) knows neither detached mounts nor descriptors.  So a mount is made on a place of
- * the host, in a mount namespace that nobody else is in yet, finished there and moved; what
- * has been opened and checked is named by its descriptor's entry in the host's /proc.
+ * mount(2) knows neither detached mounts nor descriptors.  So a mount is made at a path of the
+ * host, in a mount namespace that has no other process yet, finished there and moved; a file that
+ * was opened and checked is named by its descriptor's entry in the host's /proc.
  */
 #include "executor.h"
 
@@ -20,12 +20,12 @@
 #define DIRECTORY_STAGE "/dev"
 #define FILE_STAGE "/dev/null"
 #define DATA_SIZE 4096u	  /* mount(2) takes one page of options, with its NUL */
-#define OPTION_SIZE 256u  /* fsconfig(2) takes no longer keys or values, with their NUL */
+#define OPTION_SIZE 256u  /* fsconfig(2) limits keys and values to this, with their NUL */
 #define FD_PATH_SIZE 32u
 
 #define ST_NOSYMFOLLOW_FLAG 0x2000 /* f_flags of statfs(2) */
 
-/* Each of these calls looks at its flags, or its descriptor, before anything else. */
+/* Probe with invalid arguments: each of these calls checks its flags, or its descriptor, first. */
 bool is_missing_call(long number)
 {
 	return syscall(number, -1L, -1L, -1L, -1L, -1L) < 0 && (errno == ENOSYS || errno == EPERM);
@@ -47,11 +47,11 @@ static const char *path_of(int fd, char data[FD_PATH_SIZE])
 	return data;
 }
 
-/* A mount made on `place` of the host, as a descriptor. */
+/* Return a descriptor of a mount made at `place` of the host. */
 static int stage(struct executor *x, const char *source, const char *place, const char *fstype,
 		 unsigned long flags, const char *data)
 {
-	/* In a joined mount namespace the place is not ours alone. */
+	/* In a joined mount namespace other processes use the place as well. */
 	errno = ENOSYS;
 	if (!x->own_mounts || sys_mount(source, place, fstype, flags, data) < 0)
 		return -1;
@@ -120,7 +120,7 @@ static unsigned long mount_flags(uint64_t attributes)
 	return flags | (attributes & MOUNT_ATTR_STRICTATIME ? MS_STRICTATIME : MS_RELATIME);
 }
 
-/* mount(2) sets all attributes at once; those that are not named stay, the locked ones too. */
+/* mount(2) replaces all attributes, so pass those that are to stay, the locked ones included. */
 static int remount(int tree, uint64_t set, uint64_t clear)
 {
 	struct statfs filesystem;
@@ -158,7 +158,7 @@ int change_mount(struct executor *x, int tree, uint64_t set, uint64_t clear, boo
 		clear |= MOUNT_ATTR__ATIME;
 	if (set_attributes(x, tree, set, clear, recursive) == 0)
 		return 0;
-	/* A user namespace may not change how a mount of the host's keeps its access times. */
+	/* A user namespace may not change the access-time mode of a host's mount. */
 	if (errno == EPERM && ((set | clear) & access_time) &&
 	    set_attributes(x, tree, set & ~access_time, clear & ~access_time, recursive) == 0)
 		return 0;
@@ -194,7 +194,7 @@ bool fit_fsconfig(const struct plan_strs *options)
 	return true;
 }
 
-/* To mount(2) these are flags; a filesystem of the old kind does not know the words. */
+/* mount(2) takes these as flags; a filesystem without fs_context does not know them as options. */
 static bool is_superblock_flag(const char *option, unsigned long *flags)
 {
 	static const struct {
@@ -218,7 +218,7 @@ static bool is_superblock_flag(const char *option, unsigned long *flags)
 static void add_option(struct text *data, const char *option)
 {
 	size_t key = strcspn(option, "=");
-	/* The kernel splits at every comma but those in quotes or behind a backslash. */
+	/* The kernel splits at every comma that is not quoted or escaped. */
 	bool quote = option[key] && strchr(option, ',') && !option[strcspn(option, "\"\\")];
 
 	if (data->used)
@@ -231,7 +231,7 @@ static void add_option(struct text *data, const char *option)
 	}
 }
 
-/* The options as mount(2) takes them; -1: they are too long. */
+/* Join the options for mount(2); -1 if they are too long. */
 static int join_options(struct text *data, const struct plan_strs *options, unsigned long *flags)
 {
 	for (uint32_t i = 0; i < options->count; i++)
@@ -243,7 +243,7 @@ static int join_options(struct text *data, const struct plan_strs *options, unsi
 
 int make_filesystem_by_mount(struct executor *x, struct op_mount *op, const char *mode)
 {
-	/* Read-only is set afterwards: here it would be for the filesystem as a whole. */
+	/* Set read-only afterwards: here it would apply to the whole filesystem. */
 	unsigned long flags = mount_flags(op->attributes & ~(uint64_t)MOUNT_ATTR_RDONLY);
 	char data[DATA_SIZE];
 	struct text words = text_in(data, sizeof(data));

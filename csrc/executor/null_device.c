@@ -1,10 +1,10 @@
 /*
- * The null device: what covers masked files, and what standard streams often are.
+ * The null device: it masks files, and is often a standard stream.
  *
  * The host's node must not get into the container as it is.  A process there with CAP_FOWNER or
- * CAP_CHOWN could change its mode and owner for the whole host, by a path or by fchmod(2) on
- * a descriptor; anybody could change its times.  On a read-only mount a device opens for
- * writing all the same, and the kernel refuses the rest with EROFS.
+ * CAP_CHOWN could change its mode and owner for the whole host, by a path or by fchmod(2) on a
+ * descriptor; anybody could change its times.  On a read-only mount a device still opens for
+ * writing, and the kernel refuses the rest with EROFS.
  */
 #include "executor.h"
 
@@ -22,7 +22,7 @@ static bool is_null(int fd)
 	return fstat(fd, &node) == 0 && S_ISCHR(node.st_mode) && node.st_rdev == makedev(1, 3);
 }
 
-/* Not before the mount namespace is entered: only mounts of one's own can be copied. */
+/* Only after the mount namespace is entered: only mounts of one's own namespace can be cloned. */
 int open_null(struct executor *x)
 {
 	x->null_fd = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -32,7 +32,7 @@ int open_null(struct executor *x)
 	return is_null(x->null_fd) ? 0 : fail(x, "verify", "/dev/null");
 }
 
-/* The host's node on a mount of its own, attached nowhere; not nodev, because it must open. */
+/* Clone the host's node as a detached mount; not nodev, because it must open. */
 int copy_null(struct executor *x, const char *name)
 {
 	int tree = copy_mounts(x, x->null_fd, false, "/dev/null");
@@ -45,7 +45,9 @@ int copy_null(struct executor *x, const char *name)
 	return -1;
 }
 
-/* Open `node` once more for each standard stream that is the null device, as that was opened. */
+/*
+ * Reopen `node`, in the stream's own access mode, for each standard stream that is the null device.
+ */
 static int replace_streams(struct executor *x, int node)
 {
 	char path[32];
@@ -70,9 +72,9 @@ static int replace_streams(struct executor *x, int node)
 }
 
 /*
- * The container's own node, so that no mount from outside stays in use.  It may have put anything
- * there, a link, a FIFO, another device (CVE-2026-88265), and exchange it at any moment: what
- * counts is the type and number of what was found, and only that is opened.
+ * Open the container's own node, so that no mount from outside stays in use.  The container may
+ * have put anything there, a link, a FIFO, another device (CVE-2026-88265), and exchange it at any
+ * moment: check type and number of what was found, and open only that.
  */
 static int use_own_null(struct executor *x, int root)
 {
@@ -87,7 +89,7 @@ static int use_own_null(struct executor *x, int root)
 	return result;
 }
 
-/* The host's, read-only: for a container without a usable one of its own. */
+/* Open the host's node, read-only: for a container without a usable one of its own. */
 static int use_copied_null(struct executor *x)
 {
 	int tree, result;
@@ -110,7 +112,7 @@ int run_null_streams(struct executor *x, struct op_null_streams *op)
 		return 0;
 	if (op->root_of) {
 		look_for_mount_api(x);
-		/* It need not be the right one: what is found in it is checked. */
+		/* The path need not be the right one: the node found in it is checked. */
 		root = open_root_of(x, op->root_of);
 	}
 	result = root < 0 ? -1 : use_own_null(x, root);
@@ -119,6 +121,6 @@ int run_null_streams(struct executor *x, struct op_null_streams *op)
 	if (result == 0)
 		return 0;
 	result = use_copied_null(x);
-	/* A caller that may not copy a mount has no privileges over the host's node either. */
+	/* A caller that may not clone a mount has no privileges over the host's node either. */
 	return result < 0 && x->failure.error == EPERM && geteuid() != 0 ? 0 : result;
 }

@@ -1,10 +1,10 @@
 /*
- * Opening a path below a descriptor, whatever the image's symbolic links say.
+ * Open a path below a descriptor, whatever the image's symbolic links say.
  *
- * openat2(2) does it in the kernel.  Where a filter around us forbids it, the same is done
- * component by component: each is opened in its parent's descriptor without following links,
- * a link's text and ".." are worked out on the path walked so far.  An exchange on the way
- * ends in an error, never outside.
+ * openat2(2) does it in the kernel.  Where an outer seccomp filter forbids it, the same is done
+ * component by component: each is opened in its parent's descriptor without following links; a
+ * link's text and ".." are resolved on the path walked so far.  An exchange on the way ends in an
+ * error, never outside.
  */
 #include "executor.h"
 
@@ -45,7 +45,7 @@ static bool same_mount(int one, int other)
 	       first.stx_mnt_id == second.stx_mnt_id;
 }
 
-/* The first component of `path` in `parent`; `path` is moved behind it.  No link. */
+/* Open the first component of `path` in `parent` and advance `path`; links are not followed. */
 static int open_component(int parent, const char **path, int flags)
 {
 	size_t length = strcspn(*path, "/");
@@ -66,7 +66,7 @@ static int open_component(int parent, const char **path, int flags)
 	return openat(parent, name, flags | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* `path` has neither links nor "..": those end in an error. */
+/* Open a `path` in which links and ".." are errors. */
 static int open_plain(int root, const char *path, int flags, uint64_t resolve)
 {
 	int fd = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -119,7 +119,7 @@ int open_below(int root, const char *path, int flags, uint64_t resolve)
 	};
 	int fd, tries = 0;
 
-	/* EAGAIN: a rename anywhere on the host raced with ".."; the kernel asks to try again. */
+	/* EAGAIN: a rename somewhere on the host raced with ".."; retry as openat2(2) advises. */
 	do {
 		fd = sys_openat2(root, path, &how);
 	} while (fd < 0 && (errno == EAGAIN || errno == EINTR) && ++tries < RACE_RETRIES);

@@ -1,4 +1,4 @@
-/* The container's terminal: made in its own devpts, its master given to the host. */
+/* The container's terminal: opened in its own devpts, the master passed to the host. */
 #include "executor.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define TIOCGPTPEER _IO('T', 0x41)
 #endif
 
-/* The image may have put anything there; only devpts's own ptmx will do (CVE-2025-52565). */
+/* The image may have put anything there; accept only devpts's own ptmx (CVE-2025-52565). */
 static int open_master(struct executor *x)
 {
 	static const char path[] = "/dev/pts/ptmx";
@@ -43,7 +43,7 @@ static int open_slave(struct executor *x, int master)
 
 	if (ioctl(master, TIOCSPTLCK, &unlock) < 0)
 		return fail(x, "ioctl", "TIOCSPTLCK");
-	/* Not by name: /dev/pts/N could be something else by now. */
+	/* Use the descriptor: the name /dev/pts/N could refer to another terminal by now. */
 	slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	return slave < 0 ? fail(x, "ioctl", "TIOCGPTPEER") : slave;
 }
@@ -57,8 +57,8 @@ static int bind_console(struct executor *x, int slave)
 	if (parent < 0)
 		return fail(x, "open", path);
 	/*
-	 * A link of the image at this place must not be followed (CVE-2026-88264), and what is
-	 * there not be opened: it may be a device, or a FIFO without a writer.
+	 * Neither follow a link of the image here (CVE-2026-88264) nor open the file: it may be a
+	 * device, or a FIFO without a writer.
 	 */
 	target = open_no_link(parent, name, 0);
 	if (target < 0 && errno == ENOENT)

@@ -1,4 +1,4 @@
-/* Directories, nodes and links of the container, and files of the host's procfs. */
+/* Directories, device nodes and links of the container, and files of the host's procfs. */
 #include "executor.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static bool is_wanted(const struct stat *node, const struct op_device *op)
 	       (S_ISFIFO(node->st_mode) || node->st_rdev == makedev(op->major, op->minor));
 }
 
-/* What is there must be what was asked for (LNX-DEV-03). */
+/* An existing node must be the requested one (LNX-DEV-03). */
 static int verify_node(struct executor *x, int parent, const char *name, struct op_device *op)
 {
 	struct stat node;
@@ -37,7 +37,7 @@ static int verify_node(struct executor *x, int parent, const char *name, struct 
 	return is_wanted(&node, op) ? 0 : fail(x, "mknod", op->target);
 }
 
-/* Through a descriptor: by its name, another container could put a file of its choice there. */
+/* Use a descriptor: another container could exchange the file behind the name. */
 static int own_node(struct executor *x, int parent, const char *name, struct op_device *op)
 {
 	int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), result = 0;
@@ -55,7 +55,7 @@ static int own_node(struct executor *x, int parent, const char *name, struct op_
 	return result;
 }
 
-/* In a user namespace nobody may make device nodes: the host's own is bound instead. */
+/* Device nodes cannot be made in a user namespace: bind the host's own instead. */
 static int bind_node(struct executor *x, struct op_device *op)
 {
 	int source = open(op->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -74,7 +74,10 @@ static int bind_node(struct executor *x, struct op_device *op)
 	close(source);
 	if (tree < 0)
 		return -1;
-	/* The node stays the host's: a device opens for writing even so, its inode cannot change. */
+	/*
+	 * Bind it read-only: the device still opens for writing, but the host's inode cannot be
+	 * changed.
+	 */
 	result = change_mount(x, tree, MOUNT_ATTR_RDONLY, 0, false, op->source);
 	if (result == 0)
 		result = attach_tree(x, tree, target, op->target);
@@ -143,13 +146,13 @@ int run_symlink(struct executor *x, struct op_symlink *op)
 
 static int open_proc(struct executor *x, const char *path)
 {
-	/* Not another filesystem mounted into /proc, and no link out of it. */
+	/* Refuse filesystems mounted into /proc, and links out of it. */
 	const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
 	int fd = open_below(x->proc_fd, path, O_WRONLY, resolve);
 
 	if (fd >= 0 || errno != EACCES || strncmp(path, "self/", 5) != 0)
 		return fd;
-	/* While it is closed to others, the files of a process belong to the host's root. */
+	/* While a process is undumpable, its files in procfs belong to the host's root. */
 	prctl(PR_SET_DUMPABLE, 1);
 	fd = open_below(x->proc_fd, path, O_WRONLY, resolve);
 	prctl(PR_SET_DUMPABLE, 0);

@@ -1,9 +1,9 @@
 /*
  * Hooks that run in the container's namespaces.
  *
- * The state comes on standard input, what the hook prints is kept for the error's text.
- * Both are memory files: a hook that never reads or prints without end cannot hang anything.
- * What is printed without end is cut again and again.
+ * A hook gets the state on standard input, and its output is kept for the error message.  Both are
+ * memory files: a hook that never reads or that prints without end cannot block anything.  Endless
+ * output is truncated again and again.
  */
 #include "executor.h"
 
@@ -54,7 +54,7 @@ static void become_hook(struct executor *x, struct op_hook *op, int state, int o
 {
 	int error;
 
-	umask(022); /* ours is 0, for the modes that config.json names */
+	umask(022); /* our umask is 0, for the modes that config.json sets */
 	hide_preserved(x);
 	if (setpgid(0, 0) == 0 && (!x->entered || chdir("/") == 0) && dup2(state, 0) == 0 &&
 	    dup2(output, 1) == 1 && dup2(output, 2) == 2)
@@ -64,7 +64,7 @@ static void become_hook(struct executor *x, struct op_hook *op, int state, int o
 	_exit(127);
 }
 
-/* Leave only the end of what was printed; every write appends, so the hook does not notice. */
+/* Keep only the end of the output; the hook writes with O_APPEND, so it does not notice. */
 static void cut(int output)
 {
 	const off_t most = 1 << 20;
@@ -79,7 +79,7 @@ static void cut(int output)
 		(void)!write(output, tail, (size_t)size);
 }
 
-/* 0: it ends in time; 1: it does not, or -1: that cannot be known.  0 seconds: all the time. */
+/* Return 0: it exits in time; 1: it does not; -1: unknown.  A timeout of 0 seconds means none. */
 static int is_late(pid_t pid, uint32_t timeout, int output)
 {
 	const int look = 10; /* milliseconds */
@@ -97,7 +97,10 @@ static int is_late(pid_t pid, uint32_t timeout, int output)
 	return result < 0 ? -1 : result == 0;
 }
 
-/* As `is_late`; the hook has ended by then, with all of its group if it had to be killed. */
+/*
+ * Return the same as `is_late`; the hook has exited by then, its process group killed if it was
+ * late.
+ */
 static int await_hook(pid_t pid, uint32_t timeout, int output, int *status)
 {
 	int late = is_late(pid, timeout, output), error = errno;

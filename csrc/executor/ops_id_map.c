@@ -1,6 +1,6 @@
 /*
- * Id-mapped mounts.  The kernel takes the maps of a mount as a user namespace; one that only
- * holds them needs a process for a moment, until a descriptor keeps it.
+ * Id-mapped mounts.  The kernel takes the maps of a mount as a user namespace; one made only for
+ * that needs a process for a moment, until a descriptor keeps it.
  */
 #include "executor.h"
 
@@ -16,7 +16,7 @@
 
 #define PID_SIZE 16 /* a pid in decimal, with its NUL */
 
-/* Say which process this is in the host's procfs, and wait until the other end closes. */
+/* Write this process's pid in the host's procfs, and wait until the other end closes. */
 static void hold_namespace(struct executor *x, int channel)
 {
 	char self[PID_SIZE] = "", asked;
@@ -51,7 +51,7 @@ static int open_of(struct executor *x, const char *pid, const char *name, int fl
 	return fd < 0 ? fail(x, "open", name) : fd;
 }
 
-/* In one write: the kernel takes a map whole or not at all. */
+/* Use a single write: the kernel takes a map whole or not at all. */
 static int write_map(struct executor *x, const char *pid, const char *name, const char *map)
 {
 	int fd = open_of(x, pid, name, O_WRONLY), result = -1;
@@ -67,9 +67,9 @@ static int write_map(struct executor *x, const char *pid, const char *name, cons
 }
 
 /*
- * Without CAP_SYS_PTRACE we may look at that process only once it is open to all.  Not
- * otherwise: to root of a container that shares the host's pids it is then no less open, who
- * owns its user namespace, and it stands in the host's root.
+ * Without CAP_SYS_PTRACE we may inspect that process only if it is dumpable.  Do not make it so
+ * otherwise: it would be just as open to root of a container that shares the host's pids and owns
+ * its user namespace, and its root directory is the host's.
  */
 static bool may_look(struct executor *x, const char *pid)
 {
@@ -117,7 +117,7 @@ int run_id_map(struct executor *x, struct op_id_map *op)
 	return *slot < 0 ? -1 : 0;
 }
 
-/* `tree` must not be attached anywhere yet; NO_SLOT leaves it as it is. */
+/* Apply the map to `tree`, which must still be detached; NO_SLOT leaves it as it is. */
 int map_ids(struct executor *x, int tree, uint32_t id_map, bool recursive, const char *name)
 {
 	struct mount_attr attributes = { .attr_set = MOUNT_ATTR_IDMAP };

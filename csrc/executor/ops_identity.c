@@ -1,4 +1,4 @@
-/* Who the program is and what it may do. */
+/* The program's identity and privileges. */
 #include "executor.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #define LAST_POSSIBLE_CAPABILITY 63u
 
-/* Behind a node of its own, /dev/pts/N, which goes with it. */
+/* A pseudoterminal has a node of its own, /dev/pts/N, which goes with it. */
 static bool is_pseudoterminal(const struct stat *node)
 {
 	return S_ISCHR(node->st_mode) && major(node->st_rdev) >= UNIX98_PTY_SLAVE_MAJOR &&
@@ -26,9 +26,9 @@ static bool is_pseudoterminal(const struct stat *node)
 }
 
 /*
- * Giving is for opening a stream again, as /dev/stdout, and no more than that: an owner could
- * write to a file that is to be read alone.  A device is the host's, whose /dev/zero or /dev/tty
- * all share.
+ * Change an owner only so that the user can reopen the stream, as /dev/stdout: the owner of a file
+ * that was opened read-only could write to it, and a device such as /dev/zero or /dev/tty belongs
+ * to the whole host.
  */
 static bool may_be_given(int fd, const struct stat *node)
 {
@@ -46,7 +46,9 @@ int run_stdio_owner(struct executor *x, struct op_stdio_owner *op)
 			continue; /* closed by the caller */
 		if (!may_be_given(fd, &node))
 			continue;
-		/* Files of a read-only or foreign filesystem keep their owner: no harm done. */
+		/*
+		 * Files of a read-only or foreign filesystem keep their owner, which does no harm.
+		 */
 		if (fchown(fd, op->uid, (gid_t)-1) < 0 && errno != EINVAL && errno != EPERM &&
 		    errno != EROFS && errno != EACCES)
 			return fail(x, "chown", "standard streams");
@@ -61,8 +63,11 @@ int run_bounding(struct executor *x, struct op_bounding *op)
 			continue;
 		if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) {
 			if (errno == EINVAL)
-				break; /* beyond the kernel's last one */
-			/* EPERM without CAP_SETPCAP matters only if it is there to be dropped. */
+				break; /* beyond the kernel's last capability */
+			/*
+			 * EPERM without CAP_SETPCAP matters only if the capability is there to be
+			 * dropped.
+			 */
 			if (prctl(PR_CAPBSET_READ, capability, 0, 0, 0) == 1)
 				return fail(x, "prctl", "PR_CAPBSET_DROP");
 		}
@@ -70,7 +75,7 @@ int run_bounding(struct executor *x, struct op_bounding *op)
 	return 0;
 }
 
-/* Whether the maker of this user namespace, a user without privileges, had to give them up. */
+/* Return true if an unprivileged user made this user namespace, and so had to deny setgroups(2). */
 static bool groups_are_fixed(struct executor *x)
 {
 	int fd = openat(x->proc_fd, "self/setgroups", O_RDONLY | O_CLOEXEC);
@@ -86,7 +91,7 @@ static bool groups_are_fixed(struct executor *x)
 
 int run_user(struct executor *x, struct op_user *op)
 {
-	/* To the kernel this number means "leave it as it is": root would stay root. */
+	/* The kernel takes this number as "leave it unchanged": root would stay root. */
 	errno = EINVAL;
 	if (op->uid == (uid_t)-1 || op->gid == (gid_t)-1)
 		return fail(x, "verify", "");
@@ -131,7 +136,7 @@ int run_capabilities(struct executor *x, struct op_capabilities *op)
 	return 0;
 }
 
-/* One call, because the filter is in force.  The ambient set stays: it has nothing of these. */
+/* Use one call, because the filter is in force.  The ambient set stays: it has none of these. */
 int run_drop_extra(struct executor *x, struct op_drop_extra *op)
 {
 	return set_capabilities(x, op->effective, op->permitted, op->inheritable);
@@ -159,7 +164,7 @@ int run_seccomp(struct executor *x, struct op_seccomp *op)
 	if (op->flags & SECCOMP_FILTER_FLAG_NEW_LISTENER)
 		return load_with_listener(x, op->flags, &program);
 	if (op->last) {
-		/* Done and said now: the filter may forbid both. */
+		/* Finish and report now: the filter may forbid both. */
 		if (apply_late_limits(x) < 0)
 			return -1;
 		announce_exec(x);

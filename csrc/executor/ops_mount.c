@@ -1,7 +1,7 @@
 /*
- * Mounts.  A mount is made and given its attributes while it is attached nowhere, or where
- * nobody sees it, then moved onto a descriptor of its target: no path is looked up twice, nothing is writable
- * for a moment, and nothing is changed later.
+ * Mounts.  A mount is made and given its attributes while it is detached, or where no other process
+ * sees it, then moved onto a descriptor of its target: no path is looked up twice, nothing is
+ * writable for a moment, and nothing is changed later.
  */
 #include "executor.h"
 
@@ -15,11 +15,11 @@
 
 #include "kernel.h"
 
-#define OPTION_SIZE 256u /* fsconfig(2) takes no longer keys or values, with their NUL */
+#define OPTION_SIZE 256u /* fsconfig(2) limits keys and values to this, with their NUL */
 
 /*
- * Here a mount namespace begins, or the container's root has been entered.  A tree that stays shared with
- * the host's must not be mounted on, and only the mount API does without.
+ * A mount namespace begins here, or the container's root has been entered.  A tree that stays
+ * shared with the host's must not be mounted on, and only the mount API can avoid that.
  */
 int run_propagation(struct executor *x, struct op_propagation *op)
 {
@@ -65,7 +65,7 @@ int run_open_tree(struct executor *x, struct op_open_tree *op)
 	if (!tree)
 		return -1;
 	x->has_mount_api = !is_missing_call(SYS_open_tree) && !is_missing_call(SYS_mount_setattr);
-	/* Without detached trees it is left to `bind`; but then it is too late to map ids. */
+	/* Without detached trees `bind` clones the source; but then it is too late to map ids. */
 	if (!x->has_mount_api && op->id_map == NO_SLOT)
 		return 0;
 	*tree = copy_tree(x, op->source, op->recursive, op->id_map, op->id_map_recursive);
@@ -81,8 +81,8 @@ static bool is_same_node(int one, int other)
 }
 
 /*
- * Make the mount that holds the root's directory private: what is mounted there must not reach the host,
- * and pivot_root(2) refuses a shared one.
+ * Make the mount that holds the root directory private: mounts in it must not propagate to the
+ * host, and pivot_root(2) refuses a shared one.
  */
 static int make_parent_private(struct executor *x, int root, const char *name)
 {
@@ -132,7 +132,7 @@ int run_shared_root(struct executor *x, struct op_shared_root *op)
 	return x->root_fd < 0 ? fail(x, "open", op->source) : 0;
 }
 
-/* The kernel explains a refused option on the filesystem context's descriptor, line by line. */
+/* The kernel explains a refused option line by line, on the filesystem context's descriptor. */
 static int fail_filesystem(struct executor *x, int fs, const char *call, const char *argument)
 {
 	char words[1024];
@@ -160,7 +160,7 @@ static int set_option(int fs, const char *option)
 
 	if (!equals)
 		return sys_fsconfig(fs, FSCONFIG_SET_FLAG, option, NULL, 0);
-	/* The kernel would call it just as invalid as one that it does not know. */
+	/* The kernel would report it as EINVAL, like an unknown option. */
 	if ((size_t)(equals - option) >= OPTION_SIZE || strlen(equals + 1) >= OPTION_SIZE) {
 		errno = ENAMETOOLONG;
 		return -1;
@@ -170,7 +170,7 @@ static int set_option(int fs, const char *option)
 	return sys_fsconfig(fs, FSCONFIG_SET_STRING, key, equals + 1, 0);
 }
 
-/* The mode to inherit, in octal; empty without that flag. */
+/* Return the mode to inherit, in octal; empty without that flag. */
 static int inherited_mode(struct executor *x, struct op_mount *op, int target, char data[16])
 {
 	struct text mode = text_in(data, 16);
@@ -192,7 +192,7 @@ static int set_options(struct executor *x, int fs, const struct plan_strs *optio
 	return 0;
 }
 
-/* A new filesystem, mounted nowhere. */
+/* Create a new filesystem, detached. */
 int make_filesystem(struct executor *x, struct op_mount *op, int target)
 {
 	char mode[16];
@@ -234,8 +234,8 @@ static int open_mount_point(struct executor *x, const char *path, uint32_t flags
 }
 
 /*
- * Some filesystems show what belongs to a namespace, and only its owner may mount them.  Who
- * shares that namespace with the host may as well see what the host has mounted.
+ * Some filesystems show the objects of a namespace, and only its owner may mount them.  A container
+ * that shares that namespace with the host may see the host's mount of it instead.
  */
 static int bind_the_hosts(struct executor *x, struct op_mount *op)
 {
@@ -244,7 +244,7 @@ static int bind_the_hosts(struct executor *x, struct op_mount *op)
 
 	if (tree < 0)
 		return -1;
-	/* All the way down: below /sys there are cgroups that the user may write to. */
+	/* Recursively: below /sys there are cgroups that the user may write to. */
 	if (change_mount(x, tree, op->attributes & ~(uint64_t)MOUNT_ATTR__ATIME, 0, true,
 			 op->target) == 0 &&
 	    propagate(x, tree, MS_SLAVE | MS_REC, op->target) == 0)
@@ -253,14 +253,14 @@ static int bind_the_hosts(struct executor *x, struct op_mount *op)
 	return -1;
 }
 
-/* For a filesystem that takes no context for all of it: its files get the policy's labels. */
+/* For a filesystem that does not support context=: its files get the policy's labels. */
 static int label_root(struct executor *x, int tree, const char *label)
 {
 	int fd, result;
 
 	if (!label[0])
 		return 0;
-	/* A descriptor with O_PATH gives no access to attributes. */
+	/* A descriptor with O_PATH gives no access to extended attributes. */
 	fd = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return fail(x, "open", ".");
@@ -271,8 +271,10 @@ static int label_root(struct executor *x, int tree, const char *label)
 	return result;
 }
 
-/* In this order: below a shared mount the kernel makes shared what is attached, and takes nothing
- * that is unbindable. */
+/*
+ * The order matters: the kernel makes a mount shared when it is attached below a shared one, and
+ * refuses to attach an unbindable one there.
+ */
 static int attach_and_propagate(struct executor *x, int tree, int target, uint32_t propagation,
 				uint32_t flags, const char *name)
 {
@@ -288,7 +290,7 @@ int run_mount(struct executor *x, struct op_mount *op)
 	int target, tree, result = -1;
 
 	if ((op->flags & MOUNT_INHERIT_MODE) && !is_there(x, op->target))
-		op->flags &= ~(uint32_t)MOUNT_INHERIT_MODE; /* tmpfs has its own: 1777 */
+		op->flags &= ~(uint32_t)MOUNT_INHERIT_MODE; /* tmpfs has its own default: 1777 */
 	target = open_mount_point(x, op->target, op->flags);
 	if (target < 0)
 		return fail(x, "open", op->target);
@@ -308,7 +310,7 @@ int run_mount(struct executor *x, struct op_mount *op)
 	return result;
 }
 
-/* The tree to bind: one that was opened before, or a copy of the source now. */
+/* Return the tree to bind: one that was opened before, or a clone of the source made now. */
 static int bind_tree(struct executor *x, struct op_bind *op)
 {
 	const int *kept = op->slot == NO_SLOT ? NULL : slot_of(x, op->slot);
@@ -335,7 +337,7 @@ static int bind_attributes(struct executor *x, int tree, struct op_bind *op)
 {
 	if (change_mount(x, tree, op->set_attributes, op->clear_attributes, false, op->target) < 0)
 		return -1;
-	/* Afterwards: who asks for all of it to be read-only beside `rw` does not mean less. */
+	/* Set it afterwards: a recursive read-only setting overrides `rw`. */
 	return change_mount(x, tree, op->set_recursive, op->clear_recursive, op->recursive,
 			    op->target);
 }

@@ -1,4 +1,4 @@
-/* Entering and leaving namespaces, and the meeting points with the host on the way. */
+/* Entering and leaving namespaces, and synchronising with the host on the way. */
 #include "executor.h"
 
 #include <errno.h>
@@ -19,7 +19,10 @@ int run_open_namespace(struct executor *x, struct op_open_namespace *op)
 
 	if (!fd)
 		return -1;
-	/* Not blocking: what is no namespace after all may be a FIFO; setns(2) then says so. */
+	/*
+	 * Open without blocking: the path may be a FIFO instead of a namespace, which setns(2) then
+	 * reports.
+	 */
 	*fd = open(op->source, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return *fd < 0 ? fail(x, "open", op->source) : 0;
 }
@@ -33,7 +36,7 @@ int run_join_namespace(struct executor *x, struct op_join_namespace *op)
 	if (setns(*fd, (int)op->kind) < 0)
 		return fail(x, "setns", "");
 	if (op->kind == CLONE_NEWPID)
-		x->pid_fd = *fd; /* only children are in it; their procfs is made before they are */
+		x->pid_fd = *fd; /* only for children; their procfs is mounted before them */
 	else
 		close(*fd);
 	*fd = -1;
@@ -46,8 +49,9 @@ int run_unshare(struct executor *x, struct op_unshare *op)
 }
 
 /*
- * Each file is `tasks` of one of the container's cgroups v1.  A thread that moves itself ("0") takes
- * no lock that waits for an RCU grace period, 9 ms for any other move; and we have one thread.
+ * Each file is `tasks` of one of the container's cgroups v1.  A thread that moves itself ("0")
+ * avoids the lock that waits for an RCU grace period, 9 ms for any other move; and we have one
+ * thread.
  */
 static int enter_cgroups(struct executor *x, const struct go_files *files)
 {
@@ -68,7 +72,7 @@ static int enter_cgroups(struct executor *x, const struct go_files *files)
 
 int run_sync(struct executor *x, struct op_sync *op)
 {
-	/* An ordinary user may write the maps only of a process that it may look into. */
+	/* An unprivileged user may write the maps only of a process that it may trace. */
 	bool look = op->stage == STAGE_MAPS && geteuid() != 0;
 	struct go_files files;
 
@@ -102,7 +106,10 @@ int run_become_root(struct executor *x, struct op_become_root *op)
 
 int run_clone_init(struct executor *x, struct op_clone_init *op)
 {
-	/* CLONE_PARENT makes it a child of the runtime; it then takes no exit signal of its own. */
+	/*
+	 * CLONE_PARENT makes it a child of the runtime; it then ignores the exit signal passed
+	 * here.
+	 */
 	struct clone_args arguments = { .flags = (uint64_t)op->flags | CLONE_PARENT };
 	long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
 	char self[16] = "";
@@ -114,7 +121,7 @@ int run_clone_init(struct executor *x, struct op_clone_init *op)
 		_exit(0);
 	if (setsid() < 0)
 		return fail(x, "setsid", "");
-	/* The host's procfs knows this process by the pid that the host needs. */
+	/* The host's procfs shows the pid that the host needs. */
 	if (readlinkat(x->proc_fd, "self", self, sizeof(self) - 1) < 0)
 		return fail(x, "readlink", "/proc/self");
 	errno = ENODEV;
@@ -126,7 +133,7 @@ int run_clone_init(struct executor *x, struct op_clone_init *op)
 	return 0;
 }
 
-/* The root of the process that the host's procfs knows as `pid`; no failure is noted. */
+/* Open the root of the process that the host's procfs knows as `pid`; no failure is recorded. */
 int open_root_of(struct executor *x, uint32_t pid)
 {
 	char path[32];
@@ -138,9 +145,10 @@ int open_root_of(struct executor *x, uint32_t pid)
 }
 
 /*
- * All at once: the kernel takes the user namespace first and measures the others by it.  With a
- * mount namespace comes its root.  Where the mounts are everybody's the first process has been
- * put into its root, and we follow; that the pid was still its own is known by the pidfd.
+ * Join all namespaces in one call: the kernel enters the user namespace first and checks permission
+ * for the others in it.  With the mount namespace comes its root.  In a shared mount namespace the
+ * container's init has changed its root, and we follow; the pidfd proves that the pid was still its
+ * own.
  */
 int run_join_process(struct executor *x, struct op_join_process *op)
 {
@@ -168,18 +176,18 @@ int run_join_process(struct executor *x, struct op_join_process *op)
 }
 
 /*
- * As late as can be: the child is the first that the container's processes can see, and a
- * tracer among them gets a process that has given up everything (CVE-2016-9962).
+ * As late as possible: the child is the first process that the container's processes can see, and a
+ * tracer among them gets one that has dropped all privileges (CVE-2016-9962).
  */
 int run_clone_process(struct executor *x, struct op_clone_process *op)
 {
-	/* Not clone3(2), which filters refuse because they cannot look at its flags. */
+	/* clone3(2) is no alternative: filters refuse it because they cannot inspect its flags. */
 	long pid = sys_clone(CLONE_PARENT);
 
 	if (pid < 0)
 		return fail(x, "clone", "");
 	if (pid > 0) {
-		/* Only on this side it has the number that the host needs. */
+		/* Only the parent sees the pid that the host needs. */
 		x->failure.pid = (int32_t)pid;
 		_exit(send_short(x, x->sync_fd, MESSAGE_INIT_PID, 0, -1) < 0);
 	}
@@ -194,8 +202,9 @@ int run_keyring(struct executor *x, struct op_keyring *op)
 
 	(void)op;
 	/*
-	 * Without a name: a name leads to the keyring of whoever has made one first.  A kernel
-	 * without keyrings, or an outer container that forbids them: nothing to leak.
+	 * Join an anonymous session keyring: a name would lead to the keyring of whoever made one
+	 * first.  If the kernel has no keyrings, or an outer container forbids them, nothing can
+	 * leak.
 	 */
 	if (syscall(SYS_keyctl, join_session_keyring, NULL) < 0 && errno != ENOSYS &&
 	    errno != EPERM)

@@ -44,9 +44,9 @@ static int set_limit(struct executor *x, uint32_t resource, uint64_t soft, uint6
 }
 
 /*
- * The start gate takes a descriptor and a hook's state is written to a file: both must work
- * whatever the program may do.  So these limits come with the program; only to raise one
- * needs privileges that are gone by then.
+ * Apply these limits together with the program: the start gate takes a descriptor and a hook's
+ * state is written to a file, which must work whatever the program's limits are.  Only raising a
+ * limit needs privileges, which are gone by then.
  */
 static int set_late(struct executor *x, struct late_limit *late, struct op_rlimit *op)
 {
@@ -77,7 +77,7 @@ int run_rlimit(struct executor *x, struct op_rlimit *op)
 		return set_late(x, &x->late_limits[0], op);
 	if (op->resource == RLIMIT_FSIZE)
 		return set_late(x, &x->late_limits[1], op);
-	/* A pid namespace is joined by a fork as the user, with one process more for a moment. */
+	/* Joining a pid namespace forks as the user, which needs one more process for a moment. */
 	if (op->resource == RLIMIT_NPROC && (x->joined || x->pid_fd >= 0))
 		return set_late(x, &x->late_limits[2], op);
 	return set_limit(x, op->resource, op->soft, op->hard);
@@ -122,7 +122,7 @@ int run_memory_policy(struct executor *x, struct op_memory_policy *op)
 {
 	size_t size = op->nodes.size;
 
-	/* The kernel takes one bit less than the number it is given. */
+	/* The kernel uses one bit less than the number it is given. */
 	return syscall(SYS_set_mempolicy, op->mode, size ? op->nodes.data : NULL,
 		       size ? 8 * size + 1 : 0) < 0
 		       ? fail(x, "set_mempolicy", "")

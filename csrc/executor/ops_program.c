@@ -1,4 +1,4 @@
-/* The program: where it is, when it may start, and becoming it. */
+/* The program: finding it, waiting for the start, and executing it. */
 #include "executor.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #define PASSWD_LIMIT (1 << 20)
 
-/* The home directory of `uid` in one line NAME:PW:UID:GID:GECOS:HOME:SHELL, or null. */
+/* Return the home directory of `uid` in a line NAME:PW:UID:GID:GECOS:HOME:SHELL, or NULL. */
 static const char *home_in_line(char *line, uint32_t uid)
 {
 	char *field[7];
@@ -29,7 +29,7 @@ static const char *home_in_line(char *line, uint32_t uid)
 	return field[5];
 }
 
-/* Look through the complete lines of `text`; what is behind the last one is returned. */
+/* Search the complete lines of `text`; return the remainder after the last one. */
 static char *scan_lines(char *text, uint32_t uid, const char **home)
 {
 	char *end;
@@ -42,7 +42,10 @@ static char *scan_lines(char *text, uint32_t uid, const char **home)
 	return text;
 }
 
-/* The image's file may be a FIFO, a device or without end: regular, non-blocking, limited. */
+/*
+ * The image's file may be a FIFO, a device or endless: open without blocking, accept only a regular
+ * file, limit the size.
+ */
 static int open_passwd(void)
 {
 	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -90,7 +93,7 @@ int run_home(struct executor *x, struct op_home *op)
 			break;
 		kept = strlen(rest);
 		if (kept >= sizeof(text) - 2)
-			kept = 0; /* a line as long as this is none */
+			kept = 0; /* a longer line is not an entry */
 		memmove(text, rest, kept);
 	}
 	set_home(x, home ? home : "/");
@@ -126,8 +129,8 @@ static bool inside_root(void)
 }
 
 /*
- * Tried as root first, who may enter a directory closed to the user; then, if that was
- * forbidden, as the user: on a network filesystem it can be the other way round.
+ * Try as root first, which may enter a directory closed to the user; if that is forbidden, try as
+ * the user: on a network filesystem it can be the other way round.
  */
 int run_chdir(struct executor *x, struct op_chdir *op)
 {
@@ -161,7 +164,7 @@ static int check_executable(const char *path)
 	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS);
 }
 
-/* One entry of PATH with the file's name behind it; an empty entry is the directory itself. */
+/* Build one candidate path; an empty entry of PATH is the current directory. */
 static bool join_path(char *to, size_t size, const char *directory, size_t length, const char *file)
 {
 	struct text path = text_in(to, size);
@@ -183,7 +186,7 @@ static int search(struct executor *x, const char *file, const char *path)
 			if (check_executable(x->program) == 0)
 				return 0;
 			if (errno == EACCES)
-				error = EACCES; /* as execvp(3): go on, but remember */
+				error = EACCES; /* like execvp(3): continue, but remember */
 		}
 		if (path[length] == '\0')
 			break;
@@ -223,19 +226,19 @@ int run_wait_start(struct executor *x, struct op_wait_start *op)
 			size = recv(starter, &order, sizeof(order), 0);
 		} while (size < 0 && errno == EINTR);
 		if (size >= (ssize_t)MESSAGE_SHORT && order.kind == MESSAGE_GO) {
-			/* The gate closes by the exec: until then the container is not running. */
+			/* The exec closes the gate: until then the container is not running. */
 			x->report_fd = starter;
 			return 0;
 		}
-		/* Somebody who only looked whether this process still waits. */
+		/* A client that only checked if this process still waits. */
 		close(starter);
 	}
 }
 
 /*
- * So that the end without a failure report is known to be success.  A starter that was
- * killed meanwhile has given its order all the same; but who has killed an `exec` takes it for
- * failed, and nobody would ever end its program.
+ * Announce the exec, so that an end of file without a failure report means success.  A starter that
+ * was killed meanwhile has given its order, so go on; but an `exec` that was killed counts as
+ * failed, and nothing would ever end its program.
  */
 void announce_exec(struct executor *x)
 {

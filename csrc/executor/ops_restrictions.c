@@ -1,4 +1,4 @@
-/* Masked and read-only paths: what covers them. */
+/* Masked and read-only paths: what is mounted over them. */
 #include "executor.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Leaving the host's filesystem for the container's. */
+/* Leave the host's root filesystem for the container's. */
 #include "executor.h"
 
 #include <errno.h>
@@ -15,13 +15,13 @@ int run_pivot_root(struct executor *x, struct op_pivot_root *op)
 		return fail(x, "open", "/");
 	if (fchdir(x->root_fd) < 0)
 		return fail(x, "fchdir", "root");
-	/* The old root is stacked onto the new one and unmounted through its descriptor. */
+	/* Stack the old root onto the new one and unmount it through its descriptor. */
 	if (sys_pivot_root(".", ".") < 0)
 		return fail(x, "pivot_root", "");
 	if (fchdir(old_root) < 0)
 		return fail(x, "fchdir", "old root");
 	close(old_root);
-	/* It must not carry the unmount to the host. */
+	/* The unmount must not propagate to the host. */
 	if (sys_mount(NULL, ".", NULL, MS_SLAVE | MS_REC, NULL) < 0)
 		return fail(x, "mount", "old root");
 	if (sys_umount(".", MNT_DETACH) < 0)
@@ -32,7 +32,7 @@ int run_pivot_root(struct executor *x, struct op_pivot_root *op)
 	return 0;
 }
 
-/* Makes the working directory the root. */
+/* Make the working directory the root. */
 static int enter_by_chroot(struct executor *x)
 {
 	if (chroot(".") < 0)
@@ -43,7 +43,9 @@ static int enter_by_chroot(struct executor *x)
 	return 0;
 }
 
-/* In a user namespace mounts of the host are locked; nothing of them is to be seen even so. */
+/*
+ * In a user namespace the host's mounts are locked; cover them, so that nothing of them is visible.
+ */
 static int hide_kernel_mount(struct executor *x, const char *path)
 {
 	int fd, result;
@@ -58,7 +60,7 @@ static int hide_kernel_mount(struct executor *x, const char *path)
 	return result;
 }
 
-/* The old root stays below the new one: from there procfs would give the host's away. */
+/* The old root stays below the new one: a procfs from there would reveal the host's. */
 int run_move_root(struct executor *x, struct op_move_root *op)
 {
 	for (uint32_t i = 0; i < op->uncovered.count; i++)
@@ -71,7 +73,7 @@ int run_move_root(struct executor *x, struct op_move_root *op)
 	return enter_by_chroot(x);
 }
 
-/* In the mount namespace of others there is nothing to leave and nothing to unmount. */
+/* In a joined mount namespace there is no old root to leave or unmount. */
 int run_chroot(struct executor *x, struct op_chroot *op)
 {
 	(void)op;

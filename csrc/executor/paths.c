@@ -1,10 +1,10 @@
 /*
  * Paths of the container.
  *
- * The root filesystem is hostile: each component may be a symbolic link that points to the
- * host, and another container may exchange it at any moment.  walk.c resolves in the root's
- * descriptor; where something is missing, it is made component by component, each opened
- * without following links.
+ * The root filesystem is hostile: each component may be a symbolic link that points to the host,
+ * and another container may exchange it at any moment. walk.c resolves paths below the root's
+ * descriptor; a missing path is created component by component, each opened without following
+ * links.
  */
 #include "executor.h"
 
@@ -59,7 +59,7 @@ static int walk_parent(struct executor *x, const struct walk *w)
 	return open_how(x, w->done[0] ? w->done : "/", O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
 }
 
-/* Follow `name` or make it a directory, and stand behind it. */
+/* Follow `name` or create it as a directory, and continue from there. */
 static int walk_through(struct walk *w, int parent, const char *name, mode_t mode)
 {
 	int followed = walk_follow(w, parent, name);
@@ -110,8 +110,8 @@ int open_parent(struct executor *x, const char *path, const char **name)
 }
 
 /*
- * Make the last component a file.  1: done, in `made`; 0: it was a link and was followed;
- * -1: error.
+ * Create the last component as a file.  Return 1: done, in `made`; 0: it was a link and was
+ * followed; -1: error.
  */
 static int walk_make_file(struct walk *w, int parent, const char *name, int *made)
 {
@@ -120,13 +120,13 @@ static int walk_make_file(struct walk *w, int parent, const char *name, int *mad
 	if (followed != 0)
 		return followed < 0 ? -1 : 0;
 	*made = openat(parent, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	/* Another container with the same root was faster. */
+	/* Another container with the same root created it first. */
 	if (*made < 0 && errno == EEXIST)
 		*made = open_no_link(parent, name, 0);
 	return *made < 0 ? -1 : 1;
 }
 
-/* Mounting a file on a directory would only be called invalid. */
+/* For mounting a file on a directory the kernel would only report EINVAL. */
 static int no_directory(int fd)
 {
 	struct stat node;

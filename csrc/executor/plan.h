@@ -15,15 +15,15 @@ struct plan {
 };
 
 /*
- * Room for the pointers of one operation's lists: a string takes 8 bytes of the plan at
- * least, its pointer as much; and two more a list.
+ * Space for the pointers of one operation's lists: a string takes 8 bytes of the plan at least, its
+ * pointer as much; and two more for each list.
  */
 static inline size_t plan_arena_size(size_t plan_size)
 {
 	return 2 * plan_size + 4096;
 }
 
-/* False unless `data` (at a multiple of 4) is one plan from its first byte to its last. */
+/* Return true if `data` (aligned to 4) is exactly one valid plan. */
 bool plan_open(struct plan *plan, const void *data, size_t size, char **arena, size_t arena_size);
 
 #endif

@@ -17,7 +17,7 @@ static const uint8_t *take(struct plan_reader *r, size_t size)
 
 static const uint8_t *take_padded(struct plan_reader *r, uint32_t size)
 {
-	/* In 64 bits, so that the rounding cannot wrap. */
+	/* Calculate in 64 bits, so that the rounding cannot wrap. */
 	return take(r, (size_t)(((uint64_t)size + 3) & ~(uint64_t)3));
 }
 
@@ -54,7 +54,10 @@ bool plan_str(struct plan_reader *r, const char **value)
 		return false;
 	}
 	at = take_padded(r, length + 1);
-	/* Exactly one NUL, at the end: what was checked is what a system call sees. */
+	/*
+	 * Require exactly one NUL, at the end: a system call then sees the whole string that was
+	 * checked.
+	 */
 	if (!at || at[length] != '\0' || memchr(at, '\0', length)) {
 		r->ok = false;
 		return false;

@@ -1,8 +1,8 @@
 /*
- * Reading a plan: every length is checked before it is used.
+ * Read a plan: every length is checked before it is used.
  *
- * A reader never runs past its data.  The first bad length clears `ok` and makes all
- * further reads fail, so that a caller may test once at the end.
+ * A reader never runs past its data.  The first bad length clears `ok` and makes all further reads
+ * fail, so that a caller may test once at the end.
  */
 #ifndef PLAN_READER_H
 #define PLAN_READER_H
@@ -16,7 +16,7 @@ struct plan_bytes {
 	uint32_t size;
 };
 
-/* `items` ends with a null pointer and has room for two more behind the strings. */
+/* `items` ends with a null pointer and has space for two more after the strings. */
 struct plan_strs {
 	char **items;
 	uint32_t count;
@@ -39,7 +39,7 @@ struct plan_operation {
 	uint32_t size;
 };
 
-/* Pointer arrays of lists are laid into `arena`, which the caller provides. */
+/* Pointer arrays of lists are allocated in `arena`, which the caller provides. */
 struct plan_reader {
 	const uint8_t *data;
 	size_t size;
@@ -59,7 +59,7 @@ bool plan_bytes(struct plan_reader *r, struct plan_bytes *value);
 bool plan_strs(struct plan_reader *r, struct plan_strs *value);
 bool plan_u32s(struct plan_reader *r, struct plan_u32s *value);
 
-/* A reader over the next `size` bytes; the outer one goes on behind them. */
+/* Return a reader over the next `size` bytes; the outer one continues after them. */
 bool plan_inner(struct plan_reader *r, uint32_t size, struct plan_reader *inner);
 
 #endif

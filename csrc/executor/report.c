@@ -1,4 +1,4 @@
-/* What went wrong, as facts: which operation, which call, on what, which errno. */
+/* Report failures as facts: operation, system call, argument and errno. */
 #include "executor.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ void report_failure(struct executor *x)
 	(void)send_message(x->report_fd, &x->failure, sizeof(x->failure), -1);
 }
 
-/* The answer's kind, 0 without one; and the descriptors that came with it. */
+/* Return the type of the answer, 0 if there is none; store the descriptors that came with it. */
 static uint32_t receive_answer(int fd, struct go_files *files)
 {
 	union {
@@ -100,7 +100,7 @@ static uint32_t receive_answer(int fd, struct go_files *files)
 	return answer.kind;
 }
 
-/* Without an answer the runtime is gone and with it the container that was to be. */
+/* End of file means that the runtime has exited, and with it the container is abandoned. */
 void await_go_with(int fd, struct go_files *files)
 {
 	if (receive_answer(fd, files) != MESSAGE_GO)
@@ -116,8 +116,8 @@ void await_go(int fd)
 
 /*
  * Show the host a mount that is about to be attached, changed or unmounted.  The descriptor pins
- * it: what the host has recognised is what the next call is applied to, wherever the path leads by
- * then.  1: go on; 0: leave it alone; -1: the host is gone.
+ * it: the next call applies to the mount that the host has recognised, wherever the path leads by
+ * then.  Return 1: continue; 0: leave the mount alone; -1: the host is gone.
  */
 int present_mount(struct executor *x, int fd)
 {

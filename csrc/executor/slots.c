@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* Where the descriptor is kept, -1 for none; NULL if there is no such slot. */
+/* Return the storage for a descriptor, -1 if it is empty; NULL if there is no such slot. */
 int *slot_of(struct executor *x, uint32_t slot)
 {
 	if (slot < SLOTS)
@@ -13,7 +13,7 @@ int *slot_of(struct executor *x, uint32_t slot)
 	return NULL;
 }
 
-/* The descriptor, which must be there. */
+/* Return the descriptor; it is an error if the slot is empty. */
 int open_slot(struct executor *x, uint32_t slot)
 {
 	const int *fd = slot_of(x, slot);

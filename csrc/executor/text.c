@@ -1,4 +1,4 @@
-/* Instead of <stdio.h>, which is twenty times as large as the executor. */
+/* Text formatting without <stdio.h>, which is twenty times as large as the executor. */
 #include "text.h"
 
 #include <stdarg.h>

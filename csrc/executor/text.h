@@ -1,4 +1,4 @@
-/* Text made in a buffer of fixed size, and numbers read from text. */
+/* Text in a buffer of fixed size, and numbers parsed from text. */
 #ifndef TEXT_H
 #define TEXT_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `data` always ends with NUL; `whole` is false once something did not fit. */
+/* `data` always ends with NUL; `whole` is false once some text did not fit. */
 struct text {
 	char *data;
 	size_t size;
@@ -17,13 +17,13 @@ struct text {
 struct text text_in(char *data, size_t size);
 void text_add(struct text *text, const char *part);
 void text_add_part(struct text *text, const char *part, size_t length);
-/* Parts up to a NULL into `data`; false if they do not fit. */
+/* Join the strings up to a NULL into `data`; false if they do not fit. */
 bool text_join(char *data, size_t size, ...) __attribute__((sentinel));
 void text_add_number(struct text *text, uint32_t value, unsigned int base);
-/* The path at which procfs shows an open descriptor. */
+/* Write the path at which procfs shows an open descriptor. */
 void text_add_fd(struct text *text, int fd);
 
-/* A decimal number without sign and with nothing behind it. */
+/* Parse a decimal number without sign and without trailing characters. */
 bool text_number(const char *from, uint32_t *value);
 
 #endif

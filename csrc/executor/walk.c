@@ -1,6 +1,6 @@
 /*
- * A path as text, component by component: what is a link is followed, ".." goes back on the part
- * that has been walked.  Whoever walks it opens each component without following links.
+ * Resolve a path component by component: links are followed, ".." steps back in the part walked so
+ * far.  The caller opens each component without following links.
  */
 #define _GNU_SOURCE
 #include "walk.h"
@@ -67,7 +67,7 @@ int walk_enter(struct walk *w, const char *name)
 	return 0;
 }
 
-/* Put a link's text in front of what is left; an absolute one starts at the root again. */
+/* Put a link's target in front of the rest; an absolute one starts at the root again. */
 static int walk_link(struct walk *w, const char *text, size_t length)
 {
 	size_t left = strlen(w->rest);
@@ -93,7 +93,7 @@ int walk_follow(struct walk *w, int parent, const char *name)
 	char text[PATH_MAX];
 	ssize_t length = readlinkat(parent, name, text, sizeof(text));
 
-	if (length < 0) /* the kernel calls everything invalid that is no link */
+	if (length < 0) /* the kernel reports EINVAL for every file that is not a link */
 		return errno == ENOENT || errno == EINVAL ? 0 : -1;
 	return walk_link(w, text, (size_t)length) < 0 ? -1 : 1;
 }

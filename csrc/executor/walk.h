@@ -1,4 +1,4 @@
-/* A path of the container on its way from component to component. */
+/* A path of the container while it is resolved component by component. */
 #ifndef WALK_H
 #define WALK_H
 
@@ -13,13 +13,13 @@ struct walk {
 
 int walk_start(struct walk *w, const char *path);
 
-/* 1: the next component was taken off `rest`; 0: there is none; -1: it is too long. */
+/* Return 1: took the next component off `rest`; 0: there is none; -1: it is too long. */
 int walk_next(struct walk *w, char name[NAME_MAX + 1]);
 
-/* Stand behind `name`, which is no link. */
+/* Advance past `name`, which is not a link. */
 int walk_enter(struct walk *w, const char *name);
 
-/* 1: `name` is a link and was followed; 0: it is something else or nothing; -1: error. */
+/* Return 1: `name` is a link and was followed; 0: it is another file or missing; -1: error. */
 int walk_follow(struct walk *w, int parent, const char *name);
 
 #endif

@@ -20,7 +20,7 @@ static void close_pair(int pair[2])
 			close(pair[end]);
 }
 
-/* Of the pipes, the ends 0 are read. */
+/* Each pipe: end 0 is read. */
 static bool make_pipes(int pipes[PIPES][2])
 {
 	memset(pipes, 0xff, sizeof(int[PIPES][2]));
@@ -57,7 +57,7 @@ static _Noreturn void be_child(const struct app *app, int pipes[PIPES][2], char 
 	become_app(text, size, pipes[REPORT][1]);
 }
 
-/* Nothing is reported when the program has been executed. */
+/* The report pipe closes without data when the program has been executed. */
 static bool was_started(int report, char *why, size_t room)
 {
 	size_t held = 0;

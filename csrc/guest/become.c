@@ -1,14 +1,14 @@
 /*
- * From a fresh process to the app's program.
+ * Set up a fresh process and execute the app's program.
  *
- * An app's description is a list of strings, each ended by a NUL; its first letter says what it is:
+ * An app's description is a list of NUL-terminated strings; the first letter of each is its type:
  *
- *   r  the directory that becomes the root         o  nothing may be written there
+ *   r  the directory that becomes the root         o  the root is read-only
  *   m  a mount: source; then four strings: target, kind ("bind" or a file system), flags, options
- *   x  a path to be hidden                         y  a path to be read-only
- *   l  a limit: a file of the group; then one string: what is written to it
- *   u  user   g  group   G  a further group        b  a capability that is given up
- *   n  no new privileges                           w  working directory
+ *   x  a path to mask                              y  a path to make read-only
+ *   l  a limit: a file of the cgroup; then one string: the value written to it
+ *   u  user   g  group   G  a supplementary group  b  a capability to drop
+ *   n  no_new_privs                                w  working directory
  *   e  a variable                                  a  an argument
  */
 #define _GNU_SOURCE
@@ -30,7 +30,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define MOST 64 /* bind mounts, further groups */
+#define MOST 64 /* bind mounts, supplementary groups */
 
 #define CLONE_TREE 1u	       /* OPEN_TREE_CLONE */
 #define RECURSIVE 0x8000u      /* AT_RECURSIVE */
@@ -99,7 +99,7 @@ static bool is_bind(const struct mounting *mounting)
 	return strcmp(mounting->kind, "bind") == 0;
 }
 
-/* Sources are found before the root is changed, targets after it. */
+/* Sources are opened before the root is changed, targets after it. */
 static void open_sources(const char *text, size_t size, int trees[MOST])
 {
 	unsigned count = 0;
@@ -138,7 +138,7 @@ static void attach(int tree, const struct mounting *mounting)
 		fail("remount", mounting->target);
 }
 
-/* Move the root to where it covers that of the machine: no way leads back to it. */
+/* Move the root over that of the machine: no path leads back to it. */
 static void change_root(const char *root)
 {
 	if (mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -235,7 +235,7 @@ static void arrange_files(const char *text, size_t size)
 		fail("remount", "/");
 }
 
-/* Groups before the user: afterwards they could not be changed. */
+/* Set groups before the user: afterwards it would be forbidden. */
 static void change_identity(const char *text, size_t size)
 {
 	gid_t groups[MOST], group = 0;
@@ -264,7 +264,7 @@ static void change_identity(const char *text, size_t size)
 		fail("set", "no new privileges");
 }
 
-/* A vector of the strings with this letter. */
+/* Return a vector of the strings with this letter. */
 static char **strings(char *text, size_t size, char letter)
 {
 	size_t count = 0;

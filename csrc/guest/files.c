@@ -1,4 +1,4 @@
-/* Small files, and the groups of processes. */
+/* Small files and cgroups. */
 #define _GNU_SOURCE
 #include "guest.h"
 
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PAUSE 2 /* milliseconds between two looks at who is left */
+#define PAUSE 2 /* milliseconds between two checks for remaining processes */
 
 char *read_whole(const char *path, size_t *size)
 {

@@ -1,16 +1,16 @@
 /*
- * What runs in the virtual machine of a pod: one static program, process 1 of its kernel; and what
- * stands on the host for its apps.
+ * The guest agent, which runs in a kvm pod's virtual machine: one static program, process 1 of its
+ * kernel.  On the host the same program is the proxy of an app.
  *
- * Everything it is to do lies in its initial file system, made by ociruntime/pods/kvm:
+ * All it needs is in its initial file system, made by ociruntime/pods/kvm:
  *
  *   /modules/0, 1, ...   kernel modules, in the order in which they are loaded
  *   /shares              names of the host's directories, one a line; each is mounted at /share/NAME
  *   /hostname
- *   /network               see network.c
- *   /apps/0, 1, ...      the apps (see app.c); app N is spoken with over port N + 2
+ *   /network             see network.c
+ *   /apps/0, 1, ...      the apps (see app.c); app N is controlled over port N + 2
  *
- * Port 1 is the machine's: whatever is written to it, or its end, powers the machine off.
+ * Port 1 is the machine's: any byte written to it, or its end, powers the machine off.
  */
 #ifndef GUEST_H
 #define GUEST_H
@@ -38,19 +38,19 @@ struct frame {
 	unsigned char bytes[FRAME_MOST];
 };
 
-/* Bytes that came, of which frames are made. */
+/* Received bytes, from which frames are parsed. */
 struct incoming {
 	size_t held;
 	unsigned char bytes[2 * (FRAME_HEAD + FRAME_MOST)];
 };
 
-/* Write the whole frame; false if nobody is there to take it. */
+/* Write the whole frame; return false if the other end is closed. */
 bool send_frame(int fd, unsigned char kind, const void *bytes, size_t size);
 
-/* Read what is there; false at the end. */
+/* Read the available bytes; return false at the end. */
 bool receive(int fd, struct incoming *incoming);
 
-/* Take the next frame out of what came; false if there is none that is whole. */
+/* Take the next frame from the received bytes; return false if none is complete. */
 bool next_frame(struct incoming *incoming, struct frame *frame);
 
 /* A running app: the descriptors are ours, -1 when closed. */
@@ -61,32 +61,32 @@ struct app {
 	int input, output, errors;
 };
 
-/* Start it; on failure false, with the reason in `why`. */
+/* Start the app; on failure return false, with the reason in `why`. */
 bool start_app(struct app *app, char *why, size_t room);
 
-/* Become the app's program: called in its process, after its streams are in place. */
+/* Execute the app's program: called in its process, after its streams are in place. */
 _Noreturn void become_app(char *text, size_t size, int report);
 
-/* Make the group's directory; write to one of its files, whether that worked. */
+/* Make the cgroup's directory; write to one of its files and return true on success. */
 bool make_cgroup(const char *cgroup);
 bool write_cgroup(const char *cgroup, const char *file, const char *text);
 
-/* Kill all of the group, and wait until nobody is left. */
+/* Kill all processes of the cgroup, and wait until none is left. */
 void empty_cgroup(const char *cgroup);
 
-/* Speak with the host about one app, for ever. */
+/* Serve one app's port to the host, for ever. */
 _Noreturn void mind_app(unsigned number);
 
-/* The record after that at `at`, in the description of an app (see become.c). */
+/* Return the record after `at` in the description of an app (see become.c). */
 const char *next_record(const char *at);
 
-/* Addresses and routes, one a line; false, with errno, if that does not work. */
+/* Set addresses and routes, one a line; on failure return false, with errno. */
 bool set_up_network(char *lines);
 
-/* The app's process on the host; returns when the machine has ended. */
+/* Run the app's proxy on the host; returns when the machine has ended. */
 int be_proxy(void);
 
-/* The whole file, followed by a NUL; NULL if it cannot be read. */
+/* Return the whole file, followed by a NUL; NULL if it cannot be read. */
 char *read_whole(const char *path, size_t *size);
 
 bool write_text(const char *path, const char *text);

@@ -1,5 +1,5 @@
 /*
- * Process 1 of the machine: prepares it, starts who minds the apps, and powers it off.
+ * Process 1 of the machine: set it up, start a guest agent for each app, and power it off.
  *
  * Any other process of this program is the other end: an app's proxy on the host.
  */
@@ -23,7 +23,7 @@
 #define CONTROL "/dev/vport0p1"
 #define DEVICE_WAIT 10000 /* milliseconds for the drivers to find their devices */
 #define PAUSE 10
-#define IDLE 1000 /* milliseconds until orphans that ended are looked for */
+#define IDLE 1000 /* milliseconds between two rounds of reaping orphans */
 
 static _Noreturn void power_off(void)
 {
@@ -33,7 +33,7 @@ static _Noreturn void power_off(void)
 		(void)pause();
 }
 
-/* The console is a file on the host, whose end the monitor shows. */
+/* The console is a file on the host, whose last lines the monitor shows. */
 static _Noreturn void give_up(const char *what, const char *which)
 {
 	printf("ocipod: %s %s: %s\n", what, which, strerror(errno));
@@ -94,7 +94,7 @@ static void mount_shares(void)
 	free(names);
 }
 
-/* What all apps have as /dev/shm. */
+/* All apps share it as /dev/shm. */
 static void mount_shared_memory(void)
 {
 	char *options = read_whole("/shm-options", NULL);
@@ -170,7 +170,7 @@ int main(void)
 	set_name();
 	connect_networks();
 	start_minders();
-	/* Before the host has connected, the port is at its end all the time. */
+	/* Until the host has connected, the port reports end of file. */
 	while (poll(&control, 1, IDLE) <= 0 || !(control.revents & POLLIN) ||
 	       read(control.fd, &byte, 1) <= 0) {
 		while (waitpid(-1, NULL, WNOHANG) > 0)

@@ -1,4 +1,4 @@
-/* The minder of an app: a process that stands between the app and its port. */
+/* The guest agent of an app: a process between the app and its port. */
 #define _GNU_SOURCE
 #include "guest.h"
 
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PAUSE 20 /* milliseconds between two looks whether the host has connected */
+#define PAUSE 20 /* milliseconds between two checks for a connection of the host */
 
 enum { PORT, SIGNALS, OUTPUT, ERRORS, INPUT, WATCHED };
 
@@ -20,7 +20,7 @@ struct minder {
 	int port, signals;
 	struct app app;
 	struct incoming incoming;
-	struct frame pending; /* input that the app has not taken yet */
+	struct frame pending; /* input that the app has not read yet */
 	bool no_more_input;
 };
 
@@ -31,7 +31,7 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-/* Hand on one piece; false if there is none (any more). */
+/* Forward one piece of output; return false if there is none (any more). */
 static bool pass_on(struct minder *minder, int *from, unsigned char kind)
 {
 	unsigned char bytes[FRAME_MOST];
@@ -44,7 +44,7 @@ static bool pass_on(struct minder *minder, int *from, unsigned char kind)
 	return false;
 }
 
-/* The app is over when nobody of it is left, and all it said has been told. */
+/* The app has ended when none of its processes is left and all output has been sent. */
 static void finish(struct minder *minder, bool tell, int status)
 {
 	empty_cgroup(minder->app.cgroup);
@@ -87,7 +87,7 @@ static void give_input(struct minder *minder)
 
 		if (done < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
-		if (done < 0) { /* it does not read any more */
+		if (done < 0) { /* it has closed its input */
 			done = (ssize_t)pending->size;
 			shut(&minder->app.input);
 		}
@@ -138,7 +138,7 @@ static void obey(struct minder *minder, const struct frame *frame)
 	}
 }
 
-/* Input waits for the app, and what comes behind it waits too. */
+/* While input waits for the app, later frames wait too. */
 static void obey_all(struct minder *minder)
 {
 	struct frame frame;
@@ -157,7 +157,7 @@ static void child_ended(struct minder *minder)
 		finish(minder, true, status);
 }
 
-/* Nobody who could take the app's output, or end it, is there any more. */
+/* The host has disconnected: nothing can read the app's output, or end it, any more. */
 static void host_left(struct minder *minder)
 {
 	minder->incoming.held = 0;

@@ -1,5 +1,5 @@
 /*
- * The machine's network devices, as /network says; one thing a line, with the device's number:
+ * Set up the machine's network devices from /network; one setting a line, with the device's number:
  *
  *   a N ADDRESS MASK                    the device's address
  *   r N DESTINATION MASK [GATEWAY]      a route by it

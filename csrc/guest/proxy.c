@@ -1,7 +1,7 @@
 /*
- * An app of a virtual machine, as a process of the host: what it gets, the app gets, and it ends as
- * the app does.  Descriptors 0, 1 and 2 are the app's; 3 is the socket of its port, over which it
- * has been started.
+ * The proxy, a process of the host in place of an app in a virtual machine: it forwards input and
+ * signals to the app, and exits as the app does.  Descriptors 0, 1 and 2 are the app's; 3 is the
+ * socket of its port, over which it has been started.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -27,7 +27,7 @@ static void write_out(int fd, const unsigned char *bytes, size_t size)
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done <= 0)
-			return; /* nobody reads it */
+			return; /* the reader is gone */
 		bytes += done;
 		size -= (size_t)done;
 	}
@@ -72,7 +72,7 @@ static void pass_signal(int fd)
 	(void)send_frame(PORT, 'k', &number, 1);
 }
 
-/* False at the end. */
+/* Return false at the end. */
 static bool pass_input(void)
 {
 	unsigned char bytes[FRAME_MOST];

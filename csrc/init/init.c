@@ -1,4 +1,4 @@
-/* Process 1 of a pod: it has the namespaces, takes in orphans, and dies with the monitor. */
+/* Process 1 of a pod: it holds the namespaces, reaps orphans, and dies with the monitor. */
 #define _GNU_SOURCE
 #include "init.h"
 
@@ -23,7 +23,7 @@
 #define MNT_DETACH 2
 #endif
 
-/* One line, "CALL ERRNO", which the monitor puts into words. */
+/* Write one line, "CALL ERRNO", from which the monitor makes an error message. */
 static _Noreturn void fail(const struct init *init, const char *call)
 {
 	char line[64];
@@ -39,7 +39,7 @@ static _Noreturn void fail(const struct init *init, const char *call)
 	_exit(1);
 }
 
-/* Orphans of the pod are not to stay as zombies, and nobody here wants to know how they ended. */
+/* Reap the pod's orphans automatically; their exit status is not needed. */
 static void leave_children_to_the_kernel(void)
 {
 	static const uint64_t ignored[8] = { 1 /* SIG_IGN */ }; /* struct sigaction of the kernel */
@@ -47,7 +47,7 @@ static void leave_children_to_the_kernel(void)
 	(void)syscall(SYS_rt_sigaction, SIGCHLD, ignored, NULL, 8);
 }
 
-/* What an app finds as /proc/1/root is an empty, read-only directory, not the host. */
+/* An app must see an empty, read-only directory as /proc/1/root, not the host. */
 static void give_up_the_files(const struct init *init)
 {
 	static const char options[] = "size=4k,nr_inodes=2,mode=0555";
@@ -70,7 +70,7 @@ static void give_up_the_files(const struct init *init)
 		fail(init, "remount");
 }
 
-/* Its loopback is up, and programs of any user may take low ports, where that can be had. */
+/* Bring the loopback up, and let any user bind low ports where the kernel allows that. */
 static void set_network_up(const struct init *init)
 {
 	struct ifreq loopback = { .ifr_name = "lo", .ifr_flags = IFF_UP };
@@ -97,7 +97,7 @@ static void give_up_privileges(const struct init *init)
 		fail(init, "prctl");
 	if (syscall(SYS_capset, &header, none) < 0)
 		fail(init, "capset");
-	/* An app of the same user could trace it, or open its descriptors, otherwise. */
+	/* Otherwise an app of the same user could trace this process, or open its descriptors. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		fail(init, "prctl");
 }
@@ -107,7 +107,7 @@ void be_init(const struct init *init)
 	struct pollfd control = { .fd = init->control };
 	char byte;
 
-	/* Should the monitor be dead by now, the pipe has ended. */
+	/* If the monitor has died by now, the pipe is at end of file. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		fail(init, "prctl");
 	(void)prctl(PR_SET_NAME, "ocipod-init", 0, 0, 0);

@@ -3,8 +3,9 @@
 #define INIT_H
 
 /*
- * First process of the pod's namespaces.  `control` is the read end of a pipe of which the monitor
- * alone has the other: a byte lets it go on, its end ends the pod.  Errors go to `report`.
+ * Become the first process of the pod's namespaces.  `control` is the read end of a pipe whose
+ * write end only the monitor has: a byte lets the process continue, end of file ends the pod.
+ * Errors go to `report`.
  */
 struct init {
 	int control;
@@ -17,9 +18,9 @@ struct init {
 _Noreturn void be_init(const struct init *init);
 
 /*
- * Waits until the process behind `watched`, a pidfd, has ended and no process is left in the
- * NULL-terminated `cgroups`, which it kills; `control` as above tells of the monitor's end.
- * Meanwhile the lock, a descriptor that nothing looks at, is held.  Never returns.
+ * Become the lock holder: wait until the process behind the pidfd `watched` has ended and the
+ * NULL-terminated `cgroups`, whose processes it kills, are empty; `control` as above reports the
+ * monitor's end.  The inherited lock descriptor is held meanwhile.  Never returns.
  */
 _Noreturn void be_keeper(int watched, int control, char *const cgroups[]);
 

@@ -1,8 +1,8 @@
 /*
- * The keeper: the pod's lock is not free before the last process of the pod has ended.
+ * The lock holder: keeps the pod's lock until the last process of the pod has ended.
  *
- * The monitor cannot see to that alone, because it may be killed, and the pod's process 1
- * cannot, because the kernel closes its files before it kills the processes of its namespace.
+ * The monitor cannot do that, because it may be killed, nor can the pod's process 1, because the
+ * kernel closes its files before it kills the processes of its namespace.
  */
 #define _GNU_SOURCE
 #include "init.h"
@@ -20,11 +20,11 @@
 #include <unistd.h>
 
 #define DEEPEST 32 /* levels of cgroups below that of the pod */
-#define HELD 64u   /* processes of a cgroup that are killed in one round */
-#define PAUSE 10   /* milliseconds between two looks */
-#define PATIENCE 1000 /* milliseconds that process 1 may take to end without its monitor */
+#define HELD 64u   /* processes of a cgroup to kill in one round */
+#define PAUSE 10   /* milliseconds between two checks */
+#define PATIENCE 1000 /* milliseconds for process 1 to end without its monitor */
 
-/* What getdents64(2) fills a buffer with. */
+/* The record that getdents64(2) returns. */
 struct entry {
 	uint64_t inode;
 	int64_t offset;
@@ -33,7 +33,7 @@ struct entry {
 	char name[];
 };
 
-/* Processes of a cgroup, each held by a descriptor that means no other one. */
+/* Processes of a cgroup, each pinned by a pidfd. */
 struct held {
 	pid_t pids[HELD];
 	int pidfds[HELD];
@@ -47,7 +47,7 @@ static void hold(struct held *held, pid_t pid)
 	int fd = held->count < HELD ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 
 	if (fd < 0)
-		return; /* ended since, or for the next round */
+		return; /* exited since, or left for the next round */
 	held->pids[held->count] = pid;
 	held->pidfds[held->count++] = fd;
 }
@@ -59,7 +59,7 @@ static void kill_held(struct held *held, pid_t pid)
 			(void)syscall(SYS_pidfd_send_signal, held->pidfds[i], SIGKILL, NULL, 0);
 }
 
-/* Call `visit` with each pid in a list like cgroup.procs; whether there was any. */
+/* Call `visit` with each pid in a list like cgroup.procs; return true if there was any. */
 static bool for_each(int list, struct held *held, visit *visit)
 {
 	char text[512];
@@ -85,8 +85,9 @@ static bool for_each(int list, struct held *held, visit *visit)
 }
 
 /*
- * Kill the processes in a list like cgroup.procs; whether there was any.  A pid may mean another
- * process by the time it is used, so each is held first, and killed if the list still has it.
+ * Kill the processes in a list like cgroup.procs; return true if there was any.  A pid may be
+ * reused before the signal, so each process is pinned by a pidfd first, and killed if the list
+ * still has it.
  */
 static bool kill_listed(int list)
 {
@@ -101,7 +102,7 @@ static bool kill_listed(int list)
 
 static bool kill_cgroup(int parent, const char *name, int depth);
 
-/* The kernel (v2, since 5.14) kills all of them, and all that they fork meanwhile. */
+/* Since Linux 5.14 v2 kills all processes, including those forked meanwhile. */
 static void kill_at_once(int directory)
 {
 	int fd = openat(directory, "cgroup.kill", O_WRONLY | O_CLOEXEC);
@@ -131,7 +132,7 @@ static bool kill_below(int directory, int depth)
 	return any;
 }
 
-/* Kill everybody in a cgroup and below it; whether there was anybody. */
+/* Kill all processes in a cgroup and below it; return true if there was any. */
 static bool kill_cgroup(int parent, const char *name, int depth)
 {
 	int directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -152,7 +153,7 @@ static bool kill_cgroup(int parent, const char *name, int depth)
 	return any;
 }
 
-/* Kill whoever is in the cgroups until nobody is. */
+/* Kill the processes in the cgroups until none is left. */
 static void empty(char *const cgroups[])
 {
 	bool any;
@@ -167,9 +168,9 @@ static void empty(char *const cgroups[])
 }
 
 /*
- * Until process 1 has ended.  When the monitor has ended, process 1 is being killed, but its end
- * takes until all zombies of its namespace are reaped, by whoever is their parent now: that may be
- * a program that does not do so.  Then it is enough that no process runs any more.
+ * Wait until process 1 has ended.  Once the monitor has ended, process 1 is being killed, but it
+ * exits only when all zombies of its namespace are reaped by their present parents, one of which
+ * may never do so.  Then it is enough that no process runs any more.
  */
 static void await_end(int watched, int control)
 {
@@ -192,7 +193,7 @@ void be_keeper(int watched, int control, char *const cgroups[])
 	(void)!chdir("/");
 	(void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, NULL, sizeof(all));
 	await_end(watched, control);
-	/* Usually nobody is left but, for a moment, a runtime that was about to make a container. */
+	/* Usually none is left but, for a moment, a runtime that was about to make a container. */
 	empty(cgroups);
 	_exit(0);
 }

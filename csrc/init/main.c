@@ -1,11 +1,11 @@
 /*
- * Entry:
+ * The program of the two processes:
  *
  *   _init pod LOCK CONTROL REPORT NAMESPACES HOSTNAME [CGROUP]...
- *       makes the pod's process 1, as a child of who has called, tells its pid on the descriptor
- *       REPORT as a line, and becomes its keeper
+ *       makes the pod's process 1, as a child of the caller, writes its pid to the descriptor
+ *       REPORT as a line, and becomes its lock holder
  *   _init keep LOCK WATCHED CONTROL [CGROUP]...
- *       becomes the keeper in the place of one that was killed; WATCHED is a pidfd of process 1
+ *       replaces a lock holder that was killed; WATCHED is a pidfd of process 1
  *
  * Descriptors and namespaces (CLONE_NEW* together) are decimal numbers.
  */
@@ -21,7 +21,7 @@
 #include "init.h"
 
 #define WRONG_USE 2
-#define FIRST_CGROUP 7 /* of the arguments of `pod` */
+#define FIRST_CGROUP 7 /* number of arguments of `pod` */
 #ifndef HOST_NAME_MAX
 #define HOST_NAME_MAX 64
 #endif
@@ -50,7 +50,9 @@ static void tell(int fd, long pid)
 	(void)!write(fd, digits + at, sizeof(digits) - at);
 }
 
-/* Apps see the command line of process 1: it tells nothing of the host, and what this is. */
+/*
+ * Apps see the command line of process 1: remove what it tells of the host, and name the process.
+ */
 static void rewrite_arguments(char **argv)
 {
 	static const char name[] = "ocipod-init";
@@ -66,7 +68,9 @@ static _Noreturn void start_pod(int lock, const struct init *init, char **argv)
 {
 	int pidfd = -1;
 	struct clone_args arguments = {
-		/* A child of the monitor: that is who reaps it, and whose end is its own. */
+		/*
+		 * CLONE_PARENT: the monitor is the parent, which reaps it and with which it dies.
+		 */
 		.flags = CLONE_PARENT | CLONE_PIDFD | init->namespaces,
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 	};

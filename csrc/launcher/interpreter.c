@@ -1,11 +1,10 @@
 /*
- * How a program of the package starts: it finds the interpreter and the package by its
- * own place, and becomes `python -I -S -B -X utf8 .../ociruntime/__main__.py ARGS`.
+ * Start a program of the package: find the interpreter and the package by the launcher's own
+ * location, and execute `python -I -S -B -X utf8 .../ociruntime/__main__.py ARGS`.
  *
- * A script would need `#!` with several arguments, which pip rewrites, or the
- * `site` module, whose start costs as much as the whole command.  Nothing here
- * looks at PATH or any other variable: a root tool must not be led elsewhere by
- * its caller's environment, and engines call it with none.
+ * A script would need `#!` with several arguments, which pip rewrites, or the `site` module, whose
+ * start costs as much as the whole command.  Nothing here reads PATH or any other variable: a
+ * caller's environment must not redirect a root tool, and engines call it with an empty one.
  */
 #define _GNU_SOURCE
 
@@ -23,17 +22,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A packager who keeps the interpreter elsewhere says so: CPPFLAGS=-DINTERPRETER_DIR=... */
+/* A packager sets another location with CPPFLAGS=-DINTERPRETER_DIR=... */
 #ifndef INTERPRETER_DIR
 #define INTERPRETER_DIR "/usr/bin"
 #endif
 
-/* An administrator makes this file to have every command start the interpreter anew. */
+/* If an administrator creates this file, every command starts the interpreter anew. */
 #define SNAPSHOT_SWITCH "/etc/ociruntime/no-snapshot"
 
 enum { OLDEST_MINOR = 11, NEWEST_MINOR = 30 };
 
-/* The kernel's reasons not to execute the interpreter that a user can do something about. */
+/* Errors of the interpreter's exec that a user can do something about. */
 static const struct {
 	int number;
 	const char *reason;
@@ -67,8 +66,8 @@ static int fail_to_execute(const struct program *program, const char *interprete
 }
 
 /*
- * A closed 0, 1 or 2 would be given to the next file opened, say the state
- * file, which a stray message would then overwrite.
+ * Without this the next file opened, say the state file, would become descriptor 0, 1 or 2, and a
+ * stray message would overwrite it.
  */
 static bool fill_standard_descriptors(void)
 {
@@ -78,7 +77,7 @@ static bool fill_standard_descriptors(void)
 	return true;
 }
 
-/* The interpreter would end with a dump of its state. */
+/* With a directory as a standard stream the interpreter would abort and dump its state. */
 static bool has_directory_for_stream(void)
 {
 	struct stat status;
@@ -105,7 +104,7 @@ bool may_run(const struct program *program)
 	return !reason;
 }
 
-/* Where they are. */
+/* Locations of the interpreter and the package. */
 struct place {
 	char interpreter[PATH_MAX];
 	char program[PATH_MAX];
@@ -128,7 +127,7 @@ static bool read_link(const char *path, char target[PATH_MAX])
 	return length > 0;
 }
 
-/* As realpath(3), by what the kernel says of an open file. */
+/* Resolve a path like realpath(3), by asking the kernel for the name of an open file. */
 static bool find_real_path(const char *path, char found[PATH_MAX])
 {
 	int fd = open(path, O_PATH | O_CLOEXEC);
@@ -144,7 +143,7 @@ static bool find_real_path(const char *path, char found[PATH_MAX])
 	return read;
 }
 
-/* By its real name a virtual environment's interpreter need not read pyvenv.cfg. */
+/* With the real path, a virtual environment's interpreter need not read pyvenv.cfg. */
 static bool find_interpreter(const char *directory, const char *version, char found[PATH_MAX])
 {
 	char path[PATH_MAX];
@@ -156,7 +155,7 @@ static bool find_interpreter(const char *directory, const char *version, char fo
 static bool find_program(const char *prefix, const char *version, const char *file,
 			 char found[PATH_MAX])
 {
-	static const char *const layouts[][2] = { /* around the version */
+	static const char *const layouts[][2] = { /* the text around the version */
 		{ "/lib/python", "/site-packages/ociruntime/" },
 		{ "/lib/python", "/dist-packages/ociruntime/" },
 		{ "/local/lib/python", "/dist-packages/ociruntime/" },
@@ -197,7 +196,7 @@ static bool find_place(const char *file, struct place *place)
 	return find_for_version(prefix, bin, "3", file, place);
 }
 
-/* In one place for each user, whatever --root says (ociruntime/startup/snapshot.py makes it). */
+/* Each user has one directory, whatever --root says (ociruntime/startup/snapshot.py makes it). */
 static bool find_snapshot(const struct program *program, char path[PATH_MAX])
 {
 	const char *directory = geteuid() == 0 ? "/run" : getenv("XDG_RUNTIME_DIR");
@@ -207,7 +206,7 @@ static bool find_snapshot(const struct program *program, char path[PATH_MAX])
 	       access(SNAPSHOT_SWITCH, F_OK) < 0;
 }
 
-/* Returns if there is none that fits. */
+/* Start from a snapshot; return if none fits. */
 static void thaw_interpreter(const struct program *program, const struct place *place,
 			     char **arguments)
 {

@@ -1,6 +1,6 @@
 /*
- * The program `ociruntime`: answers the plain cases of four commands itself (entry/)
- * and leaves everything else to the interpreter.
+ * The program `ociruntime`: it runs the plain cases of four commands itself (entry/) and leaves
+ * everything else to the interpreter.
  */
 #include "entry/entry.h"
 #include "launcher/interpreter.h"

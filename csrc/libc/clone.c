@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
-/* As clone(2) of the C library, for functions that do not return. */
+/* clone(2) like the C library's, for functions that do not return. */
 int clone(int (*run)(void *), void *stack, int flags, void *argument, ...)
 {
 #if defined(__x86_64__)

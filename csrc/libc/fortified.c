@@ -1,6 +1,6 @@
 /*
- * What the C library's headers call with -D_FORTIFY_SOURCE where the compiler knows the size of a
- * buffer, but not whether what is written fits (fortified functions of the LSB, libc-ddefs).
+ * Fortified functions (LSB, libc-ddefs): the C library's headers call these with -D_FORTIFY_SOURCE
+ * where the compiler knows the size of a buffer, but not if the data fits.
  */
 #undef _FORTIFY_SOURCE
 #define _GNU_SOURCE

@@ -1,10 +1,10 @@
 /*
- * From the kernel to main() without a C library.
+ * Start a program without a C library: from the kernel to main().
  *
- * The waiting executor is memory that each container holds: with the static GNU C library it
- * is 730 kB, of which the executor itself is a twentieth.  The launcher would pay 0.3 ms of each
- * command for that library's start.  These files are what both need of one; they are left out where
- * a program is built to check itself, and for processors that they do not know.
+ * A waiting executor is memory that each container holds: with the static GNU C library it is 730
+ * kB, of which the executor itself is a twentieth.  The launcher would pay 0.3 ms of each command
+ * for that library's start.  These files provide what both need of one; they are left out of
+ * sanitizer builds, and on processors that they do not support.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -40,7 +40,7 @@ _Noreturn void begin(uintptr_t *stack);
 _Noreturn void __stack_chk_fail(void);
 _Noreturn void __chk_fail(void);
 
-/* Compared by each function that has a buffer (-fstack-protector). */
+/* The stack protector's value (-fstack-protector). */
 uintptr_t __stack_chk_guard;
 
 char **environ;

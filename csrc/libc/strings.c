@@ -1,9 +1,9 @@
 /* The few functions of <string.h> that the executor and its compiler call. */
-#undef _FORTIFY_SOURCE /* they are what the checks of fortified.c lead to */
+#undef _FORTIFY_SOURCE /* fortified.c's checks call these */
 
 #include <string.h>
 
-/* Or gcc sees that a loop does what memcpy is for, and calls memcpy. */
+/* Otherwise gcc recognises the loop as memcpy, and calls memcpy. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 #endif

@@ -1,9 +1,8 @@
 /*
  * System calls under the names and with the errno of POSIX.
  *
- * Structures are those of the kernel: on these processors the C library's headers declare
- * the same.  Where the kernel has several calls for one purpose, the newest that every
- * processor knows is used.
+ * Structures are those of the kernel: on these processors the C library's headers declare the same.
+ * Of several calls for one purpose, the newest that every processor has is used.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -220,7 +219,7 @@ int fchmodat(int directory, const char *path, mode_t mode, int flags)
 	return (int)CALL(SYS_fchmodat, directory, path, mode);
 }
 
-/* Where the compiler does not do it in place. */
+/* Called where the compiler does not inline it. */
 dev_t gnu_dev_makedev(unsigned int major, unsigned int minor);
 dev_t gnu_dev_makedev(unsigned int major, unsigned int minor)
 {
@@ -250,7 +249,7 @@ DEFINE(uid_t, geteuid, (void), SYS_geteuid, 0)
 DEFINE(pid_t, setsid, (void), SYS_setsid, 0)
 DEFINE(int, setpgid, (pid_t pid, pid_t group), SYS_setpgid, pid, group)
 DEFINE(int, kill, (pid_t pid, int number), SYS_kill, pid, number)
-/* Signal at the end: that of a child as fork(2) makes it.  All memory is copied. */
+/* Pass the exit signal of a fork(2)ed child.  All memory is copied. */
 DEFINE(pid_t, fork, (void), SYS_clone, SIGCHLD)
 DEFINE(pid_t, waitpid, (pid_t pid, int *status, int options), SYS_wait4, pid, status, options)
 DEFINE(int, execve, (const char *path, char *const argv[], char *const env[]), SYS_execve, path,

@@ -1,6 +1,7 @@
-"""JSON in and out, because importing ``json`` costs more than all there is to read and to write.
+"""Read and write JSON without ``json``, whose import takes longer than all of the reading and
+writing.
 
-Strings come out in ASCII, members in the order of the dict.
+Strings are written in ASCII, members in the order of the dict.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _BLANKS = " \t\n\r"
 
 
 class _Rules:
-    """What the C scanner asks of a decoder."""
+    """The attributes that the C scanner expects of a decoder."""
 
     strict = True
     object_hook = None
@@ -45,7 +46,7 @@ def read(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
 
 
 def load(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
-    """As ``json.loads``, which is asked if need be: for what is wrong, or in UTF-16."""
+    """Parse like ``json.loads``, which is called only to explain an error or to read UTF-16."""
     try:
         return read(data)
     except ValueError:
@@ -54,7 +55,7 @@ def load(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
         return json.loads(data)
 
 
-# What Python's ``json`` writes, and reads, although JSON has no such numbers.
+# Python's ``json`` writes and reads these, although JSON has no such numbers.
 _CONSTANTS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 

@@ -1,4 +1,4 @@
-"""Tables whose columns are separated by tabs, for eyes and for ``cut``."""
+"""Tables whose columns are separated by tabs, readable by people and by ``cut``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _STOP = 8
 
 
 def tabbed(rows: list[list[str]]) -> str:
-    """Each cell, escaped, but the last of its row is filled up with tabs to its column's width."""
+    """Escape each cell, and pad all but the last of a row with tabs to the column's width."""
     if not rows:
         return ""
     rows = [[plain(cell) for cell in row] for row in rows]

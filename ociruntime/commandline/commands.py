@@ -1,4 +1,4 @@
-"""Commands of several words, found in a program's table in full or by unique beginnings."""
+"""Commands of several words, looked up in a program's table in full or by a unique prefix."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def first_words(commands: Sequence[Command]) -> set[str]:
-    """Those behind which another word belongs to the command's name."""
+    """Return the first words of command names that have a second word."""
     return {command[0].partition(" ")[0] for command in commands if " " in command[0]}
 
 
 def find(words: list[str], commands: Sequence[Command], program: str) -> tuple[Command, int]:
-    """The command that ``words`` begin with, and how many of them it has.  Raises UsageError."""
+    """Return the command that ``words`` begin with, and its number of words. Raises UsageError."""
     groups = first_words(commands)
     single = [command[0] for command in commands if " " not in command[0]]
     hidden = [command[0] for command in commands if not command[4]]
@@ -36,9 +36,10 @@ def find(words: list[str], commands: Sequence[Command], program: str) -> tuple[C
 def read_inside(
     words: list[str], tables: tuple[tuple[Option, ...], ...], arguments: Arguments
 ) -> None:
-    """The words of a command that runs a program in what its first argument names.
+    """Parse a command that runs a program inside the object that its first argument names.
 
-    Behind that, the first word that is no option begins the program's own.  Raises UsageError.
+    After that argument, the first word that is not an option begins the program's command line.
+    Raises UsageError.
     """
     end = parse(words, tables, arguments, mixed=False)
     arguments.positional += words[end : end + 1]

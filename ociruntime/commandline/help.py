@@ -77,7 +77,7 @@ def usage_words(command: Command, program: str = "ociruntime") -> tuple[str, str
 
 
 def option_lines(options: tuple[Option, ...]) -> list[str]:
-    """Those that have a help text, a line or two each."""
+    """Return the options that have a help text, one or two lines each."""
     lines: list[str] = []
     for name, short, kind, value, text in options:
         if not text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def as_json(value: object, form: str) -> str:
-    """On one line, or for people; with the end of the last line."""
+    """Return the value on one line, or indented for people; with a final line feed."""
     import json
 
     indent = 2 if form == "json-pretty" else None

@@ -1,4 +1,4 @@
-"""Standard output, and how a program tells of its failure on standard error."""
+"""Write standard output, and report a program's failure on standard error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ STDERR = 2
 
 
 def write(text: str) -> int:
-    """All of ``text`` to standard output; the exit status: 1 if nobody reads any more.
+    """Write all of ``text`` to standard output; return the exit status: 1 if the reader closed the
+    pipe.
 
     Raises HostError.
     """
@@ -25,7 +26,7 @@ def write(text: str) -> int:
         while data:
             data = data[posix.write(STDOUT, data) :]
     except BrokenPipeError:
-        # `ociruntime list | head -1` is no mistake that needs a message.
+        # A closed pipe, as in `ociruntime list | head -1`, needs no error message.
         return 1
     except OSError as error:
         raise HostError("write to standard output", error) from None
@@ -46,7 +47,7 @@ def tell(program: str, message: str) -> None:
 
 
 def report(program: str, message: str, error: BaseException, debug: bool) -> None:
-    """Tell ``message``; with ``debug`` the traceback of ``error`` follows."""
+    """Report ``message``; with ``debug`` the traceback of ``error`` follows."""
     tell(program, message)
     if debug:
         show_traceback(error)
@@ -60,7 +61,7 @@ def show_traceback(error: BaseException) -> None:
 
 
 def bug_of(error: Exception) -> InternalError:
-    """In words: what nobody has caught."""
+    """Describe an unhandled exception."""
     text = " ".join(str(error).split())
-    hint = "--debug shows the way there"
+    hint = "use --debug for a traceback"
     return InternalError(f"internal error: {type(error).__name__}: {text}", hint)

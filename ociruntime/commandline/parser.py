@@ -1,10 +1,9 @@
-"""The command line's grammar: what runc and crun accept, both of them.
+"""Parse the command line in the syntax of both runc and crun.
 
-runc takes one dash or two for a long name and a value for a boolean; crun takes bundled
-shorts (``-it``), a path glued to its short (``-b/dir``) and unique abbreviations.  Callers
-use some of each (go-runc sends ``-no-subreaper``), so all of it is understood.  Options may
-stand before or after the arguments; ``--`` ends them.  Of a repeated option the last one wins,
-unless it makes a list.
+runc takes one dash or two for a long name and a value for a boolean; crun takes bundled shorts
+(``-it``), a path glued to its short (``-b/dir``) and unique abbreviations. Callers use some of each
+(go-runc sends ``-no-subreaper``), so all of it is accepted. Options may come before or after the
+arguments; ``--`` ends them. If an option is repeated the last value wins, unless it makes a list.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ _FALSE = ("0", "f", "F", "false", "False", "FALSE")
 
 
 class Arguments:
-    """What was given: option name -> value, one table a kind; and the arguments in order.
+    """The parsed options, one table of name -> value per kind, and the arguments in order.
 
-    Of an option that is not known it is said as runc says it, or, where no caller waits for
-    runc's very words (not ``as_runc``), as a person would.
+    Errors for an unknown option are worded like runc's, or, if no caller depends on that (not
+    ``as_runc``), for users.
     """
 
     __slots__ = ("as_runc", "flags", "lists", "numbers", "positional", "texts")
@@ -56,11 +55,11 @@ def parse(
     *,
     mixed: bool = True,
 ) -> int:
-    """Reads ``argv`` into ``arguments``; the first of ``tables`` that knows a name decides.
+    """Parse ``argv`` into ``arguments``; the first of ``tables`` that has a name decides.
 
-    With ``mixed`` everything is read.  Without it, the first argument that is no option ends
-    the reading, and its index is returned.  What was understood before an error stays in
-    ``arguments``: the error must reach the log that was asked for.  Raises UsageError.
+    With ``mixed`` everything is parsed. Otherwise parsing stops at the first argument that is not
+    an option, and its index is returned. Options parsed before an error stay in ``arguments``: the
+    error must be written to the requested log. Raises UsageError.
     """
     at = 0
     while at < len(argv):
@@ -91,7 +90,7 @@ def _read(
     tables: tuple[tuple[Option, ...], ...],
     arguments: Arguments,
 ) -> int:
-    """Reads one option; returns how many of ``following`` it has used up."""
+    """Parse one option; return the number of items of ``following`` that it has used."""
     dashes = 2 if word.startswith("--") else 1
     name, equals, value = word[dashes:].partition("=")
     option = _find(name, tables, abbreviated=dashes == 2)
@@ -120,7 +119,7 @@ def _read_shorts(
     tables: tuple[tuple[Option, ...], ...],
     arguments: Arguments,
 ) -> int:
-    """Reads ``-it``, ``-itb DIR`` or ``-itbDIR``."""
+    """Parse ``-it``, ``-itb DIR`` or ``-itbDIR``."""
     for index in range(1, len(word)):
         option = _find_short(word[index], tables)
         if option is None:
@@ -130,7 +129,7 @@ def _read_shorts(
             continue
         rest = word[index + 1 :]
         if rest:
-            # Only what cannot be a misspelled long name is a glued value: "-b/dir", "-itb=dir".
+            # A glued value must not look like a misspelled long name: "-b/dir", "-itb=dir".
             if rest[0] not in "=/.":
                 raise _unknown(word[1:].partition("=")[0], 1, tables, arguments)
             _store(option, rest.removeprefix("="), arguments)
@@ -186,7 +185,7 @@ def _store(option: Option, value: str, arguments: Arguments) -> None:
 
 
 def _needs_value(name: str) -> UsageError:
-    # podman looks for these very words to learn whether an option exists.
+    # podman searches for this exact text to find out if an option exists.
     return UsageError(f"flag needs an argument: -{name}")
 
 

@@ -18,7 +18,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 class Bar:
-    """Called as a Progress (images/model/progress.py); on anything but a terminal it is silent.
+    """A progress bar, called as a Progress (images/model/progress.py); silent unless on a terminal.
 
     One line, drawn over itself, and cleared at the end of the context: messages stand alone.
     """
@@ -38,7 +38,7 @@ class Bar:
         self.clear()
 
     def __call__(self, kind: str, done: int, total: int) -> None:
-        """``kind``: what is being done; ``done`` of ``total`` bytes, 0 if nobody knows."""
+        """Show ``kind``, the activity, with ``done`` of ``total`` bytes (0 if unknown)."""
         if not self._terminal:
             return
         now = time.monotonic()
@@ -49,7 +49,7 @@ class Bar:
         self._put(f"\r{plain(line(kind, done, total))[: columns - 1]}\x1b[K")
 
     def clear(self) -> None:
-        """Takes the line away: before a message, and at the end."""
+        """Clear the line: before a message, and at the end."""
         if self._shown:
             self._shown = False
             self._put("\r\x1b[K")
@@ -80,7 +80,7 @@ class Lines:
         pass
 
     def __call__(self, kind: str, done: int, total: int) -> None:
-        """As that of Bar."""
+        """Show the same as Bar."""
         now = time.monotonic()
         if kind == self._kind and now - self._told < _OFTEN and done != total:
             return
@@ -90,12 +90,12 @@ class Lines:
         text = json.dumps({"progress": kind, "done": done, "total": total})
         try:
             os.write(_STDERR, text.encode() + b"\n")
-        except OSError:  # nobody reads any more; the work goes on
+        except OSError:  # the reader closed the pipe; the work goes on
             self._told = float("inf")
 
 
 def line(kind: str, done: int, total: int) -> str:
-    """What the bar says: ``copying layer 1 [####....]  50%  1.5 MB of 3.0 MB``."""
+    """Return the bar's text: ``copying layer 1 [####....]  50%  1.5 MB of 3.0 MB``."""
     if total <= 0:
         return f"{kind}  {amount(done)}"
     share = min(max(done / total, 0.0), 1.0)

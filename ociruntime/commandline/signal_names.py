@@ -1,4 +1,4 @@
-"""The names of signals as callers write them."""
+"""Signal names as callers write them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _named(name: str) -> int:
 def _hint(text: str) -> str:
     from ociruntime.commandline.suggestions import closest
 
-    # Without what all names begin with, which would make each of them look like any other.
+    # Compare without the common prefix, which would make all names look similar.
     name = text.upper().removeprefix("SIG")
     close = closest(name, [one.removeprefix("SIG") for one in SIGNALS]) if name else ""
     return f"did you mean SIG{close}?" if close else "a number up to 64 or a name such as SIGTERM"

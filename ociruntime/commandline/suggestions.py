@@ -1,4 +1,4 @@
-"""The name that somebody may have meant; loaded only after a mistake."""
+"""Suggest a similar name; loaded only after a mistake."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ if TYPE_CHECKING:
 
 
 def closest(word: str, names: Iterable[str]) -> str:
-    """The one of ``names`` that is nearest to ``word``, or "" if none is near.
+    """Return the one of ``names`` that is closest to ``word``, or "" if none is similar.
 
-    Near: it begins with ``word``, or at most a third of its letters are wrong.
+    Similar: it begins with ``word``, or at most a third of its letters differ.
     """
     best = ""
     fewest = 0
@@ -22,7 +22,7 @@ def closest(word: str, names: Iterable[str]) -> str:
 
 
 def _distance(left: str, right: str) -> int:
-    """How many letters to insert, delete, replace or swap with the next (restricted Damerau)."""
+    """Return the number of letters to insert, delete, replace or transpose (restricted Damerau)."""
     before: list[int] = []
     above = list(range(len(right) + 1))
     for row, a in enumerate(left, 1):

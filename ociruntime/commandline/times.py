@@ -9,7 +9,7 @@ _UNITS = (("year", 31557600), ("month", 2629800), ("week", 604800), ("day", 8640
 
 
 def date(seconds: int | None) -> str:
-    """In full, in the local time zone; empty for no time."""
+    """Format a time in full, in the local time zone; empty for no time."""
     if seconds is None:
         return ""
     return time.strftime("%Y-%m-%d %H:%M:%S %z %Z", time.localtime(seconds))

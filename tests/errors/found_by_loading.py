@@ -35,7 +35,7 @@ JSON_TEXT = (
     text("latin-1", b'{"hostname": "caf\xe9"}', "line 1 column 18: byte 0xe9 is not UTF-8"),
     text("byte-order-mark", b"\xef\xbb\xbf{}", "a byte order mark is not JSON"),
     text("nested", "[" * 200_000, "config.json is nested too deeply"),
-    text("huge-number", '{"x": %s}' % ("9" * 5000), "holds a number of too many digits"),
+    text("huge-number", '{"x": %s}' % ("9" * 5000), "contains a number with too many digits"),
     text("array", "[]", "config.json: must be an object, got an array"),
 )  # fmt: skip
 
@@ -54,7 +54,7 @@ TOP = (
     spec("root-path-file", put("root", "path", to="config.json"), "root.path", "not a directory"),
     spec("hostname-number", put("hostname", to=5), "hostname: must be a string, got 5"),
     spec("hostname-null", put("hostname", to=None), "hostname: must be a string, got null"),
-    spec("hostname-nul", put("hostname", to="a\0b"), "hostname: ", "holds a NUL byte"),
+    spec("hostname-nul", put("hostname", to="a\0b"), "hostname: ", "contains a NUL byte"),
     spec("hostname-surrogate", put("hostname", to="\ud800"), "hostname: ", "surrogate"),
     spec("version-two-lines", put("ociVersion", to="1.3.0\nx"), r'ociVersion: "1.3.0\nx" is not'),
     spec("hostname-long", put("hostname", to="x" * 65), "hostname: is longer than 64 bytes"),

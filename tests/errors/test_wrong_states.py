@@ -19,7 +19,7 @@ CREATED, RUNNING, PAUSED, STOPPED = STATES = ("created", "running", "paused", "s
 EXISTS = "container with given ID already exists"
 ENDED = "container not running"
 NOT_STOPPED = "that is not stopped"
-WRITTEN_DOWN = "only what runs can be written down"
+WRITTEN_DOWN = "only a running or paused container can be checkpointed"
 STARTED = "cannot start a container"
 
 # Command -> words behind the id, and state -> what is said; a state that is not here will do.

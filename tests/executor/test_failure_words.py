@@ -172,7 +172,7 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     ),
     (
         hook(), "hook", 3 << 8, "/bin/hook", "the reason\n",
-        'hooks.createContainer[1]: "/bin/hook" exited with status 3; it said: the reason', "",
+        'hooks.createContainer[1]: "/bin/hook" exited with status 3; its output: the reason', "",
     ),
     (
         hook(), "hook", 11, "/bin/hook", "",

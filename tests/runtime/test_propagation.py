@@ -99,7 +99,7 @@ def test_container_mounts_do_not_reach_the_host(
 def test_a_shared_bind_carries_mounts_to_the_host(
     container: MakeContainer, bundle: MakeBundle, shared: Path, given: str
 ) -> None:
-    """As CSI drivers need it, by Kubernetes' mountPropagation: Bidirectional."""
+    """Kubernetes' mountPropagation: Bidirectional, which CSI drivers need."""
     one = bundle().bind(shared, "/data", "rshared")
     one.linux["rootfsPropagation"] = given
     one.capabilities("CAP_SYS_ADMIN")

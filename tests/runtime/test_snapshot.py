@@ -260,7 +260,7 @@ def test_made_where_the_heap_is_executable(made: Path, runtime: Runtime) -> None
     """On the kernel of User-Mode Linux it is."""
     made.unlink()
     library = runtime.path.parent.parent / f"lib/python3.{sys.version_info.minor}/site-packages"
-    code = f"import sys; sys.path.insert(0, {str(library)!r}); from ociruntime.startup import snapshot; "
+    code = f"import sys; sys.path.insert(0, {str(library)!r})\nfrom ociruntime.startup import snapshot\n"
     code += f"snapshot.CHILD = {EXECUTABLE_HEAP!r} + snapshot.CHILD; snapshot.make({str(made)!r})"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert FROM_SNAPSHOT in way(runtime)
@@ -418,7 +418,9 @@ def test_the_caller_s_umask_does_not_matter(made: Path, runtime: Runtime) -> Non
 
 def test_root_of_a_user_namespace_starts_no_maker(made: Path, runtime: Runtime) -> None:
     """It could not write below /run, and each of its creates would try again."""
-    program = f"from ociruntime.startup import snapshot; print(snapshot._is_possible({str(made.parent)!r}))"
+    directory = str(made.parent)
+    program = "from ociruntime.startup import snapshot; "
+    program += f"print(snapshot._is_possible({directory!r}))"
     shell = ["unshare", "--user", "--map-root-user", "setpriv", "--bounding-set=-all"]
     python = [sys.executable, "-c", program]
     os.chown(made.parent, 65534, 65534)

@@ -314,7 +314,7 @@ def probed(command: list[str], locale: dict[str, str]) -> dict[str, Any]:
 
 
 def library_of(runtime: Runtime) -> str:
-    """Where the package was imported from: as the launcher names it."""
+    """Return the directory of the imported package, as the launcher names it."""
     return str(next(runtime.path.parent.parent.glob("lib/python3*/site-packages")))
 
 

@@ -121,7 +121,7 @@ def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
         if is_text(key)
     }
     if fraction:
-        # As a float it could become "1e-06", which no reader takes.
+        # A float could be written as "1e-06", which no parser accepts.
         header.pax_headers["mtime"] = f"{seconds}.{fraction:09d}"
     return header
 

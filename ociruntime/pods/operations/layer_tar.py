@@ -68,7 +68,7 @@ class _Writer:
             if found.leaving or name in self._skipped:
                 continue
             if len(os.fsencode(name)) > LONGEST_NAME:
-                # No reader takes it, and a deep tree would write its names over and over again.
+                # Readers reject it, and a deep tree would repeat its names at every level.
                 message = f"a path is longer than {LONGEST_NAME} bytes: {name[:60]}..."
                 raise OSError(errno.ENAMETOOLONG, message)
             status = found.status

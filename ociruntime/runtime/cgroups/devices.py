@@ -161,7 +161,7 @@ def lines_v1(wanted: DevicePolicy) -> list[tuple[str, str, str]]:
         else:
             found = _subtract(found, rule)
     exceptions = list(found.values())
-    # No two are about the same devices: only one for all numbers covers others.
+    # The exceptions name different devices: only a wildcard can cover others.
     wide_ones = [one for one in exceptions if ANY in (one.major, one.minor)]
     # The kernel asks for one exception that holds all of an access: "c *:* r" and
     # "c 1:3 w" together would not allow opening 1:3 for both.

@@ -50,7 +50,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def host_values(findings: Sequence[Finding]) -> dict[str, object]:
-    """For programs."""
+    """Return the findings for JSON."""
     return {
         "canRun": can_run(findings),
         "findings": [
@@ -61,7 +61,7 @@ def host_values(findings: Sequence[Finding]) -> dict[str, object]:
 
 
 def bundle_values(bundle: str, faults: Sequence[Fault]) -> dict[str, object]:
-    """For programs."""
+    """Return the faults for JSON."""
     listed = [
         {
             "state": "warning" if each.warning else "fault",
@@ -79,7 +79,9 @@ def bundle_values(bundle: str, faults: Sequence[Fault]) -> dict[str, object]:
 
 
 def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
-    """For people: a block a subject, what is wrong explained below its line."""
+    """Return the findings as text: a block for each subject, with problems explained below their
+    line.
+    """
     lines: list[str] = []
     subject = ""
     for each in findings:
@@ -103,7 +105,7 @@ def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
 
 
 def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) -> str:
-    """For people: the same words as the errors of `create`, one paragraph a fault."""
+    """Return the faults as text, worded like the errors of `create`, one paragraph each."""
     lines: list[str] = []
     for each in faults:
         state = "warning" if each.warning else "fault"
@@ -144,7 +146,7 @@ def coloured(state: str, text: str) -> str:
 
 
 def uncoloured(state: str, text: str) -> str:  # noqa: ARG001  # as coloured()
-    """``text`` as it is."""
+    """Return ``text`` unchanged."""
     return text
 
 

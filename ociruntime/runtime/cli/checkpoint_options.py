@@ -1,4 +1,4 @@
-"""What `checkpoint` and `restore` read from the command line in the same way."""
+"""Options common to `checkpoint` and `restore`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
 
-# Handed to CRIU as they are, under nearly the same name.
+# Passed to CRIU unchanged, under nearly the same names.
 SWITCHES = (
     *("tcp-established", "tcp-skip-in-flight", "tcp-close", "ext-unix-sk", "shell-job"),
     *("file-locks", "link-remap"),
@@ -57,5 +57,5 @@ def _page_server(text: str) -> tuple[str, int] | None:
     address, _, port = text.rpartition(":")
     address = address.removeprefix("[").removesuffix("]")
     if not (address and port.isascii() and port.isdigit() and int(port) in PORTS):
-        raise UsageError(f"--page-server {text}: no address and port", "ADDRESS:PORT")
+        raise UsageError(f"--page-server {text}: not an address with a port", "ADDRESS:PORT")
     return address, int(port)

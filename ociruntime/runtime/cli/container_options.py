@@ -1,4 +1,4 @@
-"""What `create`, `run` and `plan` read from the command line in the same way."""
+"""Options common to `create`, `run` and `plan`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def absolute(path: str) -> str:
 
 
 def _below(directory: str, path: str) -> str:
-    # Without touching "..": behind a symbolic link only the kernel knows where it leads.
+    # Leave ".." unresolved: after a symbolic link only the kernel knows where it leads.
     return path if not path or path.startswith("/") else f"{directory.rstrip('/')}/{path}"
 
 

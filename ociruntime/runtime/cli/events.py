@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Print one JSON object a line; ends with the container, or when nobody reads any more."""
+    """Print one JSON object a line, until the container exits or the reader closes the pipe."""
     container_id = arguments.positional[0]
     interval = seconds(arguments.text("interval", "5s"), "interval")
     if arguments.flag("stats"):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
     from ociruntime.runtime.lifecycle.options import Context
 
-# As with runc: 1 may be the program's own.
+# As in runc: 1 could be the program's own status.
 FAILED = 255
 
 

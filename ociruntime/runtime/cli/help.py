@@ -1,4 +1,4 @@
-"""Help texts of ``ociruntime``, put together from the tables of ``options.py``."""
+"""Help texts of ``ociruntime``, generated from the tables of ``options.py``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""From the command line to an exit status: the one place where errors end.
+"""Run the command line and return its exit status: the one place where errors are handled.
 
 Exit status: 0; 1 for any failure, 255 for one of ``exec``; 3 for an unknown command; 130 when
-interrupted; what the program returned for ``run`` and ``exec``.
+interrupted; the program's own status for ``run`` and ``exec``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INTERRUPTED = 130
 
 
 def main(argv: list[str]) -> int:
-    """Runs the command ``argv`` (without the program's name).  Raises nothing."""
+    """Run the command ``argv`` (without the program's name). Raises nothing."""
     _open_standard_descriptors()
     arguments = Arguments()
     try:
@@ -54,7 +54,7 @@ def _run(argv: list[str], arguments: Arguments) -> int:
     if _wants_help(arguments):
         return _show("help", "")
     command = _find(name)
-    # Global options are also understood behind the command.
+    # Global options are also accepted after the command.
     _parse_command(argv[at + 1 :], command, arguments)
     if _wants_help(arguments):
         return _show("help", name)
@@ -66,7 +66,7 @@ def _run(argv: list[str], arguments: Arguments) -> int:
         from ociruntime.startup.snapshot import how_started
 
         context.log.debug(how_started())
-    # Only the command's own module is loaded; its name comes from the table.
+    # Load only the command's own module; the table has its name.
     module = __import__(f"ociruntime.runtime.cli.{name}", None, None, ("run",))
     status: int = module.run(context, arguments)
     context.log.flush()
@@ -74,7 +74,9 @@ def _run(argv: list[str], arguments: Arguments) -> int:
 
 
 def _parse_command(argv: list[str], command: Command, arguments: Arguments) -> None:
-    """Of a command that takes another program's words, options among these are not ours."""
+    """Parse a command; if it runs another program, options in that program's command line are
+    skipped.
+    """
     mixed = command[3] != ANY
     at = parse(argv, (command[5], GLOBAL_OPTIONS), arguments, mixed=mixed)
     arguments.positional += argv[at:]
@@ -165,7 +167,7 @@ def _report(message: str, arguments: Arguments) -> None:
 
 
 def _internal_error(error: Exception) -> InternalError:
-    """Says what and where: the one line that a report of the bug needs."""
+    """Describe the error and its location in one line, as needed for a bug report."""
     place = ""
     frame = error.__traceback__
     while frame is not None:
@@ -174,11 +176,11 @@ def _internal_error(error: Exception) -> InternalError:
         frame = frame.tb_next
     text = " ".join(str(error).split())
     what = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return InternalError(f"internal error{place}: {what}", "--debug shows the way there")
+    return InternalError(f"internal error{place}: {what}", "use --debug for a traceback")
 
 
 def _show_traceback(error: BaseException, arguments: Arguments) -> None:
-    """On standard error alone: the log is read by programs."""
+    """Print it on standard error only: the log is parsed by programs."""
     if not arguments.flag("debug"):
         return
     from ociruntime.commandline.output import show_traceback
@@ -190,7 +192,7 @@ def _show_traceback(error: BaseException, arguments: Arguments) -> None:
 
 
 def _open_standard_descriptors() -> None:
-    """Puts /dev/null where 0, 1 or 2 is closed.
+    """Open /dev/null for each of 0, 1 and 2 that is closed.
 
     Else the next file opened would take the number and receive what is meant for a terminal;
     and the container is to have all three.

@@ -1,4 +1,4 @@
-"""Text of help, manual pages and completions beyond the tables of ``options.py``.
+"""Texts of help, manual pages and completions that are not in the tables of ``options.py``.
 
 Loaded only to print help or to build manual pages and completions.
 """
@@ -29,10 +29,10 @@ ARGUMENTS = (("", "ID", ID_FORMAT),)
 # There ID is a new name: nothing to complete.
 NEW_CONTAINER = ("create", "run", "restore")
 
-# Kind -> the command that lists the existing ones, as the first words of its lines.
+# Kind -> the command that lists such objects, in the first column of its output.
 LISTED = {"container": "list -q"}
 
-# What completes an option's value or an argument, by its name in the help: one of these kinds,
+# Placeholder of an option's value or an argument in the help -> its completion: one of these kinds,
 # or directory, file, signal.
 COMPLETED_BY = {
     "BUNDLE": "directory",

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.commandline.options import Command, Option
 
-# What callers of runc or crun send and nothing here reads.
+# Options that callers pass to runc or crun and that have no effect here.
 _NO_SUBREAPER_IN_CREATE: Option = ("no-subreaper", "", "flag", "", "")
 
 GLOBAL_OPTIONS: tuple[Option, ...] = (

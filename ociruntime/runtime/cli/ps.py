@@ -17,5 +17,6 @@ def run(context: Context, arguments: Arguments) -> int:
     container_id, *words = arguments.positional
     if arguments.text("format") == "json":
         return write(dump(process_ids(context, container_id)) + "\n")
-    # Names and arguments are the processes' own: ps leaves, for instance, U+202E as it is.
+    # Escape names and arguments, which the processes choose: ps does not escape U+202E, for
+    # instance.
     return write_lines(process_table(context, container_id, words))

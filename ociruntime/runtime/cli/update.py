@@ -95,7 +95,7 @@ def _from_flags(arguments: Arguments) -> dict[str, Any]:
 
 
 def _name_the_flag(failure: RuntimeFailure) -> None:
-    """Where a message begins with the JSON path of what a flag has set, the flag is meant."""
+    """Name the flag in a message that begins with the JSON path of the flag's setting."""
     for flag, (section, member) in _MEMBERS.items():
         path = f"{WHERE}.{section}.{member}"
         if failure.message.startswith(f"{path}: "):

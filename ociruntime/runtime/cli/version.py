@@ -1,4 +1,4 @@
-"""What ``--version`` prints: the lines that engines look for in runc's answer."""
+"""The output of ``--version``: the lines that engines parse in runc's output."""
 
 from __future__ import annotations
 

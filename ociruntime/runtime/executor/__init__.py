@@ -1,1 +1,1 @@
-"""Starting the C executor, speaking with it, and putting its failures into words."""
+"""Start the C executor, communicate with it, and format its failures."""

@@ -1,9 +1,8 @@
-"""What an executor may still say: each message of its plan, once and in order.
+"""The messages that an executor may still send: each one of its plan, once and in order.
 
-The process that holds the channel may be seized by a neighbour once it is in a pid namespace that
-others are in, and a descriptor of the channel taken from it. Whatever that neighbour then sends
-must not move anything on the host: a stage that was passed would be answered with descriptors of
-cgroups, or with hooks run as root.
+In a shared pid namespace a neighbour may trace the process that holds the channel, and take a
+descriptor of the channel from it. Messages from such a neighbour must not change anything on the
+host: a repeated stage would be answered with descriptors of cgroups, or with hooks run as root.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Expected:
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         codes = [operation.code for operation in operations]
-        # What comes behind the wait is said to `start`, on another channel.
+        # Messages after the wait are sent to `start`, on another channel.
         end = codes.index(WAIT_START) if WAIT_START in codes else len(codes)
         self._stages = [each.values[0] for each in operations[:end] if each.code == SYNC]
         self._others = [SENDERS[code] for code in codes[:end] if code in SENDERS]
@@ -68,6 +67,6 @@ def unexpected(message: Message) -> StepError:
     name = NAMES.get(message.kind, str(message.kind))
     number = message.pid if message.kind == ops.MESSAGE_INIT_PID else message.value
     return StepError(
-        f"hear from the executor: unexpected message: {name} {number}",
+        f"receive from the executor: unexpected message: {name} {number}",
         "a process in the pid namespace that the container joins may have sent it",
     )

@@ -1,8 +1,7 @@
-"""The executor's facts about a failure, put into words.
+"""Format the executor's failures as messages.
 
-A fact is (operation, system call, errno, argument, the kernel's own words); a sentence
-names the setting in config.json first, then what was tried, what the kernel said, and what
-to do about it.
+A failure is (operation, system call, errno, argument, the kernel's text); the message names the
+setting in config.json first, then the attempted action, the kernel's error, and a remedy.
 """
 
 from __future__ import annotations
@@ -226,7 +225,7 @@ def _hook(operation: Operation, message: Message) -> RuntimeFailure:
     else:
         return StepError(f"{operation.where}: {message.call}: {_strerror(message.error)}")
     said = message.detail.strip()
-    return HookError(f"{text}; it said: {said}" if said else text)
+    return HookError(f"{text}; its output: {said}" if said else text)
 
 
 def _seccomp(operation: Operation, message: Message) -> StepError:
@@ -236,7 +235,7 @@ def _seccomp(operation: Operation, message: Message) -> StepError:
 
 
 def ending(status: int) -> str:
-    """A wait status in words."""
+    """Describe a wait status."""
     if posix.WIFSIGNALED(status):
         return f"was killed by signal {posix.WTERMSIG(status)}"
     return f"exited with status {posix.WEXITSTATUS(status)}"

@@ -1,8 +1,8 @@
 """The executor's program as a sealed memory file.
 
-The container can reach the file behind its first process through /proc/1/exe.  A sealed
-copy in memory is all that it then finds: nothing on disk, and nobody can write to it
-(CVE-2019-5736).  It is made outside the container's cgroup, which is not charged for it.
+The container can reach its init's executable through /proc/1/exe. All it finds there is a sealed
+copy in memory: no file on disk, and not writable (CVE-2019-5736). It is made outside the
+container's cgroup, which is not charged for it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _sealed_copy(source: int, size: int) -> int:
 
 def _executable_file() -> int:
     try:
-        # Kernels from 6.3 on want to be told, and may be set to refuse otherwise.
+        # Since Linux 6.3 the kernel expects this flag, and may be configured to refuse other files.
         return posix.memfd_create("ociruntime", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC)
     except OSError as error:
         if error.errno != EINVAL:

@@ -1,4 +1,4 @@
-"""What the host and the executor say to each other.
+"""The protocol between the host and the executor.
 
 One SOCK_SEQPACKET pair for creation; the start gate is a listening socket of the same
 kind in the state directory.  Each message is one packet.
@@ -27,13 +27,13 @@ kind in the state directory.  Each message is one packet.
 
     mounts add, mounts remove           executor, in the container's mount namespace
       | <--- MOUNT + descriptor ------  |  before it is attached, changed or unmounted
-      | ---- GO, or SKIP ------------>  |  the host has recognised it, or it is to stay
+      | ---- GO, or SKIP ------------>  |  the host has recognised it, or leaves it alone
       | <--- STAGE done --------------  |
       |  the executor is killed         |
 
 At any point instead: FAILURE, then end of file.  End of file alone means that the
 executor was killed; for the executor it means that its creator was, and it exits.
-A connection to the gate that ends without GO is somebody looking whether it still
+A connection to the gate that ends without GO only checks that the executor still
 waits; the executor goes back to waiting.
 """
 
@@ -104,7 +104,7 @@ def receive(channel: socket) -> Message | None:
     except ConnectionResetError:
         return None
     except OSError as error:
-        raise HostError("hear from the executor", error) from None
+        raise HostError("receive from the executor", error) from None
     if len(data) < SHORT.size:
         return None
     fds: list[int] = []

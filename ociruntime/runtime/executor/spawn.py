@@ -1,4 +1,4 @@
-"""Starting the executor: descriptors, one clone3(2), one execveat(2)."""
+"""Start the executor: descriptors, one clone3(2), one execveat(2)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ OWN_STREAMS = (0, 1, 2)
 
 
 class Executor:
-    """A started executor: ``channel`` speaks with it; ``pid`` and ``pidfd`` are those of the
-    process that becomes the container's first (of its parent until INIT_PID says otherwise).
+    """A started executor: ``channel`` is the connection to it.
+
+    ``pid`` and ``pidfd`` are those of the process that becomes the container's init (of its parent
+    until INIT_PID names another).
     """
 
     __slots__ = ("_replaced", "channel", "pid", "pidfd", "plan")
@@ -42,12 +44,12 @@ class Executor:
         self.channel = channel
 
     def became(self, message: Message) -> None:
-        """Take over the process that INIT_PID names, which the started one has forked.
+        """Switch to the process that INIT_PID names, which the started one has forked.
 
-        Raises StepError if somebody else sent the message, and HostError if the process is no
-        child of ours. A neighbour that has seized the first process can send whatever it likes,
-        but the kernel says who the sender is: the parent that leaves (clone_process), which is in
-        no pid namespace of the neighbour's, or the named process itself (clone_init).
+        Raises StepError if another process sent the message, and HostError if the process is not
+        our child. A neighbour that traces the init can send any message, but the kernel identifies
+        the sender: the parent that exits (clone_process), which is in no pid namespace of the
+        neighbour's, or the named process itself (clone_init).
         """
         pid = message.pid
         parent_tells = any(each.code == CLONE_PROCESS for each in self.plan.operations)
@@ -57,16 +59,16 @@ class Executor:
             posix.waitid(posix.P_PID, pid, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT)
             pidfd = posix.pidfd_open(pid)
         except OSError as error:
-            raise HostError(f"take over the first process {pid}", error) from None
+            raise HostError(f"open the container's init {pid}", error) from None
         self.reap()
         posix.close(self.pidfd)
         self.pid, self.pidfd, self._replaced = pid, pidfd, True
 
     def reap(self) -> None:
-        """Wait for the process's end; it is our child.
+        """Wait for the process's exit; it is our child.
 
-        A neighbour in its pid namespace that traces it can keep its end from us: then it is left
-        to whoever adopts our children.
+        A neighbour in its pid namespace that traces it can keep its exit from us: then the process
+        that adopts our children has to reap it.
         """
         try:
             if posix.waitpid(self.pid, posix.WNOHANG)[0] == 0:
@@ -78,17 +80,17 @@ class Executor:
             pass  # reaped before
 
     def discard(self) -> None:
-        """End it and let go of it."""
+        """Kill the process and close its descriptors."""
         self.kill()
         self.close()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the descriptors."""
         self.channel.close()
         posix.close(self.pidfd)
 
     def kill(self) -> None:
-        """End it, whatever it does, and wait for that."""
+        """Kill the process and wait for its exit."""
         try:
             _signal.pidfd_send_signal(self.pidfd, _signal.SIGKILL)
         except OSError:

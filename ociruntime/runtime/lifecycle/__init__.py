@@ -1,1 +1,1 @@
-"""The lifecycle: one file a verb, the order of things and what undoes them."""
+"""The lifecycle: one file per verb, with the order of its steps and their rollback."""

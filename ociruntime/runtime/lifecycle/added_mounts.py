@@ -1,10 +1,11 @@
-"""The record of what `mounts add` has mounted, and how a mount is recognised by it.
+"""The record of mounts that `mounts add` has made, by which they are recognised again.
 
-A process inside can exchange the directories above a mount point, so a destination alone does
-not say which mount is meant: resolved again, it may lead to the read-only bind on /proc/sys.
-``mounts.json`` in the state directory holds destination and mount id of each added mount.  It is
-written before the mount is attached, so a killed `mounts add` leaves at most a line too many, which
-is dropped as soon as mountinfo does not show the mount.
+A process inside can exchange the directories above a mount point, so a destination alone does not
+identify a mount: resolved again, it may lead to the read-only bind on /proc/sys.
+
+``mounts.json`` in the state directory holds destination and mount id of each added mount. It is
+written before the mount is attached, so a killed `mounts add` leaves at most a stale entry, which
+is dropped when mountinfo does not show the mount.
 """
 
 from __future__ import annotations
@@ -89,6 +90,6 @@ def check_removal(
     places = [mounts[each.id.number].target for each in ours if each.id.number in mounts]
     raise StepError(
         f'{what}: the mount there is not the one that was added, but the one at "{shown.target}"',
-        "something in the container has moved what was added; it is at "
+        "a process in the container has moved the added mount; it is at "
         + " and ".join(f'"{place}"' for place in places),
     )

@@ -1,10 +1,10 @@
-"""A process's way into the cgroups of a container, for `create` and `exec`.
+"""Move a process into a container's cgroups, for `create` and `exec`.
 
 On v1 every move of a process into a cgroup waits for an RCU grace period, 9 ms and more, except
-that of a thread which moves itself alone. So the executor, which has one thread, is sent
-descriptors of the files ``tasks`` and writes "0" to them. It is born in the v2 cgroup
-(CLONE_INTO_CGROUP), which waits for nothing either. Units of systemd, and more hierarchies than
-one message has room for, are entered by pid.
+that of a thread which moves itself alone. So the executor, which has one thread, gets descriptors
+of the files ``tasks`` and writes "0" to them. It is born in the v2 cgroup (CLONE_INTO_CGROUP),
+which does not wait either. Units of systemd, and more hierarchies than fit into one message, are
+entered by pid.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def attach(cgroup: Cgroup, pid: int, born_in_v2: bool, beside: int = 0) -> None:
 def let_in(channel: socket, cgroup: Cgroup) -> None:
     """Let the executor go on, into the cgroups that it enters by itself.  Raises HostError."""
     entrances = cgroup.open_v1_entrances() if _enters_by_itself(cgroup) else []
-    go(channel, entrances)  # if it is gone, the next receive tells
+    go(channel, entrances)  # if it has exited, the next receive reports that
     for fd in entrances:
         posix.close(fd)
 

@@ -1,8 +1,7 @@
-"""A container as its state directory and the kernel tell it.
+"""A container, as described by its state directory and the kernel.
 
-``state.json`` holds only facts fixed at creation.  What changes is never stored: whether
-the first process lives is asked of /proc, whether it still waits for `start` of the start
-gate, whether it is frozen of its cgroup.
+``state.json`` holds only facts fixed at creation. What changes is never stored: /proc shows if the
+container's init is alive, its start gate if it still waits for `start`, its cgroup if it is frozen.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Container:
 
     @property
     def pid(self) -> int:
-        """Of the first process, alive or not."""
+        """Return the init's pid, alive or not."""
         return int(self.facts["pid"])
 
     @property
@@ -59,12 +58,12 @@ class Container:
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Those of the configuration."""
+        """Return the annotations of the configuration."""
         annotations: dict[str, str] = self.facts["annotations"]
         return annotations
 
     def alive(self) -> bool:
-        """Whether the first process has not ended."""
+        """Return true if the container's init has not exited."""
         return is_alive(self.pid, self.started)
 
     def status(self) -> str:
@@ -78,7 +77,7 @@ class Container:
         return RUNNING
 
     def _frozen(self) -> bool:
-        """Asked of one file, whose path was written down at creation; cheaper than a Cgroup."""
+        """Read the freezer from the file recorded at creation, which is cheaper than a Cgroup."""
         path = self.facts["freezer"]
         if not path:
             return False
@@ -88,7 +87,7 @@ class Container:
             return False
 
     def enter_bundle(self) -> None:
-        """Where hooks run; a bundle that is gone by now is no reason to skip them."""
+        """Change to the bundle, where hooks run; if it has been removed, hooks still run."""
         try:
             posix.chdir(self.facts["bundle"])
         except OSError:
@@ -109,12 +108,12 @@ class Container:
         return SeccompAgent(*found)
 
     def cgroup(self) -> Cgroup:
-        """What was made in the cgroup trees."""
+        """Return the container's directories in the cgroup trees."""
         return recorded_cgroup(self.directory)
 
 
 def freezer_file(hierarchies: tuple[tuple[str, str], ...]) -> str:
-    """The file that tells whether the container is frozen; empty without a freezer."""
+    """Return the freezer file of the container; empty if it has no freezer."""
     unified = ""
     for option, directory in hierarchies:
         if "freezer" in option.split(","):
@@ -211,7 +210,8 @@ def document(container: Container, status: str) -> dict[str, Any]:
 
 
 def describe(facts: dict[str, Any], status: str, pid: int, owner: str) -> dict[str, Any]:
-    """What `state` and `list` show: the spec's members, and runc's additions in runc's order.
+    """Return the output of `state` and `list`: the specification's members, and runc's additions in
+    runc's order.
 
     ``facts`` are those of state.json, ``owner`` the name of the state directory's user.
     """

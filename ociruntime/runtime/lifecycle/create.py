@@ -1,4 +1,4 @@
-"""`create`: everything but the program itself."""
+"""`create`: set up a container without starting its program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def create(context: Context, options: CreateOptions) -> None:
-    """Make the container; when this returns, its first process waits for `start`.
+    """Create the container; when this returns, its init waits for `start`.
 
     Raises UsageError, ConfigError, ContainerExists, HostError, StepError, HookError; after
     any of them nothing is left.
@@ -29,7 +29,7 @@ def create(context: Context, options: CreateOptions) -> None:
 
 
 def begin(context: Context, options: CreateOptions) -> Creation:
-    """As ``create``, but the lock is still held, for a caller that starts it at once."""
+    """Create the container and keep its lock, for a caller that starts it at once."""
     check_id(options.id)
     if context.alone:
         end_on_signals()
@@ -51,7 +51,7 @@ def begin(context: Context, options: CreateOptions) -> Creation:
         from ociruntime.runtime.host.pidfd_socket import open_receiver
 
         receiver = open_receiver(pidfd_socket)
-    # Hooks run here, and whatever is relative in the bundle is relative to it.
+    # Hooks run here, and relative paths of the bundle are relative to it.
     try:
         posix.chdir(prepared.bundle.path)
     except OSError as error:

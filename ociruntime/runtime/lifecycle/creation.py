@@ -1,8 +1,8 @@
-"""Bringing a container into being: one step a method, in the order of ``create``.
+"""Create a container: one method per step, in the order of ``create``.
 
-Everything on the host that would have to be undone is pushed on the undo stack, or written
-down in the state directory before it is done; so an error leaves nothing, and what a
-SIGKILL leaves, the next command on this id clears away.
+Every change to the host is pushed on the undo stack, or recorded in the state directory before it
+is made. So an error leaves nothing behind, and stale state of a killed command is removed by the
+next one for this id.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class Creation:
         self._context = context
         self._options = options
         self._prepared = prepared
-        self._console = console  # connection to whoever gets the terminal
-        self._pidfd_receiver = pidfd_receiver  # and to whoever gets a pidfd of the first process
+        self._console = console  # connection to the receiver of the terminal
+        self._pidfd_receiver = pidfd_receiver  # and to the receiver of a pidfd of the init
         self._rollback = Rollback(context.log)
         self._removal: Removal | None = None  # of the cgroups, as cgroup.json has it
         self._hooked = False  # from here on a failure is followed by the poststop hooks
@@ -101,11 +101,11 @@ class Creation:
 
     @property
     def pid(self) -> int:
-        """Of the container's first process, as far as it is there."""
+        """Return the pid of the container's init, or of the process that will fork it."""
         return self.executor.pid
 
     def run(self) -> None:
-        """All of it, or nothing.  Raises what the failing step raises."""
+        """Run all steps, or undo them and raise the error of the failed one."""
         try:
             self._begin()
             self._start()
@@ -183,7 +183,7 @@ class Creation:
 
     def _converse(self) -> None:
         """Answer the executor until it is ready (runtime/executor/protocol.py)."""
-        # In a joined pid namespace the word of the parent (INIT_PID) may come after its child's.
+        # In a joined pid namespace the parent's message (INIT_PID) may arrive after its child's.
         forks = any(each.code == CLONE_PROCESS for each in self._prepared.plan.operations)
         expected = Expected(self._prepared.plan.operations)
         ready = False
@@ -222,7 +222,7 @@ class Creation:
             if message.value == ops.STAGE_CGROUP:
                 let_in(self.executor.channel, self._prepared.cgroup)
             else:
-                go(self.executor.channel)  # if it is gone, the next receive tells
+                go(self.executor.channel)  # if it has exited, the next receive reports that
 
     def _write_maps(self) -> None:
         from ociruntime.runtime.host.idmap import write_maps
@@ -299,7 +299,7 @@ class Creation:
         self._rollback.push(lambda: remove_file(path))
 
     def _facts(self) -> dict[str, Any]:
-        """What never changes; the keys that ``Container`` reads."""
+        """Return the fixed facts, with the keys that ``Container`` reads."""
         prepared, pid = self._prepared, self.pid
         hooks = {kind: prepared.hooks(kind) for kind in ("poststart", "poststop")}
         return {
@@ -329,13 +329,13 @@ class Creation:
         )
 
     def _vanished(self) -> StepError:
-        """The executor's end without a word: somebody has killed it."""
+        """Return the error for an executor that was killed before it could send a message."""
         if self._prepared.cgroup.oom_killed():
             limit = (self._prepared.resources.get("memory") or {}).get("limit")
             if limit is None:
                 return StepError(
-                    "the container's first process was killed for want of memory",
-                    "it has no limit itself: that of a cgroup above, or the host, is at its end",
+                    "the container's init was OOM-killed",
+                    "it has no memory limit itself: a parent cgroup or the host is out of memory",
                 )
             return StepError(
                 f"linux.resources.memory.limit: {limit} is not enough to start"
@@ -344,7 +344,8 @@ class Creation:
             )
         hint = ""
         if self._prepared.cgroup.unit and self._prepared.resources.get("memory"):
-            # With its last process the scope is gone, and the kernel's count with it.
+            # When its last process exits, the scope is removed, and with it the kernel's OOM
+            # counter.
             hint = "is linux.resources.memory enough? a static program needs about 1 MiB"
         return StepError("the container's first process was killed before it was ready", hint)
 
@@ -395,7 +396,7 @@ def clear_recorded(directory: str, log: Log) -> None:
 
 
 def start_steps(operations: list[Operation]) -> list[list[Any]]:
-    """What is left for `start`: [index, code, JSON path] of each; empty without a process."""
+    """Return [index, code, JSON path] of each step left for `start`; empty without a process."""
     codes = [operation.code for operation in operations]
     first = codes.index(WAIT_START) + 1
     return [

@@ -1,4 +1,4 @@
-"""`delete`: everything that `create` has made, undone."""
+"""`delete`: undo everything that `create` has made."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, 
 
 
 def destroy(context: Context, container: Container) -> None:
-    """End it and undo it, whatever its state; then the poststop hooks.  Needs the lock.
+    """Kill and remove the container in any state; then run the poststop hooks.
 
-    Raises HostError if something cannot be undone; it can then be tried again.
+    Needs the lock. Raises HostError if something cannot be undone; the call can be repeated.
     """
     _end(container)
     container.cgroup().remove(kill=True)
@@ -87,7 +87,7 @@ def destroy(context: Context, container: Container) -> None:
 
 
 def _end(container: Container) -> None:
-    """Kill the first process and wait until it is dead."""
+    """Kill the init and wait until it is dead."""
     pidfd = open_process(container.pid, container.started)
     if pidfd < 0:
         return

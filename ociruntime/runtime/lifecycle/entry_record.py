@@ -1,21 +1,21 @@
-"""The file ``entry``: what `state`, `start`, `kill` and `delete` need without the interpreter.
+"""The file ``entry``: the data of the fast path of `state`, `start`, `kill` and `delete`.
 
-The program ``ociruntime`` answers the plain cases of these commands itself (csrc/entry/) and
-leaves everything else to Python.  The file repeats what state.json and cgroup.json say, as it
-was at creation; a container without it, or with one of another version, is Python's alone.
+The program ``ociruntime`` runs the plain cases of these commands itself (csrc/entry/) and
+leaves everything else to Python.  The file repeats the contents of state.json and cgroup.json
+at creation; without it, or with one of another version, Python runs all commands.
 
     ociruntime-entry 1
-    pid PID                     of the first process
+    pid PID                     the init's pid
     started TICKS               its start time
-    freezer FILE                tells whether the container is frozen; may be empty
-    own-pid-namespace 0|1       whether the end of the first process is that of all
-    start 0|1                   whether the native `start` will do: a process, no poststart hook,
+    freezer FILE                the freezer's state; may be empty
+    own-pid-namespace 0|1       1: all processes end with the init
+    start 0|1                   1: the native `start` is enough: a process, no poststart hook,
                                 no seccomp agent, no notify socket
-    delete 0|1                  the same of `delete`: no poststop hook, no adopted cgroup, no
-                                notify socket
-    owner UID                   of the state directory
-    cgroup DIRECTORY            one line for each of the container's own that were made for it
-    parent DIRECTORY            and for each made on the way to these, the deepest first
+    delete 0|1                  1: the native `delete` is enough: no poststop hook, no adopted
+                                cgroup, no notify socket
+    owner UID                   owner of the state directory
+    cgroup DIRECTORY            one line for each cgroup made for the container
+    parent DIRECTORY            one for each made on the way to these, the deepest first
                                 (an empty line)
     TEXT NUL TEXT NUL TEXT      what `state` prints, around the pid and the status
 """
@@ -48,7 +48,7 @@ class Removal:
 
 
 def removal(cgroup: Cgroup) -> Removal:
-    """As cgroup.json has it, if taken together with it."""
+    """Return the directories that `delete` has to remove, as recorded in cgroup.json."""
     made = [directories for each in cgroup.placements if (directories := each.made())]
     return Removal(
         [directories[-1] for directories in made],

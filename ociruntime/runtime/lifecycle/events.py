@@ -1,4 +1,4 @@
-"""`events`: what a container uses, now and then, and each time it is killed for memory."""
+"""`events`: report a container's resource usage at intervals, and OOM kills."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from ociruntime.runtime.lifecycle.container import Container
     from ociruntime.runtime.lifecycle.options import Context
 
-    # Takes an event, and tells whether anybody wants more.
+    # Callback that takes an event, and returns true to receive more.
     Emit = Callable[[dict[str, Any]], bool]
 
 LONGEST_WAIT = 3600.0  # seconds; poll(2) takes no more than 24 days
-# cgroup v1 tells of the want of memory before it kills and counts: how long to look for that.
+# cgroup v1 reports the memory shortage before it kills and counts: time to wait for the count.
 LOOK_SECONDS = 5.0
 LOOK_PAUSE = 0.02
 

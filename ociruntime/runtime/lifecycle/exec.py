@@ -1,4 +1,4 @@
-"""`exec`: a further process in a container that is created or running."""
+"""`exec`: run a further process in a created or running container."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def execute(context: Context, options: ExecOptions) -> int:
         return 0
     from ociruntime.base.foreground import CaughtSignals, open_relay, wait_foreground
 
-    # Before the program runs: whatever comes from then on is passed on to it.
+    # Catch signals before the program runs: every later one is forwarded to it.
     signals = CaughtSignals()
     try:
         execution = begin(context, options, signals)
@@ -54,13 +54,11 @@ def execute(context: Context, options: ExecOptions) -> int:
 
 
 def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None = None) -> Execution:
-    """Have the process run its program, and tell who asked for it.
+    """Start the process's program, and notify the caller.
 
-    ``caught``: signals that are to be passed on to the program, once it runs.
-
-    The container is not locked: its first process is held by a descriptor instead, and its
-    end shows at every step.  Raises UsageError, ConfigError, NoSuchContainer, ContainerError,
-    StepError, HostError; then nothing is left.
+    ``caught``: signals that are forwarded to the program, once it runs. The container is not
+    locked: a pidfd holds its init instead, whose exit is noticed at every step. Raises UsageError,
+    ConfigError, NoSuchContainer, ContainerError, StepError, HostError; then nothing is left behind.
     """
     check_id(options.id)
     if not options.process_file and not options.args:
@@ -92,7 +90,7 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
         execution = Execution(
             container, cgroup, console, not options.cgroups, options.streams, caught
         )
-        # A frozen cgroup would hold the process before it has its affinity, and us with it.
+        # A frozen cgroup would stop the process before its affinity is set, and block us with it.
         born = status != PAUSED and not (process.get("execCPUAffinity") or {}).get("initial")
         execution.run(plan, init_fd, born)
     finally:
@@ -134,7 +132,7 @@ def _compile(
     context: Context, options: ExecOptions, container: Container, config: Config, process: Process
 ) -> Plan:
     apart = namespaces_apart(container.pid)
-    # Asked after the look: what was seen was this very process's.
+    # Check that the process still lives: then what was read before was its own.
     if not is_alive(container.pid, container.started):
         raise NotRunning(container.id)
     request = Request(
@@ -163,7 +161,7 @@ def _compile(
 
 
 def _tell(options: ExecOptions, executor: Executor, pidfd_receiver: socket | None) -> None:
-    """The program runs: tell who asked for it."""
+    """Notify the caller that the program runs."""
     try:
         if pidfd_receiver is not None:
             from ociruntime.runtime.host.pidfd_socket import FURTHER, send

@@ -1,4 +1,4 @@
-"""What `exec` is told."""
+"""The options of `exec`."""
 
 from __future__ import annotations
 

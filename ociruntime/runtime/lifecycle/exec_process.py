@@ -1,8 +1,8 @@
-"""The process of an `exec`: the container's own, changed as asked, or another from a file.
+"""The process of an `exec`: the container's own with changes, or another one from a file.
 
-What a file does not say comes from the container's configuration, as with runc: capabilities,
-labels, limits, priorities, CPU affinity.  Environment, working directory, user, terminal and
-noNewPrivileges are the file's alone; a user, uid or gid that it leaves out is root.
+Members that a file lacks come from the container's configuration, as in runc: capabilities, labels,
+limits, priorities, CPU affinity. Environment, working directory, user, terminal and noNewPrivileges
+come from the file alone; a missing user, uid or gid is root.
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ def _number(text: str, what: str) -> int:
 
 
 def _with_capabilities(own: Any, added: list[str]) -> Any:  # noqa: ANN401  # as _user
-    """As runc: never inheritable (CVE-2022-29162), so ambient only what is that already."""
+    """Add capabilities like runc: never inheritable (CVE-2022-29162), so ambient only if
+    inheritable already.
+    """
     for name in added:
         if name not in CAPABILITIES:
             from ociruntime.runtime.spec.refusal import nearest

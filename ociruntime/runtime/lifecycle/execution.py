@@ -1,4 +1,4 @@
-"""Starting a further process in a container, and what has to be said to it on the way.
+"""Start a further process in a container, and run the protocol with its executor.
 
     exec                            executor (then the program)
       | ---- clone3, execveat ------->  |
@@ -48,8 +48,8 @@ ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 
 
 class Execution:
-    """One process on its way; ``run`` leaves ``executor`` and, with a terminal that nobody
-    else takes, the descriptor ``master``.
+    """The start of one process; ``run`` leaves ``executor`` and, for a terminal without another
+    receiver, the descriptor ``master``.
     """
 
     __slots__ = (
@@ -76,14 +76,14 @@ class Execution:
         streams: tuple[int, int, int],
         caught: CaughtSignals | None,
     ) -> None:
-        """Raises HostError if the container has a seccomp agent that is not there."""
+        """Prepare the start; raises HostError if the container's seccomp agent does not listen."""
         self._container = container
         self._agent = container.seccomp_agent()
         self._listener = -1
         self._forks = False  # the pid is that of a parent, which is about to leave
         self._cgroup = cgroup
-        self._console = console  # connection to whoever gets the terminal
-        # Where the container's cgroup takes no processes any more, that of its first will do.
+        self._console = console  # connection to the receiver of the terminal
+        # If the container's cgroup accepts no processes any more, use that of its init.
         self._beside = container.pid if beside else 0
         self._born = False
         self._streams = streams
@@ -92,7 +92,7 @@ class Execution:
         self.executor: Executor
 
     def run(self, plan: Plan, init_fd: int, born: bool) -> None:
-        """Have the program run; ``born``: clone the process into its v2 cgroup, if it has one.
+        """Start the program; ``born``: clone the process into its v2 cgroup, if it has one.
 
         ``init_fd`` is a pidfd of the container's first process.  Raises what the failing step
         raises; then nothing is left.
@@ -114,7 +114,8 @@ class Execution:
                 self._born = True
                 return executor
             except HostError as error:
-                # What may not be born there may still be moved there, or beside (attach).
+                # A process that cannot be born there may still be moved there, or next to it
+                # (attach).
                 if error.errno != EACCES and (error.errno != EBUSY or not self._beside):
                     raise
             finally:

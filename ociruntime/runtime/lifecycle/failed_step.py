@@ -1,4 +1,4 @@
-"""An operation of the plan that failed: its error, and with ``--debug`` the way there."""
+"""The error of a failed operation, with the preceding operations under ``--debug``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 def failed_step(
     context: Context, options: CreateOptions, operations: list[Operation], message: Message
 ) -> RuntimeFailure:
-    """What the message means."""
+    """Return the error that the message stands for."""
     known = message.value < len(operations)
     found = failure(operations[message.value] if known else None, message)
     if message.call in ("unshare", "clone3"):
@@ -35,7 +35,7 @@ def failed_step(
 def way_there(
     operations: list[Operation], message: Message, root: str, options: CreateOptions
 ) -> list[str]:
-    """Which step it was, what was done before, how to see it again."""
+    """Describe the failed operation, the ones before it, and the command to show the plan again."""
     at = message.value
     first = max(at - SHOWN_BEFORE, 0)
     before = operation_lines(operations[first:at], first + 1)
@@ -59,7 +59,7 @@ def way_there(
 
 
 def quoted(word: str) -> str:
-    """A word for the shell."""
+    """Quote a word for the shell."""
     if word and SAFE.issuperset(word):
         return word
     return "'" + word.replace("'", "'\\''") + "'"

@@ -1,10 +1,10 @@
 """The Features Structure (runtime-spec features.md, features-linux.md).
 
-Engines decide by it: containerd refuses user namespaces without ``mountExtensions.idmap``,
-docker asks for ``rro``.  So each list comes from the table that the code itself works with,
-and what no code honours is said to be off.  ``null`` would mean "unknown": nothing is null.
-Only ``linux.seccomp`` depends on more than this package: on libseccomp and, for the flags
-called supported, on the kernel.
+Engines depend on it: containerd refuses user namespaces without ``mountExtensions.idmap``, docker
+requires ``rro``. So each list comes from the table that the code itself uses, and unsupported
+features are reported as such. ``null`` would mean "unknown" and does not occur. Only
+``linux.seccomp`` depends on more than this package: on libseccomp and, for the supported flags, on
+the kernel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# From runtime-spec 1.0.0 on every version has been a superset of the one before.
+# Since runtime-spec 1.0.0 every version has been a superset of the previous one.
 OLDEST_SPEC_VERSION = "1.0.0"
 
 ALLOW = "SCMP_ACT_ALLOW"
@@ -75,7 +75,7 @@ def features(criu: str = "") -> dict[str, object]:
 
 
 def _seccomp() -> dict[str, object]:
-    """What the filter compiler takes: it is asked, with one small profile for each name."""
+    """Return what the filter compiler accepts, by trying one small profile for each name."""
     from ociruntime.runtime.host.seccomp import ARCHITECTURES, OPERATORS
 
     try:
@@ -109,7 +109,7 @@ def _with(**settings: list[str]) -> dict[str, object]:
 
 
 def _with_rule(action: str) -> dict[str, object]:
-    # A rule that says the same as the default would not be looked at.
+    # A rule with the default's action would be skipped.
     default = ALLOW if action != ALLOW else "SCMP_ACT_ERRNO"
     return {"defaultAction": default, "syscalls": [{"names": ["getpid"], "action": action}]}
 
@@ -145,7 +145,7 @@ def _annotations(criu: str) -> dict[str, str]:
 
 
 def _can_checkpoint(criu: str) -> bool:
-    """Whether there is a CRIU, and it works on this kernel."""
+    """Return true if CRIU is installed and works on this kernel."""
     from ociruntime.runtime.host.criu import find_criu, obstacle
 
     try:

@@ -1,4 +1,4 @@
-"""What may be the name of a container."""
+"""Check a container's id."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LONGEST = 240  # a file name has 255 bytes, and ours prefix it
 
 
 def check_id(container_id: str) -> None:
-    """Raises UsageError.
+    """Check a container's id; raises UsageError.
 
     The grammar is runc's without a leading dot (those names are the store's own) and
     without a leading dash (they would be options).

@@ -1,4 +1,4 @@
-"""``linux.intelRdt``: when groups are made, and what is written down to remove them."""
+"""``linux.intelRdt``: create groups, and record them for removal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = "rdt.json"
 
 
 def prepare_rdt(rdt: IntelRdt, container_id: str) -> Placement:
-    """What is to be done; changes nothing.  Raises ConfigError, HostError."""
+    """Return the steps to take; changes nothing. Raises ConfigError, HostError."""
     mount = resctrl.mountpoint()
     path = group_path(rdt, container_id, mount)
     there, schemata, monitoring = resctrl.look(mount, path)
@@ -78,7 +78,7 @@ def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> 
 
 
 def leave(directory: str) -> None:
-    """Remove what goes with the container whose state directory that is.  Raises HostError."""
+    """Remove the groups of the container with that state directory. Raises HostError."""
     resctrl.remove(_record(directory)["own"])
 
 

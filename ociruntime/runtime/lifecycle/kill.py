@@ -1,4 +1,4 @@
-"""`kill`: a signal to the container's first process."""
+"""`kill`: send a signal to the container's init."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def stop_signal(context: Context, container_id: str) -> str:
-    """How the container's annotations call the signal to end it with; SIGTERM by default.
+    """Return the stop signal that the container's annotations name; SIGTERM by default.
 
     Raises UsageError, NoSuchContainer, HostError.
     """
@@ -36,7 +36,7 @@ def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
     if not signal_process(container.pid, container.started, signal):
         if signal != SIGKILL or container.facts["ownPidNamespace"]:
             raise NotRunning(container_id)
-        # The first process is gone, but nothing has ended the others.
+        # The init has exited, but nothing has killed the other processes.
         cgroup = container.cgroup()
         if not cgroup.processes():
             raise NotRunning(container_id)
@@ -47,8 +47,8 @@ def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
 
 
 def _make_sure(container: Container) -> None:
-    """In a shared pid namespace the others must be killed too; on v1 a frozen process must be
-    thawed before it can die.
+    """Complete a SIGKILL: in a shared pid namespace the other processes must be killed too; on v1 a
+    frozen process must be thawed before it can die.
     """
     if not container.facts["ownPidNamespace"]:
         container.cgroup().kill()
@@ -71,7 +71,7 @@ def _thaw(path: str) -> None:
 
 def _signal_all(container: Container, signal: int) -> None:
     if signal == SIGKILL:
-        container.cgroup().kill()  # whoever forks faster than a list is read, too
+        container.cgroup().kill()  # also processes that fork faster than a list is read
     from ociruntime.runtime.lifecycle.members import signal_members
 
     signal_members(container, signal)

@@ -1,4 +1,4 @@
-"""`list`: all containers under one state root."""
+"""`list`: show all containers in a state root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several containers at once, by a regular expression (`kill` and `delete --regex`, as crun)."""
+"""Select containers by a regular expression (`kill` and `delete --regex`, like crun)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ ENOENT = 2
 
 
 def for_each_match(context: Context, pattern: str, act: Callable[[str], None]) -> None:
-    """Call ``act`` with each id that ``pattern`` is found in; that there is none is no error.
+    """Call ``act`` with each id that ``pattern`` matches; no match is not an error.
 
-    Who has ended or vanished meanwhile is passed over; after other failures the rest still
-    have their turn, and then ContainerError tells all of them.  Raises UsageError, HostError.
+    Containers that have exited or vanished meanwhile are skipped; after other failures the loop
+    continues, and ContainerError reports all of them at the end. Raises UsageError, HostError.
     """
     try:
         compiled = re.compile(pattern)

@@ -1,4 +1,4 @@
-"""The processes of a container: those of its cgroup, or what else tells them."""
+"""The processes of a container: those of its cgroup or, without one, its init's descendants."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def members(container: Container) -> list[int]:
 
 
 def signal_members(container: Container, signal: int) -> None:
-    """Send a signal to each of :func:`members`; who ends meanwhile is left out.
+    """Send a signal to each of :func:`members`; a process that exits meanwhile is skipped.
 
-    Each is held by a descriptor before it is looked up once more: a pid that has been given
-    to somebody else is not signalled.  Raises HostError.
+    Each is pinned by a pidfd before it is looked up again: a pid that has been reused is not
+    signalled. Raises HostError.
     """
     held: dict[int, int] = {}
     try:

@@ -1,4 +1,4 @@
-"""`mounts add` and `mounts remove`: further mounts in a container that is created or running."""
+"""`mounts add` and `mounts remove`: change the mounts of a created or running container."""
 
 from __future__ import annotations
 

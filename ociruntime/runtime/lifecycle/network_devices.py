@@ -1,7 +1,7 @@
-"""``linux.netDevices``: when devices are moved, what is written down for a way back.
+"""``linux.netDevices``: move devices, and record them for a rollback.
 
-Hardware of a container that has ended goes where the kernel sends it; nothing is brought back
-from a container that came into being (LNX-NETDEV-08 and -09).
+When a container has ended, the kernel decides where its hardware devices go; nothing is moved back
+from a container whose creation succeeded (LNX-NETDEV-08 and -09).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.spec.document import Config
 
 NAME = "network.json"
-# Nothing waits if the path leads to a FIFO or a terminal.
+# Do not block if the path leads to a FIFO or a terminal.
 OPEN_NAMESPACE = posix.O_RDONLY | posix.O_NONBLOCK | posix.O_NOCTTY | posix.O_CLOEXEC
 PERMISSION_HINT = "it takes CAP_SYS_ADMIN over that namespace"
 
@@ -41,7 +41,7 @@ def check(config: Config) -> None:
     try:
         namespace = posix.open(path, OPEN_NAMESPACE)
     except OSError:
-        return  # that it cannot be joined is said where it is
+        return  # joining it reports the error
     try:
         if _identity(path) == _identity(OWN_NAMESPACE):
             message = f"{path} is the runtime's own network namespace"
@@ -113,7 +113,7 @@ def _joined(config: Config) -> str:
 
 
 def _identity(path: str) -> list[int]:
-    """What tells a namespace from any other; empty if there is none at that path."""
+    """Return the namespace's identity; empty if there is none at that path."""
     try:
         found = posix.stat(path)
     except OSError:

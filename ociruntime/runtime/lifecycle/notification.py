@@ -1,4 +1,4 @@
-"""NOTIFY_SOCKET of the caller: the container gets one of its own, `start` and `run` hand on."""
+"""The caller's NOTIFY_SOCKET: the container gets one of its own, which `start` and `run` relay."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def with_socket(config: Config, state_directory: str) -> Config:
 
 
 def open_relay(container: Container, main_pid: int) -> NotifyRelay | None:
-    """The relay, if the container has a socket and somebody is to be told.
+    """Open the relay, if the container has a socket and the caller wants notifications.
 
     Raises UsageError, HostError.
     """

@@ -1,9 +1,9 @@
-"""What the command line asks for, as values; and where the state lives.
+"""The options of the command line as values, and the state root.
 
 The default state root follows runc's rule (its libcontainer/userns, man runc(8)):
-``/run/ociruntime`` for real root, ``$XDG_RUNTIME_DIR/ociruntime`` for everybody
-else.  A caller such as podman gives no ``--root`` at all, so every command must
-come to the same directory from the same two facts.
+``/run/ociruntime`` for real root, ``$XDG_RUNTIME_DIR/ociruntime`` for other users. A caller such as
+podman passes no ``--root`` at all, so every command must derive the same directory from the same
+two facts.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ NAME = "ociruntime"
 
 
 class CreateOptions:
-    """What ``create``, ``run`` and ``plan`` are told about one container.
+    """The options of ``create``, ``run`` and ``plan`` for one container.
 
-    ``bundle``, ``console_socket`` and ``pid_file`` are absolute paths ("" where none was
-    given), counted from the caller's working directory.  ``config`` is the absolute path of a
-    configuration to take instead of the bundle's config.json, or "".  ``preserve_fds`` counts
-    descriptors from 3 on.  ``detach`` is true for ``create``.  ``streams`` are the descriptors
-    that the container gets as 0, 1 and 2.
+    ``bundle``, ``console_socket`` and ``pid_file`` are absolute paths ("" if not given), resolved
+    in the caller's working directory. ``config`` is the absolute path of a configuration to use
+    instead of the bundle's config.json, or "". ``preserve_fds`` counts descriptors from 3 on.
+    ``detach`` is true for ``create``. ``streams`` are the descriptors that the container gets as 0,
+    1 and 2.
     """
 
     __slots__ = (
@@ -85,14 +85,13 @@ class CreateOptions:
 
 
 class Context:
-    """What every verb needs: ``root`` (absolute state directory) and ``log``.
+    """The context of every verb: ``root`` (absolute state directory) and ``log``.
 
-    ``root_given`` tells a named root from the default one; ``cgroup_manager`` is
-    ``cgroupfs``, ``systemd`` or ``disabled``; ``rootless``: go on without cgroups that this
-    user may not make; ``user_manager``: it is the user's systemd that makes units.
-
-    ``alone``: this process is here for one command.  Where it is another program's, its signal
-    handlers, its children and what a service manager has given it are none of ours.
+    ``root_given`` is true unless the root is the default one; ``cgroup_manager`` is ``cgroupfs``,
+    ``systemd`` or ``disabled``; ``rootless``: continue without cgroups that this user may not make;
+    ``user_manager``: use the user's systemd for units. ``alone``: this process runs a single
+    command. Otherwise it belongs to another program, whose signal handlers, children and settings
+    from a service manager must be left as they are.
     """
 
     __slots__ = (
@@ -126,12 +125,12 @@ class Context:
         self.timeline: Timeline | None = None  # with --timeline
 
     def mark(self, phase: str) -> None:
-        """What happens from here on, for the timeline."""
+        """Mark the beginning of a phase in the timeline."""
         if self.timeline is not None:
             self.timeline.mark(phase)
 
     def times_of(self, plan: Plan) -> int:
-        """Where the executor is to note its times; -1 if nobody has asked for them."""
+        """Return the memory file for the executor's times; -1 if none was requested."""
         return -1 if self.timeline is None else self.timeline.follow(plan)
 
 
@@ -142,7 +141,7 @@ def open_context(
     rootless: str = "auto",
     alone: bool = True,
 ) -> Context:
-    """The context of one call; looks at the environment, creates nothing.
+    """Return the context of one call, from the options and the environment; creates nothing.
 
     ``root`` "" is the default one; ``rootless`` is ``true``, ``false`` or ``auto``.
     """

@@ -1,7 +1,7 @@
-"""`pause` and `resume`: all processes of a container stopped by its cgroup, and let go again.
+"""`pause` and `resume`: freeze and thaw all processes of a container with its cgroup.
 
-Both lead to a state and are no error in it, as with crun: a caller that was killed half-way
-asks again.  (runc refuses a second pause in words that containerd takes for "has ended".)
+Both are idempotent, as in crun: a caller that was killed half-way repeats the call. (runc refuses a
+second pause with a message that containerd takes for "has ended".)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`plan`: what `create` would do, without doing any of it."""
+"""`plan`: show what `create` would do, without doing it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]], Plan]:
-    """The host's part as (JSON path or "", words) in order, and the executor's part.
+    """Return the host's steps as (JSON path or "", text) in order, and the executor's plan.
 
-    Raises what ``create`` raises for a bad bundle.
+    Raises the same errors as ``create`` for a bad bundle.
     """
     prepared = prepare(context, options)
     return host_part(context, options, prepared), prepared.plan
@@ -24,7 +24,7 @@ def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]
 def host_part(
     context: Context, options: CreateOptions, prepared: Preparation
 ) -> list[tuple[str, str]]:
-    """What happens outside the container; the hooks' moments are the executor's syncs."""
+    """Return the steps outside the container; hooks run at the executor's syncs."""
     steps = [("", f"make {context.root}/.creating-{options.id}, locked")]
     unit = prepared.cgroup.unit
     for directory in prepared.cgroup.paths.values():

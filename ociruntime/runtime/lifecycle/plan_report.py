@@ -1,4 +1,4 @@
-"""A plan as `plan` shows it: the host's part, then the executor's."""
+"""The output of `plan`: the host's steps, then the executor's."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
     HostSteps = list[tuple[str, str]]  # as runtime/lifecycle/plan.py gives them
 
-# The width of an operation's line (runtime/plan/explain.py): all remarks begin in one column.
+# The width of an operation's line (runtime/plan/explain.py), so that all remarks are aligned.
 _WIDTH = 73
 
 
 def plan_text(host: HostSteps, plan: Plan) -> str:
-    """For people: one line a step, behind it the JSON path of the setting it comes from."""
+    """Return the plan as text: one step a line, followed by the JSON path of its setting."""
     lines = ["on the host"]
     for where, words in host:
         lines.append(f"     {words:<{_WIDTH}}  # {where}" if where else f"     {words}")
@@ -25,6 +25,8 @@ def plan_text(host: HostSteps, plan: Plan) -> str:
 
 
 def plan_values(host: HostSteps, plan: Plan) -> dict[str, object]:
-    """For programs: ``host`` (steps and where they come from) and what ``plan_document`` has."""
+    """Return the plan for JSON: ``host`` (steps and their settings) and the members of
+    ``plan_document``.
+    """
     steps = [{"step": words, "where": where} if where else {"step": words} for where, words in host]
     return {"host": steps, **plan_document(plan)}

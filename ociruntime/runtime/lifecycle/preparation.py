@@ -1,4 +1,4 @@
-"""Everything that is decided about a container before anything is done for it."""
+"""All decisions about a container, made before anything is changed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Preparation:
         self.layout = layout
         self.cgroup = cgroup
         self.plan = plan
-        self.agent = agent  # who is to hear of the filter: listenerPath and listenerMetadata
+        self.agent = agent  # the seccomp agent: listenerPath and listenerMetadata
         self.notified = False  # whether the container gets a socket for sd_notify(3)
         self.rdt: Placement | None = None  # groups of resctrl, if linux.intelRdt asks for any
         # linux.resources, empty where config.json has none; one object from create to apply.
@@ -59,17 +59,17 @@ class Preparation:
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Those of the configuration."""
+        """Return the annotations of the configuration."""
         return self.config.get("annotations") or {}
 
     @property
     def network_devices(self) -> bool:
-        """Whether the host has to move any."""
+        """Return true if there are network devices to move."""
         return bool((self.config.get("linux") or {}).get("netDevices"))
 
     @property
     def own_pid_namespace(self) -> bool:
-        """True if the end of the first process is the end of all the others."""
+        """Return true if all other processes end with the init."""
         namespaces = (self.config.get("linux") or {}).get("namespaces") or []
         return any(entry["type"] == "pid" and not entry.get("path") for entry in namespaces)
 
@@ -80,7 +80,7 @@ class Preparation:
 
 
 def prepare(context: Context, options: CreateOptions, filters: str = "") -> Preparation:
-    """Read the bundle and compile its plan; ``filters`` is a directory that keeps filters.
+    """Read the bundle and compile its plan; ``filters`` is the directory of cached seccomp filters.
 
     Raises ConfigError, UsageError, HostError.
     """
@@ -101,7 +101,7 @@ def prepare(context: Context, options: CreateOptions, filters: str = "") -> Prep
 def decide(
     context: Context, options: CreateOptions, bundle: Bundle, filters: str = ""
 ) -> Preparation:
-    """All that follows from the configuration and the host; what is refused raises as above."""
+    """Derive all decisions from the configuration and the host; raises the same errors."""
     context.mark("find its cgroup")
     _check_joined(bundle.config)
     if bundle.config.get("annotations"):
@@ -151,9 +151,8 @@ def _with_handler(bundle: Bundle) -> Config:
 
 
 def plan_cgroup(context: Context, layout: Layout, config: Config, container_id: str) -> Cgroup:
-    """Where the container goes, by the cgroup manager that was asked for.
-
-    Raises ConfigError, HostError.
+    """Choose the container's cgroup, with the requested cgroup manager. Raises ConfigError,
+    HostError.
     """
     linux = config.get("linux") or {}
     path = linux.get("cgroupsPath")
@@ -185,7 +184,7 @@ def _check_joined(config: Config) -> None:
 
 
 def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None:
-    """What else is wrong with the shape of the config, before the one error of the call."""
+    """Log the other violations of the config's shape, before the error of the command."""
     from ociruntime.runtime.spec.explain import explain_file
 
     for problem in explain_file(options.config or f"{options.bundle}/config.json"):

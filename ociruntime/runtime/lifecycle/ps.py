@@ -31,21 +31,22 @@ def process_ids(context: Context, container_id: str) -> list[int]:
 
 
 def process_table(context: Context, container_id: str, arguments: Sequence[str]) -> list[str]:
-    """What ps(1) of the host prints with ``arguments`` (``-ef`` if there are none), of these.
+    """Return the output of the host's ps(1) with ``arguments`` (default ``-ef``) for these
+    processes.
 
     Raises NoSuchContainer, HostError, RuntimeFailure (ps fails, or shows no pids).
     """
-    # Looked at first: a process that ps itself starts is never among them.
+    # List the processes before running ps, which could start some itself.
     pids = process_ids(context, container_id)
     return select(_run_ps(list(arguments) or ["-ef"]), pids)
 
 
 def select(table: str, pids: Collection[int]) -> list[str]:
-    """Of a table of ps(1) the heading, and the lines whose PID is one of ``pids``.
+    """Return the heading of a table of ps(1), and the lines whose PID is one of ``pids``.
 
-    Lines with ``-`` there are threads, of the process above.  Raises RuntimeFailure.
+    Lines with ``-`` there are threads of the process above. Raises RuntimeFailure.
     """
-    # Not splitlines(): a process may have U+2028 in its name, which ends no line of ps.
+    # splitlines() would also split at U+2028, which a process may have in its name.
     heading, *lines = table.removesuffix("\n").split("\n")
     columns = heading.split()
     if _PID not in columns:
@@ -70,7 +71,7 @@ def _run_ps(arguments: list[str]) -> str:
     if not program:
         missing = FileNotFoundError(2, "no such program")
         raise HostError("run ps", missing, "install procps, or ask for --format json")
-    # Not by subprocess: with all that it imports it would be a third of the snapshot's heap, which
+    # Importing subprocess with its dependencies would take a third of the snapshot's heap, which
     # every create and exec would copy.
     out = posix.memfd_create("ps")
     problems = posix.memfd_create("ps")
@@ -87,7 +88,8 @@ def _run_ps(arguments: list[str]) -> str:
 
 def _spawn_and_wait(argv: list[str], stdout: int, stderr: int) -> int:
     """Run a program with these streams; return its exit status, -N for signal N."""
-    # Duplicated upwards first: with closed standard streams the files may have their numbers.
+    # Duplicate them to higher numbers first: with closed standard streams the files may be 0, 1 or
+    # 2.
     above = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (stdout, stderr)]
     streams = [
         (posix.POSIX_SPAWN_DUP2, fd, number) for number, fd in zip((1, 2), above, strict=True)

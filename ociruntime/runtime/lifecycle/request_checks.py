@@ -1,4 +1,4 @@
-"""What a call asks for beside the configuration, checked before anything is made."""
+"""Check the options of a call besides the configuration, before anything is made."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ if TYPE_CHECKING:
 
 
 def take_descriptors(request: Request, alone: bool) -> None:
-    """See which descriptors are to be passed on: sockets of systemd, then ``preserve_fds``.
+    """Determine the descriptors to pass on: systemd's sockets, then ``preserve_fds``.
 
-    The sockets only where this process was started with them for a container (``alone``).
-
-    They must be the caller's.  An inherited descriptor never has the close-on-exec flag; whatever
-    the interpreter and we have opened always has.  Raises UsageError.
+    The sockets count only if this process was started with them for a container (``alone``). All
+    must be the caller's: an inherited descriptor never has the close-on-exec flag, while those
+    opened by the interpreter and by us always have. Raises UsageError.
     """
     sockets = 0
     if alone and b"LISTEN_FDS" in posix.environ:
@@ -45,7 +44,7 @@ def _check_inherited(first: int, count: int, asked: str) -> None:
 
 
 def check_terminal(process: Process | None, console_socket: str, detach: bool) -> None:
-    """A terminal needs somebody at its other end.  Raises ConfigError, UsageError."""
+    """Check that a terminal has a receiver. Raises ConfigError, UsageError."""
     terminal = bool(process and process.get("terminal"))
     if terminal and detach and not console_socket:
         raise ConfigError(

@@ -1,6 +1,6 @@
-"""What an update asks for, seen together with the limits that a container has; pure.
+"""Combine an update with a container's present limits; pure.
 
-A container's resources are those of its configuration and of the updates since.
+The present limits are those of the configuration and of all updates since.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def merged(present: Resources, change: Resources) -> Resources:
         if isinstance(value, dict):
             after[section] = {**(present.get(section) or {}), **value}
             if section == "memory" and value.get("limit") == -1 and "swap" not in value:
-                # No limit of memory with one of memory+swap would be none of either.
+                # Without a memory limit, the limit of memory+swap would have no effect either.
                 after[section].pop("swap", None)
         else:
             after[section] = value
@@ -58,10 +58,10 @@ def merged(present: Resources, change: Resources) -> Resources:
 
 
 def to_write(change: Resources, after: Resources) -> Resources:
-    """The change, with the members that the meaning of others depends on.
+    """Return the change, with the members that others depend on.
 
-    Swap counts memory, so that one limit of the two is none without the other; and the
-    usage is to be looked at if the configuration says so (LNX-MEM-06).
+    The swap limit includes memory, so neither limit works without the other; and the usage must be
+    checked if the configuration requires that (LNX-MEM-06).
     """
     memory = change.get("memory") or {}
     if not ("limit" in memory or "swap" in memory):

@@ -1,4 +1,4 @@
-"""The undo stack: what was done so far, backwards."""
+"""The undo stack: reverts completed steps, the last one first."""
 
 from __future__ import annotations
 

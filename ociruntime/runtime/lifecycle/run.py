@@ -1,4 +1,4 @@
-"""`run`: create and start in one; without --detach also wait for the end, and delete."""
+"""`run`: create and start; without --detach also wait for the exit, and delete."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def delete_after_end(context: Context, container_id: str) -> None:
     try:
         container, held = lock(context.root, container_id)
     except NoSuchContainer:
-        return  # somebody else was faster
+        return  # another command was faster
     try:
         destroy(context, container)
     finally:

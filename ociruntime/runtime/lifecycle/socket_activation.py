@@ -1,4 +1,4 @@
-"""Sockets that systemd has opened for the service which the runtime is (sd_listen_fds(3))."""
+"""Socket activation: sockets that systemd has opened for the service (sd_listen_fds(3))."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def activated(environ: Mapping[bytes, bytes], pid: int) -> tuple[int, str]:
-    """How many sockets there are from descriptor 3 on, and LISTEN_FDNAMES.
+    """Return the number of sockets from descriptor 3 on, and LISTEN_FDNAMES.
 
-    None where LISTEN_PID is not ``pid``: they were meant for another process, whose environment
-    we have only inherited.  Raises UsageError.
+    None if LISTEN_PID is not ``pid``: they were meant for another process, whose environment was
+    only inherited. Raises UsageError.
     """
     if environ.get(b"LISTEN_PID", b"").strip() != str(pid).encode():
         return 0, ""

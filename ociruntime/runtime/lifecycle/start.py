@@ -1,4 +1,4 @@
-"""`start`: let the created container become its program."""
+"""`start`: let the created container execute its program."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ REFUSALS = {
 
 
 def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
-    """Start the program; when this returns, it runs and the poststart hooks have; with
-    NOTIFY_SOCKET in the environment it has also said that it is ready, or ended.
+    """Start the program, and wait until it runs and the poststart hooks have finished.
 
-    ``failure_fd``: the native `start` (csrc/entry/start.c) has tried it, and the file holds what
-    came from the container instead.  Raises UsageError, NoSuchContainer, ContainerError,
+    With NOTIFY_SOCKET in the environment, also wait until it reports that it is ready, or exits.
+
+    ``failure_fd``: the native `start` (csrc/entry/start.c) has failed, and the file holds the
+    container's message.  Raises UsageError, NoSuchContainer, ContainerError,
     StepError, HookError, HostError.
     """
     check_id(container_id)
@@ -55,9 +56,9 @@ def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
 
 
 def start_locked(context: Context, container: Container, main_pid: int) -> NotifyRelay | None:
-    """As ``start``, for a caller that holds the lock, and who is to forward what comes then.
+    """Start the program, for a caller that holds the lock and runs the returned relay.
 
-    ``main_pid`` is what a service manager is told to watch.
+    ``main_pid`` is the process that a service manager should watch.
     """
     status = container.status()
     if status != CREATED:
@@ -86,10 +87,10 @@ def start_locked(context: Context, container: Container, main_pid: int) -> Notif
 
 
 def _open_gate(container: Container) -> Message | None:
-    """Send GO and wait for the exec; the failure instead of it, if any.
+    """Send GO and wait for the exec; return the failure message if it failed.
 
-    Raises StepError if the process ends without a word, HostError for a seccomp agent that
-    cannot be told; one that is not there leaves the container as it was.
+    Raises StepError if the process exits without a message, HostError if the seccomp agent cannot
+    be reached; if it does not listen, the container stays as it was.
     """
     agent = container.seccomp_agent()
     connection = connect_gate(container.directory)
@@ -118,11 +119,11 @@ def _converse(
 def _await_exec(
     container: Container, agent: SeccompAgent | None, connection: socket, pidfd: int
 ) -> Message | None:
-    """As ``_open_gate``.
+    """Wait for the exec; otherwise like ``_open_gate``.
 
-    The end of file may never come: a neighbour that has seized the process may keep a duplicate of
-    its end of the connection. The end of the process stands for it then, and after the
-    announcement some seconds (csrc/entry/start.c).
+    The end of file may never come: a neighbour that has traced the process may keep a duplicate of
+    its end of the connection. So the process's exit counts as the end, and so do some seconds after
+    the announcement (csrc/entry/start.c).
     """
     announced = False
     while _is_readable(connection, pidfd, EXEC_MILLISECONDS if announced else None):
@@ -170,7 +171,7 @@ def _ended_silently(container: Container) -> StepError:
 
 
 def _report_told(context: Context, container: Container, fd: int) -> NoReturn:
-    """Raise what the message in the file means; an empty file is an end without a word."""
+    """Raise the error for the message in the file; an empty one means an exit without a message."""
     from ociruntime.runtime.executor.protocol import LONG, SHORT, Message
 
     try:

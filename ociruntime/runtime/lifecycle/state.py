@@ -1,4 +1,4 @@
-"""`state`: what a container is and how it is now."""
+"""`state`: show a container's properties and its current status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller gives a process as standard streams; the words are those of subprocess."""
+"""Standard streams of a process, given as for subprocess."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Result = TypeVar("Result")
 
 
 class HasDescriptor(Protocol):
-    """An open file, a socket: whatever has a descriptor."""
+    """An object with a descriptor, such as an open file or a socket."""
 
     def fileno(self) -> int: ...
 
 
-# As with subprocess: a descriptor or an object with one, DEVNULL, or None for the caller's own.
+# A descriptor or an object with one, DEVNULL, or None for the caller's own, as with subprocess.
 Stream = int | HasDescriptor | None
 
 

@@ -1,4 +1,4 @@
-"""`update`: other limits for a container that is created, running or paused."""
+"""`update`: change the limits of a created, running or paused container."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def update(
             _store(container, after)
         except BaseException:
             for left in limits.undo():
-                context.log.warning(f"the update could not be taken back: {left}")
+                context.log.warning(f"roll back the update: {left}")
             raise
     finally:
         held.release()

@@ -1,4 +1,4 @@
-"""Waiting for the end of a container's first process, for callers that are its parent."""
+"""Wait for the exit of a container's init, for callers that are its parent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def wait(context: Context, container_id: str, seconds: float | None = None) -> int | None:
-    """The exit status (128+n if signal n ended it), None if only another process is told it.
+    """Return the exit status (128+n if signal n killed it), None if only another process can get
+    it.
 
     Raises UsageError, NoSuchContainer, HostError, and TimeoutError after ``seconds``.
     """
@@ -30,7 +31,7 @@ def wait(context: Context, container_id: str, seconds: float | None = None) -> i
 
 
 def status_of(pidfd: int, what: str, seconds: float | None) -> int | None:
-    """As ``wait``, of an opened process; ``what`` is for the error's text."""
+    """Wait like ``wait``, for an open pidfd; ``what`` appears in the error message."""
     if not await_end(pidfd, seconds):
         raise TimeoutError(f"{what} still runs after {seconds} s")
     return end_status(pidfd)

@@ -1,1 +1,1 @@
-"""config.json and host facts in, a flat list of operations out; pure, no system call."""
+"""Compile config.json and host facts to a flat list of operations; pure, without system calls."""

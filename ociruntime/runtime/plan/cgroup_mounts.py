@@ -1,7 +1,7 @@
 """A mount of type ``cgroup``: the container's view of its own control groups.
 
-With a cgroup namespace of its own the container gets the real filesystem, whose root is
-then its own cgroup.  Without one it gets a bind mount of its own directory only.
+With a cgroup namespace of its own the container gets the real filesystem, whose root is then its
+own cgroup. Without one only its own directory is bind-mounted.
 """
 
 from __future__ import annotations

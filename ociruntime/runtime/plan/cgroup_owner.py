@@ -1,4 +1,4 @@
-"""Who is to own a container's cgroup on a v2 host (config-linux.md, cgroup ownership)."""
+"""Choose the owner of a container's cgroup on a v2 host (config-linux.md, cgroup ownership)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _is_new(linux: Linux, kind: str) -> bool:
 
 
 def _is_writable(mount: Mount) -> bool:
-    """Whether it is the container's own cgroup file system, at the usual place."""
+    """Return true for the container's own cgroup file system, writable at the usual path."""
     if mount["destination"].rstrip("/") != "/sys/fs/cgroup" or mount.get("source") != "cgroup":
         return False
     if mount.get("type") not in ("cgroup", "cgroup2"):

@@ -1,4 +1,4 @@
-"""Plan to bytes: what the executor reads.
+"""Encode a plan in the executor's binary format.
 
     plan      = magic:u32 size:u32 count:u32 preserve_fds:u32 operation*
     operation = code:u32 size:u32 field*          size: bytes of the fields

@@ -1,4 +1,4 @@
-"""What the passes share while one plan is being compiled."""
+"""State that the passes share while a plan is compiled."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Compilation:
 
     @property
     def shares_mounts(self) -> bool:
-        """Whether the container lives in the runtime's mount namespace: nothing is mounted."""
+        """Return true if the container shares the runtime's mount namespace: nothing is mounted."""
         return not (self.new | self.joined) & CLONE_NEWNS
 
     @property

@@ -1,4 +1,4 @@
-"""config.json and what is known of the host in, the plan out.
+"""Compile config.json and the host's facts to a plan.
 
 The passes run in this order; each appends its operations.
 """
@@ -44,10 +44,10 @@ PASSES: tuple[Callable[[Compilation], None], ...] = (
 
 
 def compile_plan(config: Config, facts: HostFacts, request: Request) -> Plan:
-    """What the executor has to do for this container on this host.
+    """Return the executor's plan for this container on this host.
 
-    ``config`` has been checked (runtime/spec/check.py, validate.py).  Raises ConfigError for what
-    is valid but cannot be carried out.
+    ``config`` has been checked (runtime/spec/check.py, validate.py). Raises ConfigError
+    for a valid setting that cannot be applied here.
     """
     job = Compilation(config, facts, request)
     for compile_part in PASSES:

@@ -1,4 +1,4 @@
-"""Device nodes, the links of /dev and the console."""
+"""Device nodes, the symbolic links of /dev and the console."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def compile_devices(job: Compilation) -> None:
             _node(
                 job,
                 path,
-                # Only permission bits: engines copy st_mode whole.
+                # Keep only the permission bits: engines copy st_mode whole.
                 TYPES[device["type"]] | (0o666 if mode is None else mode & 0o7777),
                 device.get("major") or 0,
                 device.get("minor") or 0,
@@ -70,8 +70,8 @@ def _node(
         minor=minor,
         uid=uid,
         gid=gid,
-        # Where mknod is not allowed the host's node of that name is bound; but nothing is
-        # mounted in a mount namespace that others share.
+        # Where mknod is forbidden the host's node of that name is bound; but nothing is mounted in
+        # a shared mount namespace.
         source=path if mode & S_IFCHR and not job.shares_mounts else "",
         where=where,
     )

@@ -1,4 +1,4 @@
-"""A plan for people (text) and for programs (values for JSON)."""
+"""Explain a plan as text, or as values for JSON."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ STAGES: dict[int, str] = {
     STAGE_DONE: "the host ends this process",
 }
 
-# Operation -> the words for it in a sentence, where its name alone will not do.
+# Operation -> its wording in a sentence, where the name alone is not enough.
 VERBS: dict[str, str] = {
     "affinity": "run on CPUs",
     "chroot": "change root",
@@ -90,7 +90,7 @@ def fields_of(operation: Operation) -> Fields:
 
 
 def arguments(operation: Operation) -> str:
-    """What stands behind the name in a plan's line."""
+    """Return the arguments that follow the name in a plan's line."""
     name = OPERATIONS[operation.code - 1][0]
     fields = fields_of(operation)
     write = WRITERS.get(name)
@@ -360,7 +360,7 @@ WRITERS: dict[str, Callable[[Fields], str]] = {
     "write_proc": _write_proc,
 }
 
-# The arguments in a sentence: only what tells it from its neighbours.
+# Arguments in a sentence: only those that distinguish the operation from its neighbours.
 SHORT: dict[str, Callable[[Fields], str]] = {
     "affinity": _cpus,
     "bind": _bind_place,

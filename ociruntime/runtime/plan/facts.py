@@ -1,15 +1,15 @@
-"""What the compiler knows besides config.json: the host, and the request.
+"""The compiler's inputs besides config.json: the host's facts and the request.
 
-Both are filled in by the layers that look (``runtime/host/facts.py``,
-``runtime/lifecycle/create.py``), so that the compiler itself looks at nothing and a test can
-pretend any host.
+Both are collected by other layers (``runtime/host/facts.py``,
+``runtime/lifecycle/create.py``), so that the compiler itself makes no system call and a test can
+simulate any host.
 """
 
 from __future__ import annotations
 
 
 class HostFacts:
-    """What the host is like, as far as a decision depends on it."""
+    """The host's properties that decisions depend on."""
 
     __slots__ = (
         "apparmor",
@@ -41,7 +41,7 @@ class HostFacts:
         self.uid = uid
         self.gid = gid
         self.user_namespace = user_namespace  # the runtime itself lives in one
-        # Whether root here is root over the mount namespace it is in, and so may copy mounts.
+        # True if root here is root over its mount namespace, and so may clone mounts.
         self.owns_mounts = owns_mounts
         self.last_capability = last_capability  # number of the highest one the kernel knows
         self.bounding = bounding  # mask of capabilities the runtime itself may pass on
@@ -55,7 +55,7 @@ class HostFacts:
 
 
 class Request:
-    """What was asked for beside the bundle, and what was prepared on the host for it."""
+    """The caller's options besides the bundle, and the resources prepared on the host."""
 
     __slots__ = (
         "bundle",

@@ -1,7 +1,7 @@
-"""What the filesystems of every container take as data, so that a typing error is named.
+"""The mount data of common filesystems, so that a misspelled option is named in the error.
 
-For these the kernel's own answer to an unknown key is a bare EINVAL for the whole mount.
-Filesystems that are not listed get whatever config.json says.
+For these the kernel reports an unknown option only as EINVAL for the whole mount. Data for
+filesystems that are not listed is passed on unchecked.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Taken by every filesystem when SELinux is there.
+# Accepted by every filesystem when SELinux is enabled.
 LABEL_KEYS = ("context", "fscontext", "defcontext", "rootcontext", "seclabel")
 
 # man pages tmpfs(5), proc(5), mount(8); kernel: cgroup_fs_parameters, mm/shmem.c.

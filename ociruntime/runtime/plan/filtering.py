@@ -1,10 +1,11 @@
-"""When the filter of system calls is loaded: as early as it leaves the executor enough to do.
+"""Decide when to load the seccomp filter: as early as it permits the executor's remaining calls.
 
-Without noNewPrivileges loading it takes CAP_SYS_ADMIN.  A process that kept that until its start
-could be seized by a neighbour with CAP_SYS_PTRACE, or by whoever joins its pid namespace.  So the
-filter comes before the last capabilities go, before a fork into a pid namespace that others are
-in, and before the wait for `start`, like runc's.  Where it refuses a call that is still needed, or
-asks an agent that is told of it by `start`, it comes last, just before execve(2).
+Without noNewPrivileges loading it takes CAP_SYS_ADMIN. A process that kept that capability until
+`start` could be traced by a neighbour with CAP_SYS_PTRACE, or by a process that joins its pid
+namespace. So the filter is loaded before the last capabilities are dropped, before a fork into a
+shared pid namespace, and before the wait for `start`, as in runc. If it refuses a call that is
+still needed, or notifies an agent that gets the listener only at `start`, it is loaded last, just
+before execve(2).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from ociruntime.runtime.plan.compilation import Compilation
     from ociruntime.runtime.spec.document import Process
 
-# By the names of runtime/host/seccomp_verdicts.py: what csrc/executor calls for each operation.
+# The system calls that csrc/executor makes for each operation, named as in
+# runtime/host/seccomp_verdicts.py.
 ALWAYS = frozenset({"exit_group", "sendmsg"})  # announcing the program, reporting a failure
 WAITING = frozenset({"accept4", "close", "recvfrom", "recvmsg"})  # sync, wait_start
 FORKING = frozenset({"clone", "setsid"})
@@ -75,7 +77,7 @@ def _needed(job: Compilation, process: Process, waits: bool, forks: bool) -> fro
 
 
 def load_early(job: Compilation, process: Process) -> None:
-    """Load the filter, then give up what that took."""
+    """Load the filter, then drop the capabilities that it required."""
     _add(job, 0)
     drop_extra_capabilities(job, process)
 

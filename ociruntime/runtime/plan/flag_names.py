@@ -1,4 +1,4 @@
-"""Bits of the kernel's interface back into the words that people use for them."""
+"""Translate bits of the kernel's interface back to the names that users write."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ociruntime.base.linux import (
 )
 from ociruntime.runtime.plan.mount_options import PROPAGATION
 
-# (bit, the word when it is set, the word when it is cleared)
+# (bit, name when set, name when cleared)
 ATTRIBUTE_WORDS: tuple[tuple[int, str, str], ...] = (
     (MOUNT_ATTR_RDONLY, "ro", "rw"),
     (MOUNT_ATTR_NOSUID, "nosuid", "suid"),

@@ -1,8 +1,8 @@
-"""Mounts for a container that is there: `mounts add` and `mounts remove`.
+"""Plans for `mounts add` and `mounts remove`, which change a running container's mounts.
 
-The passes are those of the container's own mounts.  What is of the host is opened before the
-executor enters the mount namespace; a process of the container never sees it, because it does
-not enter the pid namespace.
+The passes are those of the container's own mounts. The host's files are opened before the executor
+enters the mount namespace; the container's processes never see the executor, because it does not
+enter the pid namespace.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _user_namespace(job: Compilation, place: Place) -> int:
 def _check_place(target: str, where: str) -> None:
     """Refuse what would take away, or replace, what the container is confined by."""
     if target in ("/", "/proc"):
-        raise ConfigError(f"{where}.destination", f"{target} belongs to the container's making")
+        raise ConfigError(f"{where}.destination", f"{target} must not be mounted over or unmounted")
     if is_below(target, "/proc") and target not in ALLOWED_IN_PROC:
         raise ConfigError(f"{where}.destination", f"{target} is inside /proc")
 

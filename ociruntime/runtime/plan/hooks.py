@@ -1,7 +1,7 @@
-"""The hooks, as far as the plan has to do with them.
+"""The plan's part in running hooks.
 
-prestart and createRuntime run on the host: the plan only stops for them.  createContainer
-and startContainer run inside, as operations.  poststart and poststop are the host's alone.
+prestart and createRuntime run on the host: the plan only waits for them. createContainer and
+startContainer run inside, as operations. poststart and poststop concern the host alone.
 """
 
 from __future__ import annotations

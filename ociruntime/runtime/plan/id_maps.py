@@ -1,8 +1,8 @@
-"""Id-mapped mounts: which maps they need, made before anything else is.
+"""The maps of id-mapped mounts, made before any other operation.
 
-The kernel takes maps as a user namespace.  Who makes it has to have privileges where the
-container's own user namespace lives and where the source was mounted, and must not be seen by
-processes of a joined pid namespace: both hold only at the very beginning of the plan.
+The kernel takes maps as a user namespace. The process that makes it must have privileges in the
+parent of the container's user namespace and where the source was mounted, and must not be visible
+to processes of a joined pid namespace: both hold only at the very beginning of the plan.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _check(job: Compilation, mount: Mount, where: str) -> None:
 
 
 def _lines(mappings: list[IdMapping] | None) -> str:
-    """As they are written to a uid_map or gid_map."""
+    """Format the mappings for a uid_map or gid_map."""
     return "".join(
         f"{entry['containerID']} {entry['hostID']} {entry['size']}\n" for entry in mappings or ()
     )

@@ -1,4 +1,4 @@
-"""Who the process is: user, groups, capabilities, no new privileges."""
+"""The process's identity: user, groups, capabilities, no_new_privs."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None
     """Set all sets but the bounding one; ``extra`` is there until the next time, or exec."""
     masks = capability_masks(job, process)
     if job.request.seccomp_filter and not process.get("noNewPrivileges"):
-        # To load the filter.  ``drop_extra_capabilities`` follows, or exec, which computes the
-        # sets anew from the bounding, inheritable and ambient ones.
+        # Needed to load the filter. Either ``drop_extra_capabilities`` follows, or exec, which
+        # recomputes the sets from the bounding, inheritable and ambient ones.
         extra |= CAP_SYS_ADMIN
     job.add(
         operations.capabilities(
@@ -106,7 +106,7 @@ def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None
 
 
 def drop_extra_capabilities(job: Compilation, process: Process) -> None:
-    """Give up what loading the filter has taken, under the filter."""
+    """Drop the capabilities that loading the filter required, under the filter."""
     masks = capability_masks(job, process)
     if not process.get("noNewPrivileges") and CAP_SYS_ADMIN & ~(
         masks["effective"] & masks["permitted"]
@@ -146,7 +146,9 @@ def _sets_groups(job: Compilation, process: Process) -> bool:
 
 
 def _gives_groups_up(job: Compilation) -> bool:
-    """An unprivileged user who maps only his own group must do so first (runtime/host/idmap.py)."""
+    """Return true for an unprivileged user who maps only their own group and so must deny
+    setgroups(2) first (runtime/host/idmap.py).
+    """
     mappings = job.linux.get("gidMappings") or ()
     return bool(
         (job.new | job.joined) & CLONE_NEWUSER

@@ -1,6 +1,6 @@
-"""``linux.intelRdt``: which resctrl groups a container is put into (config-linux.md#intelrdt).
+"""``linux.intelRdt``: choose a container's resctrl groups (config-linux.md#intelrdt).
 
-Pure: ``runtime/host/resctrl.py`` tells what is there already, and does what is decided here.
+Pure: ``runtime/host/resctrl.py`` reads the existing groups, and applies the decision.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DECIMAL = ("MB", "SMBA")  # bandwidths; the others are bit masks, in hexadecimal
 
 
 class Group:
-    """A resctrl group as it is before anything is done."""
+    """An existing resctrl group."""
 
     __slots__ = ("exists", "monitoring", "path", "schemata")
 
@@ -31,10 +31,10 @@ class Group:
 
 
 class Placement:
-    """What is to be done: directories made, lines written, then the process put in.
+    """The steps to take: create directories, write lines, then add the process.
 
-    ``made``: directories in order.  ``lines``: (JSON path, file, line).  ``tasks``: files that
-    the pid is written to, in order.  ``own``: which of ``made`` go with the container.
+    ``made``: directories in order. ``lines``: (JSON path, file, line). ``tasks``: files to write
+    the pid to, in order. ``own``: the members of ``made`` that are removed with the container.
     """
 
     __slots__ = ("lines", "made", "own", "tasks")

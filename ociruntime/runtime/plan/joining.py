@@ -1,9 +1,9 @@
-"""A further process for a container that is there: `exec`.
+"""Plan for `exec`: a further process in a running container.
 
-The passes are those of the container's own process; what differs is the way in.  The
-executor starts on the host, enters the namespaces of the first process and gives up what the
-new process is not to have.  Only then does it fork into the pid namespace: whoever is in
-the container never sees a process with the privileges of the runtime (CVE-2016-9962).
+The passes are those of the container's own process; the difference is how it gets in. The executor
+starts on the host, enters the namespaces of the container's init and drops the privileges that the
+new process must not have. Only then does it fork into the pid namespace: the container's processes
+never see one with the runtime's privileges (CVE-2016-9962).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ WHERE = "linux.namespaces"
 def compile_exec_plan(
     config: Config, facts: HostFacts, request: Request, pid: int, apart: int
 ) -> Plan:
-    """What the executor has to do to become ``config``'s process in the running container.
+    """Return the plan by which the executor becomes ``config``'s process in the running container.
 
-    ``apart``: CLONE_NEW* of the namespaces in which the container's first process, ``pid``, is
-    and the runtime is not.  Raises ConfigError.
+    ``apart``: CLONE_NEW* of the namespaces that the container's init, ``pid``, does not share with
+    the runtime. Raises ConfigError.
     """
     job = Compilation(config, facts, request)
     job.joined = apart
@@ -52,7 +52,7 @@ def compile_exec_plan(
     job.require_cgroup()
     compile_affinity(job, process, "final")
     if not request.console:
-        # On this side of the join the host's own can still be copied.
+        # Before the join the host's own null device can still be cloned.
         job.add(operations.null_streams(root_of=pid))
     root_of = 0 if apart & CLONE_NEWNS else pid
     job.add(operations.join_process(flags=apart, root_of=root_of, where=WHERE))

@@ -1,6 +1,6 @@
 """``linux.mountLabel``: the SELinux context of the filesystems that the runtime mounts.
 
-Relabelling what is bound is the engine's work; it alone knows who shares it.
+Relabelling bind sources is the engine's task, which alone knows the other users of a source.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ UNLABELLED = ("cgroup", "cgroup2", "proc", "sysfs")
 # older kernels nowhere.
 ROOT_LABELLED = "mqueue"
 
-# Each of them is a label of the mount's own, beside which the kernel accepts no context.
+# Labels of a mount's own, with which the kernel refuses a second context.
 CONTEXTS = ("context", "defcontext", "fscontext")
 
 

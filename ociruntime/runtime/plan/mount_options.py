@@ -1,9 +1,8 @@
-"""The table of mount options: what each word of ``mounts[].options`` stands for.
+"""The table of mount options: the meaning of each word of ``mounts[].options``.
 
-Three kinds of word reach three kernel interfaces: attributes of one mount
-(mount_setattr(2), fsmount(2)), options of the filesystem's superblock (fsconfig(2)) and
-propagation (mount_namespaces(7)).  What is in none of the tables is data for the
-filesystem.
+Three kinds of options use three kernel interfaces: attributes of one mount (mount_setattr(2),
+fsmount(2)), options of the filesystem's superblock (fsconfig(2)) and propagation
+(mount_namespaces(7)). An option in none of the tables is data for the filesystem.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# word -> (MOUNT_ATTR_* to set, MOUNT_ATTR_* to clear).  The access time is one field of
-# three values: a word that chooses one clears the whole field first.
+# option -> (MOUNT_ATTR_* to set, MOUNT_ATTR_* to clear). The access time is one field with three
+# values: an option that chooses one clears the whole field first.
 ATTRIBUTES: dict[str, tuple[int, int]] = {
     "atime": (0, MOUNT_ATTR_NOATIME),
     "dev": (0, MOUNT_ATTR_NODEV),
@@ -58,10 +57,9 @@ RECURSIVE_ATTRIBUTES: dict[str, tuple[int, int]] = {
     "r" + word: bits for word, bits in ATTRIBUTES.items()
 }
 
-# word -> the option that fsconfig(2) understands; empty: nothing has to be said.
-# The new mount interface has no word for MS_SILENT and MS_I_VERSION: the first concerns only
-# the kernel log, and filesystems with a change counter keep it without being told; as those
-# with access control lists do.
+# option -> its name for fsconfig(2); empty: nothing to set. The new mount API has no name for
+# MS_SILENT and MS_I_VERSION: the first concerns only the kernel log, and filesystems with a change
+# counter, or with access control lists, enable it themselves.
 SUPERBLOCK: dict[str, str] = {
     "acl": "",
     "async": "async",
@@ -89,7 +87,7 @@ PROPAGATION: dict[str, int] = {
     "unbindable": MS_UNBINDABLE,
 }
 
-# Words about what to do, not how the mount is to be.
+# Options that change how the mount is made, not its attributes.
 ACTIONS = ("bind", "idmap", "rbind", "remount", "ridmap", "tmpcopyup")
 
 # mount(8) keeps these to itself: they say when /etc/fstab is mounted, and by whom.
@@ -133,14 +131,14 @@ class MountOptions:
 
 
 def option_names() -> list[str]:
-    """Every word that is honoured, for ``features``."""
+    """Return every supported option, for ``features``."""
     return sorted([*ACTIONS, *ATTRIBUTES, *RECURSIVE_ATTRIBUTES, *SUPERBLOCK, *PROPAGATION])
 
 
 def parse_mount_options(options: Sequence[str], where: str) -> MountOptions:
-    """Sort the words of ``options``; of two that contradict each other the later one counts.
+    """Sort ``options`` by kind; of two that contradict each other the later one wins.
 
-    Raises ConfigError, with the path of the option, for one that is not supported.
+    Raises ConfigError, with the path of the option, if one is not supported.
     """
     found = MountOptions()
     for index, word in enumerate(options):
@@ -171,7 +169,7 @@ def parse_mount_options(options: Sequence[str], where: str) -> MountOptions:
 
 
 def _take_action(found: MountOptions, word: str) -> None:
-    # Whose ids a mount shows is decided before any is made: runtime/plan/id_maps.py.
+    # The ids of all mounts are decided before any is made: runtime/plan/id_maps.py.
     if word == "remount":
         found.remount = True
     elif word == "tmpcopyup":
@@ -182,7 +180,7 @@ def _take_action(found: MountOptions, word: str) -> None:
 
 
 def _split(data: str) -> list[str]:
-    """At the commas, as the kernel does; not where some are quoted or escaped."""
+    """Split at the commas, as the kernel does; not if some are quoted or escaped."""
     if '"' in data or "\\" in data:
         return [data]
     return [text for text in data.split(",") if text]
@@ -196,7 +194,7 @@ def _whole_access_time(on: int, off: int) -> int:
 
 
 def suggestion(word: str, extra: Sequence[str] = ()) -> str:
-    """``did you mean "ro"?`` or empty, for a word that is no option."""
+    """Return ``did you mean "ro"?`` for an unknown option, or ""."""
     from difflib import get_close_matches  # only on the way to an error
 
     key = word.partition("=")[0]

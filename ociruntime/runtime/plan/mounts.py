@@ -1,4 +1,4 @@
-"""``mounts``, in the order listed."""
+"""Compile ``mounts``, in the order listed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ociruntime.runtime.plan.mount_options import MountOptions
     from ociruntime.runtime.spec.document import Mount
 
-# What lxcfs and its like replace.  Everything else inside /proc could lead a later write to
-# a procfs file astray (CVE-2019-16884, CVE-2025-52881).
+# Files that lxcfs and similar programs replace. A mount anywhere else inside /proc could redirect a
+# later write to a procfs file (CVE-2019-16884, CVE-2025-52881).
 ALLOWED_IN_PROC = (
     "/proc/cpuinfo",
     "/proc/diskstats",
@@ -56,10 +56,9 @@ SHOWN: dict[str, int] = {"proc": CLONE_NEWPID, "sysfs": CLONE_NEWNET}
 
 
 def is_bind(mount: Mount) -> bool | None:
-    """None where it is not a bind mount, else whether it takes the mounts below along.
+    """Return None if it is not a bind mount, else whether it is recursive.
 
-    ``bind`` or ``rbind`` among the options decides, whatever the type says; of both the
-    later one counts.
+    The option ``bind`` or ``rbind`` decides, whatever the type is; of both the later one wins.
     """
     recursive: bool | None = None
     remount = False
@@ -74,13 +73,13 @@ def is_bind(mount: Mount) -> bool | None:
 
 
 def is_id_mapped(mount: Mount) -> bool:
-    """Whether its ids are to be mapped; mappings count also without the option for them."""
+    """Return true if its ids are to be mapped; mappings count without the option as well."""
     options = mount.get("options") or ()
     return bool(mount.get("uidMappings")) or "idmap" in options or "ridmap" in options
 
 
 def maps_recursively(mount: Mount) -> bool:
-    """Whether the mounts below get the same map."""
+    """Return true if submounts get the same map."""
     return "ridmap" in (mount.get("options") or ())
 
 
@@ -91,7 +90,7 @@ def bind_source(job: Compilation, mount: Mount) -> str:
 
 
 def compile_mounts(job: Compilation) -> None:
-    """All of ``mounts``; then those read-only that had to be writable for later ones."""
+    """Compile ``mounts``, then make those read-only that had to be writable for later ones."""
     if job.linux.get("mountLabel") and not job.facts.selinux:
         raise ConfigError("linux.mountLabel", "SELinux is not enabled on this host")
     mounts: list[Mount] = job.config.get("mounts") or []
@@ -121,7 +120,8 @@ def compile_mounts(job: Compilation) -> None:
                 options.set &= ~MOUNT_ATTR_RDONLY
                 job.read_only_later.append((target, index))
             if options.copy_up:
-                # What is copied is charged to whoever writes it: to the container's limit.
+                # Copied data is charged to the process that writes it: to the container's memory
+                # limit.
                 job.require_cgroup()
             source = mount.get("source") or fstype
             id_map = job.id_maps.get(index, NO_SLOT)
@@ -136,10 +136,10 @@ def compile_read_only_mounts(job: Compilation) -> None:
 
 
 def _written_later(mounts: list[Mount], index: int, fstype: str, target: str) -> bool:
-    """Whether the runtime itself has to make something in this mount after mounting it.
+    """Return true if the runtime itself may create files in this mount after mounting it.
 
-    Symbolic links of the image hide which mount point lies in which mount, so that any later
-    mount counts; unless it covers this one, which then cannot be reached any more.
+    Symbolic links of the image hide which mount point is in which mount, so any later mount counts;
+    except one that covers this mount, which then cannot be reached any more.
     """
     if target == "/dev":
         return True
@@ -322,7 +322,7 @@ def _remount(job: Compilation, fstype: str, target: str, options: MountOptions, 
 
 
 def _more_propagation(job: Compilation, target: str, options: MountOptions, where: str) -> None:
-    """The second and further propagation words; ``slave`` then ``shared`` make both."""
+    """Apply the second and further propagation options; ``slave`` then ``shared`` sets both."""
     for propagation in options.propagation[1:]:
         job.add(
             operations.set_attributes(

@@ -1,5 +1,4 @@
-"""What a new namespace is given: host name, domain name, network devices, kernel
-parameters."""
+"""Settings of new namespaces: host name, domain name, network devices, kernel parameters."""
 
 from __future__ import annotations
 

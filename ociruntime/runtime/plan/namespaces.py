@@ -1,11 +1,11 @@
-"""Which namespaces are made, which are joined, and in what order.
+"""Create and join namespaces, in the right order.
 
-Two ways to be born.  Where every namespace is new, the executor is cloned straight into
-them.  A joined namespace, a user namespace (its maps are written from outside) or a time
-namespace (it takes in children only) needs steps first: then the executor starts on the
-host, takes them, and forks the container's first process with ``clone_init``.  In a joined pid
-namespace others may trace whatever appears there: it is entered last, by ``clone_process``, when
-everything is built and all privileges are gone (runtime/plan/process.py).
+The container's init starts in one of two ways. If every namespace is new, the executor is cloned
+straight into them. A joined namespace, a user namespace (its maps are written from outside) or a
+time namespace (only children enter it) needs steps first: then the executor starts on the host,
+takes them, and forks the init with ``clone_init``. In a joined pid namespace other processes may
+trace every new one: it is entered last, by ``clone_process``, when everything is set up and all
+privileges are dropped (runtime/plan/process.py).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.runtime.plan.compilation import Compilation
 
-# Made by the clone that makes the container's first process.  The cgroup namespace is not:
-# its root is the cgroup its maker is in, so it is left until the process is in its own.
+# Created by the clone of the container's init. The cgroup namespace is not: its root is the
+# creator's cgroup, so it is unshared once the process is in its own.
 WITH_THE_PROCESS = CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS
 
 # The mount namespace last of the ordinary ones: it takes the host's paths away.
@@ -47,7 +47,7 @@ JOIN_ORDER = (
 
 
 def compile_namespaces(job: Compilation) -> None:
-    """From the spawn to the container's first process."""
+    """Compile the steps from the spawn to the container's init."""
     joins: dict[int, tuple[str, str]] = {}
     for index, namespace in enumerate(job.linux.get("namespaces") or ()):
         kind = NAMESPACES[namespace["type"]]
@@ -72,8 +72,7 @@ def compile_namespaces(job: Compilation) -> None:
     if job.new & CLONE_NEWUSER or job.facts.uid == 0:
         order = (*JOIN_ORDER, CLONE_NEWUSER)
     else:
-        # Without privilege here, those that the joined user namespace gives are needed to
-        # enter the others.
+        # An unprivileged runtime needs the joined user namespace's privileges to enter the others.
         order = (CLONE_NEWUSER, *JOIN_ORDER)
     for kind in order:
         if kind in slots:
@@ -127,7 +126,7 @@ def open_trees(job: Compilation) -> None:
         for index, mount in enumerate(job.config.get("mounts") or ())
         if is_bind(mount) is not None
     ]
-    # Those whose ids are mapped first, if there are too few slots for all.
+    # These ids are mapped first, if there are too few slots for all.
     chosen = sorted(binds, key=lambda bind: bind[0] not in job.id_maps)[: SLOTS - job.next_slot]
     for index, mount in sorted(chosen, key=lambda bind: bind[0]):
         job.trees[index] = job.take_slot()

@@ -359,7 +359,7 @@ STAGE_READY = 4
 STAGE_NETWORK = 5
 STAGE_DONE = 6
 
-# What the executor and the host say to each other; drawn in runtime/executor/protocol.py.
+# Messages between the executor and the host; runtime/executor/protocol.py has a diagram.
 MESSAGE_GO = 1
 MESSAGE_STAGE = 2
 MESSAGE_INIT_PID = 3

@@ -1,4 +1,4 @@
-"""The plan: what the executor is started with and the operations it carries out."""
+"""The plan: the operations that the executor carries out, and the parameters of its start."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 class Operation:
     """One line of the plan: ``code`` and ``values`` as in ``runtime/plan/ops.py``.
 
-    ``where`` is the JSON path of the setting that asked for it; it stays with the host and
-    comes back in an error's text.
+    ``where`` is the JSON path of the setting that required it; it stays on the host and appears in
+    error messages.
     """
 
     __slots__ = ("code", "values", "where")

@@ -1,7 +1,7 @@
-"""From a finished container to its program: what ``process`` says, in the order it must go.
+"""Compile ``process``, from a finished container to its program, in the required order.
 
-Everything that takes privilege first, then the user, then what the user may do, then the filter
-of system calls, which may forbid much of the rest.
+First come all steps that need privileges, then the user, then the capabilities, then the seccomp
+filter, which may forbid much of the rest.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from ociruntime.runtime.plan.facts import Request
     from ociruntime.runtime.spec.document import Process
 
-# What execvp(3) searches without a PATH, in the GNU C library.
+# The GNU C library's default path of execvp(3).
 DEFAULT_PATH = "/bin:/usr/bin"
 
 LISTEN_VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
-# By the specification an absent umask leaves the caller's; every runtime sets this one, and
-# a container must not depend on the shell that made it.
+# In the specification an absent umask means the caller's; every runtime sets this one instead, and
+# a container must not depend on the shell that created it.
 DEFAULT_UMASK = 0o022
 
 
@@ -133,7 +133,9 @@ def add_console(job: Compilation, process: Process, flags: int) -> None:
 
 
 def add_oom_score(job: Compilation) -> None:
-    """First of all: to lower it takes CAP_SYS_RESOURCE of the host, and children inherit it."""
+    """Set the OOM score first: lowering it takes CAP_SYS_RESOURCE on the host, and children inherit
+    it.
+    """
     process = job.config.get("process")
     score = process.get("oomScoreAdj") if process else None
     if score is not None:
@@ -253,7 +255,7 @@ def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
 
 
 def listening_environment(environment: list[str], request: Request) -> list[str]:
-    """With what sd_listen_fds(3) reads, but for LISTEN_PID, which the executor adds."""
+    """Add the variables of sd_listen_fds(3), except LISTEN_PID, which the executor adds."""
     kept = [entry for entry in environment if entry.partition("=")[0] not in LISTEN_VARIABLES]
     kept.append(f"LISTEN_FDS={request.listen_fds}")
     if request.listen_names:

@@ -1,4 +1,4 @@
-"""The container's root: before the mounts go in, and when it becomes the process's root."""
+"""The container's root filesystem: prepare it for the mounts, and make it the process's root."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def compile_root(job: Compilation) -> None:
     if job.request.new_keyring:
         add_keyring(job, job.config.get("process"))
     if job.new & CLONE_NEWNS:
-        # A joined mount namespace is somebody else's and keeps what it has.
+        # A joined mount namespace belongs to another container and is left unchanged.
         job.add(operations.propagation(flags=_propagation(job), where="linux.rootfsPropagation"))
     if job.shares_mounts:
         job.add(operations.shared_root(source=job.request.rootfs, where="root.path"))
@@ -48,7 +48,7 @@ def compile_working_directory(job: Compilation) -> None:
 
 
 def compile_path_restrictions(job: Compilation) -> None:
-    """Read-only and masked paths; last of the mounts, as hooks may have added some."""
+    """Compile read-only and masked paths, after all mounts, because hooks may have added some."""
     for index, path in enumerate(job.linux.get("readonlyPaths") or ()):
         where = f"linux.readonlyPaths[{index}]"
         target = _below_root(path, where, "root.readonly makes all of it read-only")
@@ -62,7 +62,9 @@ def compile_path_restrictions(job: Compilation) -> None:
 
 
 def _below_root(path: str, where: str, hint: str) -> str:
-    """What is mounted on the root itself, the process does not see: it stands below it."""
+    """Refuse a mount on the root itself: the process's root is below it, so it would not be
+    visible.
+    """
     target = clean(path)
     if target == "/":
         raise ConfigError(where, "must not be the root itself", hint)
@@ -84,7 +86,7 @@ def compile_entry(job: Compilation) -> None:
         job.add(operations.pivot_root(where="root.path"))
     wanted = job.linux.get("rootfsPropagation")
     if wanted:
-        # Only now: before, it would be the host's tree.
+        # Not earlier: it would affect the host's tree.
         job.add(
             operations.propagation(
                 flags=PROPAGATION[wanted],

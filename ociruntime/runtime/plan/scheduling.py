@@ -1,4 +1,4 @@
-"""How the process is scheduled: CPU, I/O, and where its memory lies."""
+"""The process's scheduling: CPU, I/O, and memory policy."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def compile_scheduling(job: Compilation, process: Process, late_policy: bool) ->
 
 
 def ends_by_fork(scheduler: Scheduler | None) -> bool:
-    """Whether a child would not have the policy, or the kernel would refuse to make one."""
+    """Return true if a fork would lose the policy, or the kernel would refuse the fork."""
     return scheduler is not None and (
         scheduler["policy"] == "SCHED_DEADLINE"
         or "SCHED_FLAG_RESET_ON_FORK" in (scheduler.get("flags") or ())
@@ -91,7 +91,7 @@ def add_scheduler(job: Compilation, process: Process) -> None:
 
 
 def mask_words(mask: int) -> bytes:
-    """A mask as the kernel reads it: whole words of 64 bits, none for an empty one."""
+    """Return a mask in the kernel's format: whole words of 64 bits, none if it is empty."""
     return mask.to_bytes((mask.bit_length() + 63) // 64 * 8, "little")
 
 
@@ -111,7 +111,7 @@ def node_mask(text: str) -> int:
 
 
 def compile_affinity(job: Compilation, process: Process, moment: str) -> None:
-    """Of execCPUAffinity what belongs to the ``moment``, ``initial`` or ``final``."""
+    """Compile the part of execCPUAffinity for the ``moment``, ``initial`` or ``final``."""
     text = str((process.get("execCPUAffinity") or {}).get(moment, "")).strip()
     if text:
         mask = 0

@@ -1,1 +1,1 @@
-"""The bundle: loading, checking and explaining config.json; the state document."""
+"""The bundle: load, check and explain config.json; the state document."""

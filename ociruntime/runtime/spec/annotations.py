@@ -1,7 +1,8 @@
-"""The annotations of config.json that change what is done: all there are.
+"""All annotations of config.json that change the behaviour.
 
-(name, or a prefix that ends with a dot; what it does; whether it lets who writes it reach beyond
-the container).  ``features`` names the last kind to engines that take annotations from strangers.
+(name, or a prefix that ends with a dot; effect; whether its author can reach beyond the container
+with it). ``features`` reports those that can to engines that accept annotations from untrusted
+users.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ ANNOTATIONS: tuple[tuple[str, str, bool], ...] = (
     (KNOWN_CALLS_ONLY, "with 1 linux.seccomp may only name calls that libseccomp knows", False),
 )
 
-# Named in some configurations for runc or crun; why they change nothing here.
+# Annotations for runc or crun that appear in some configurations, and why they have no effect here.
 WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
     (
         "run.oci.delegate-cgroup",

@@ -1,4 +1,4 @@
-"""A bundle: the directory that holds config.json and, mostly, the root filesystem."""
+"""A bundle: the directory that holds config.json and usually the root filesystem."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Bundle:
-    """A bundle whose config is valid and whose root filesystem is there."""
+    """A bundle with a valid config and an existing root filesystem."""
 
     __slots__ = ("config", "config_bytes", "path", "rootfs", "warnings")
 
@@ -35,8 +35,8 @@ def load_bundle(
 ) -> Bundle:
     """Load the bundle in a directory; raises ConfigError.
 
-    ``config`` is the path of another file to take instead of the bundle's config.json; its
-    relative paths count from the bundle all the same.  ``mark`` is told what comes next.
+    ``config`` is the path of another file to use instead of the bundle's config.json; its relative
+    paths are still relative to the bundle. ``mark`` is called with the name of the next phase.
     """
     try:
         path = _directory(bundle or ".")
@@ -67,10 +67,10 @@ def find_rootfs(root: str, bundle: str) -> str:
 
 
 def _directory(path: str) -> str:
-    """The real path of a directory; raises OSError if it is none.
+    """Return the real path of a directory; raises OSError if it is not one.
 
-    The kernel walks the path once and says where it came out; ``os.path.realpath`` would
-    walk it in Python, and take a second look to see that it is a directory.
+    The kernel walks the path once and reports the result; ``os.path.realpath`` would walk it in
+    Python, and need another call to check that it is a directory.
     """
     flags = posix.O_PATH | posix.O_DIRECTORY | posix.O_CLOEXEC
     descriptor = posix.open(path, flags)

@@ -1,12 +1,12 @@
-"""Whether a document has the shape that the specification gives it.
+"""Check that a document has the shape that the specification requires.
 
-The tables of ``shape.py`` are walked beside the document.  Unknown members are passed
-over (CFG-EXT-01), a value of the wrong type, outside its range or not among the accepted
-words is an error (CFG-VAL-01).  Every string must be good for a C string: without NUL, and
-without half a surrogate pair, which no UTF-8 can hold.
+The tables of ``shape.py`` are walked alongside the document. Unknown members are ignored
+(CFG-EXT-01); a value of the wrong type, out of range or not among the accepted words is an error
+(CFG-VAL-01). Every string must be valid as a C string: without NUL, and without an unpaired
+surrogate, which UTF-8 cannot encode.
 
-Success costs no bookkeeping: the path to a bad value is put together while its exception
-climbs out of the document.
+Success costs no bookkeeping: the path to a bad value is assembled while its exception propagates
+out of the document.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def _array(value: object, need: tuple[int, str, Any]) -> None:
 
 
 def _strings(value: object, fewest: int) -> None:
-    # The one long thing in a config is lists of words (a seccomp profile names 400 system
-    # calls): joined, they are looked at in one go.
+    # The longest values in a config are lists of names (a seccomp profile names 400 system calls):
+    # they are joined and checked at once.
     try:
         if type(value) is list and len(value) >= fewest and is_c_string("".join(value)):
             return
@@ -140,7 +140,7 @@ def _boolean(value: object, need: None) -> None:  # noqa: ARG001
 
 
 def is_c_string(text: str) -> bool:
-    """Whether the text can be handed to the kernel."""
+    """Return true if the text can be passed to the kernel."""
     if "\0" in text:
         return False
     if text.isascii():

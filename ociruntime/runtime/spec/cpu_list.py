@@ -1,4 +1,4 @@
-"""Lists of cpus and of memory nodes as cpuset(7) has them: ``0-3,7``."""
+"""Lists of CPUs and of memory nodes in the format of cpuset(7): ``0-3,7``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _HIGHEST = 1 << 20
 
 
 def check_list(where: str, text: str) -> None:
-    """Raises ConfigError unless the text is such a list; an empty one says nothing."""
+    """Raise ConfigError unless the text is such a list; an empty one means no restriction."""
     for part in text.strip().split(",") if text.strip() else ():
         # "0-30:2/4" takes the first two of every four.
         numbers, colon, pattern = part.partition(":")

@@ -1,4 +1,4 @@
-"""The config that ``ociruntime spec`` writes: a shell in a container of its own."""
+"""The config that ``ociruntime spec`` writes: a shell in its own container."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOUNTS: tuple[tuple[str, str, str, str], ...] = (
     ("/sys/fs/cgroup", "cgroup", "cgroup", "nosuid noexec nodev relatime ro"),
 )
 
-# What tells about, or reaches into, the whole host.
+# Paths that reveal, or affect, the whole host.
 _MASKED = (
     "/proc/acpi",
     "/proc/asound",

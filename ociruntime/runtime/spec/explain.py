@@ -1,7 +1,7 @@
-"""All that is wrong with the shape of a config, not only the first of it.
+"""List all violations of a config's shape, not only the first.
 
-Needs jsonschema and the schema, and is loaded only after a refusal.  The words are those of
-``refusal.py``, so that the list repeats the error that led here.
+Needs jsonschema and the schema, and is loaded only after an error. The messages are those of
+``refusal.py``, so that the list repeats the original error.
 """
 
 from __future__ import annotations
@@ -90,6 +90,6 @@ def _sentences(error: ValidationError) -> Iterator[str]:
             mismatch = MismatchError("key", value, tuple(need))
         case "enum" if isinstance(value, str):
             mismatch = MismatchError("enum", value, tuple(need))
-        case _:  # an enum's value of a wrong type: "type" says it already
+        case _:  # an enum's value of a wrong type: "type" already reports it
             return
     yield str(refusal(mismatch, path))

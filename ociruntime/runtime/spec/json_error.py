@@ -1,4 +1,4 @@
-"""What is wrong with a text that is no JSON, with line and column.
+"""Locate a JSON syntax error: line and column.
 
 Loaded only when a document is refused: it imports ``json`` and ``re``.
 """
@@ -31,7 +31,7 @@ def explain(data: bytes, name: str) -> ConfigError:
     except RecursionError:
         return ConfigError("", f"{name} is nested too deeply")
     except ValueError:
-        return ConfigError("", f"{name} holds a number of too many digits")
+        return ConfigError("", f"{name} contains a number with too many digits")
     return _tokens(text, name)
 
 
@@ -41,7 +41,7 @@ def _syntax(text: str, error: json.JSONDecodeError, name: str) -> ConfigError:
     before = text[:position].rstrip()
     if rest[:1] in ("}", "]") and before.endswith(","):
         return _at(text, len(before) - 1, name, "trailing comma")
-    # From Python 3.13 on the position is the comma's.
+    # Since Python 3.13 the position is the comma's.
     if rest[:1] == "," and rest[1:].lstrip()[:1] in ("}", "]"):
         return _at(text, position, name, "trailing comma")
     if rest.startswith(("//", "/*", "#")):

@@ -1,9 +1,8 @@
-"""From the bytes of config.json to a document of the right shape.
+"""Parse the bytes of config.json and check the document's shape.
 
-``_json`` is the C scanner behind the ``json`` module; the module itself, which takes
-several times as long to import as a config takes to read, is loaded only to explain what
-is wrong.  Stricter than most: no duplicate names (JSON-02), UTF-8 and nothing else
-(JSON-01), no NaN or Infinity, nothing behind the document.
+``_json`` is the C scanner behind the ``json`` module; the module itself, whose import takes several
+times as long as parsing a config, is loaded only to explain an error. Stricter than most parsers:
+no duplicate names (JSON-02), only UTF-8 (JSON-01), no NaN or Infinity, nothing after the document.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _BLANKS = " \t\n\r"
 
 def parse_config(data: bytes, name: str = "config.json") -> Config:
     """A config out of its bytes; raises ConfigError."""
-    # Not at the top: commands that only read the state come by here too.
+    # Import here: commands that only read the state load this module too.
     from ociruntime.runtime.spec.check import check_shape
 
     config: Any = parse(data, name)
@@ -96,7 +95,7 @@ def _constant(text: str) -> NoReturn:
 
 
 class _Rules:
-    """What the scanner asks its decoder for."""
+    """The attributes that the scanner expects of its decoder."""
 
     strict = True  # no control characters in strings
     object_hook = None

@@ -1,4 +1,4 @@
-"""The words for a value that does not fit: where, what is accepted, what was perhaps meant.
+"""Messages for an invalid value: where it is, the accepted values, a suggestion.
 
 Loaded only when a config is refused.
 """
@@ -38,7 +38,7 @@ def refusal(mismatch: MismatchError, where: str = "") -> ConfigError:
     if kind == "fewest":
         return ConfigError(path, "must not be empty")
     if kind == "text":
-        return ConfigError(path, f"{shown(value)} holds {_oddity(str(value))}")
+        return ConfigError(path, f"{shown(value)} contains {_oddity(str(value))}")
     if kind == "absolute":
         return ConfigError(path, f"must be an absolute path, got {shown(value)}")
     if kind == "enum" and isinstance(value, str):
@@ -67,7 +67,7 @@ def missing(
 
 
 def unknown_word(path: str, word: str, words: tuple[str, ...]) -> ConfigError:
-    """A word that is not among the accepted ones."""
+    """Return the message for a word that is not among the accepted ones."""
     if not words:
         return ConfigError(path, f"{shown(word)} is not accepted", "no value is defined so far")
     guess = nearest(word, words)
@@ -79,7 +79,7 @@ def _key(path: str, key: str, names: tuple[str, ...] | None) -> ConfigError:
     if not key:
         return ConfigError(path, "a key must not be empty")
     if names is None:
-        return ConfigError(path, f"the key {shown(key)} holds {_oddity(key)}")
+        return ConfigError(path, f"the key {shown(key)} contains {_oddity(key)}")
     guess = nearest(key, names)
     hint = f'did you mean "{guess}"? ' if guess else ""
     return ConfigError(path, f"unknown key {shown(key)}", f"{hint}accepted: {', '.join(names)}")
@@ -90,10 +90,10 @@ def _oddity(text: str) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """The accepted word that was perhaps meant, or ""."""
+    """Return the accepted word that is closest to this one, or ""."""
     from difflib import get_close_matches
 
-    # Case and the prefix that a family of words shares say nothing about likeness.
+    # Ignore case and the common prefix of a family of words: they do not make words similar.
     prefixes = ("RLIMIT_", "SCMP_ACT_", "SCMP_ARCH_", "SCMP_CMP_", "SCHED_", "MPOL_", "CAP_")
     plain: dict[str, str] = {}
     for candidate in words:

@@ -1,4 +1,4 @@
-"""The state of a container as the specification words it (runtime.md, State)."""
+"""The state document of a container (runtime.md, State)."""
 
 from __future__ import annotations
 

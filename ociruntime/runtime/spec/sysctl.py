@@ -1,6 +1,6 @@
-"""linux.sysctl: which kernel parameters belong to a container, and where they are.
+"""linux.sysctl: the kernel parameters that belong to a container, and their paths.
 
-A parameter may be set only if a namespace of the container's own holds it: any other would
+A parameter may be set only if it belongs to one of the container's own namespaces: any other would
 change the host (LNX-SYSCTL-01).
 """
 

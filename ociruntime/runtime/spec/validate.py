@@ -1,8 +1,7 @@
 """Rules between the members of a config whose shape is right.
 
-Pure: what depends on the host (does the path exist, is the mapping the real one) is found
-out where the host is looked at.  A field that is valid but not supported is not this
-module's business either.
+Pure: properties of the host (whether a path exists or a mapping is permitted) are checked by other
+layers, and so is a valid but unsupported field.
 """
 
 from __future__ import annotations
@@ -72,13 +71,15 @@ def _names(config: Config, namespaces: dict[str, str]) -> None:
     ):
         if len(name.encode()) > _LONGEST_NAME:
             raise ConfigError(where, f"is longer than {_LONGEST_NAME} bytes")
-        # Without one, the host's own name would change (A-36).
+        # Without a UTS namespace the host's own name would change (A-36).
         if name and "uts" not in namespaces:
             raise ConfigError(where, "needs a uts namespace", 'add {"type": "uts"}')
 
 
 def _needs_mount_namespace(config: Config, namespaces: dict[str, str]) -> None:
-    """Without one, everything would be mounted on the host, and stay (A-41)."""
+    """Require a mount namespace: without one, everything would be mounted on the host, and stay
+    (A-41).
+    """
     if "mount" in namespaces:
         return
     linux = config.get("linux", {})

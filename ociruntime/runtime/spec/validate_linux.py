@@ -1,4 +1,4 @@
-"""Rules of what is left of the linux object: devices, sysctl, scheduling of memory and cache."""
+"""Rules of the remaining linux object: devices, sysctl, memory policy and cache allocation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of the mounts.  What the options mean is the plan's business."""
+"""Rules of the mounts, except for the options, which the plan interprets."""
 
 from __future__ import annotations
 

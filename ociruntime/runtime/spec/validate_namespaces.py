@@ -1,4 +1,4 @@
-"""Rules of linux.namespaces, and of what only a namespace of the container's own can hold."""
+"""Rules of linux.namespaces, and of settings that require a namespace of the container's own."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _user(linux: Linux, namespaces: dict[str, str]) -> None:
 
 
 def validate_mappings(extents: list[IdMapping], where: str) -> None:
-    """What user_namespaces(7) asks of the lines of a uid_map; raises ConfigError."""
+    """Check the rules of user_namespaces(7) for the lines of a uid_map; raises ConfigError."""
     if len(extents) > _MOST_MAPPINGS:
         raise ConfigError(where, f"has {len(extents)} entries, the kernel takes {_MOST_MAPPINGS}")
     for index, extent in enumerate(extents):

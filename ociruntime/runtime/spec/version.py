@@ -1,4 +1,4 @@
-"""Versions of the specification: what SemVer 2.0.0 accepts and what ociruntime runs."""
+"""Versions of the specification: the syntax of SemVer 2.0.0 and the versions supported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`checkpoint`: the processes of a container into files, by CRIU."""
+"""`checkpoint`: save the processes of a container to files, with CRIU."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.lifecycle.options import Context
     from ociruntime.runtime.spec.document import Config
 
-# What a kernel may lack, and who asks for it.
+# Features that a kernel may lack, and the options that require them.
 FEATURES = {
     "mem_track": ("--pre-dump", "this kernel cannot tell which pages have changed"),
     "lazy_pages": ("--lazy-pages", "this kernel cannot fetch pages later (userfaultfd)"),
@@ -67,17 +67,17 @@ def _check(container: Container) -> None:
     if status not in (RUNNING, PAUSED):
         raise ContainerError(
             f'container "{container.id}" cannot be checkpointed in {status} state',
-            "only what runs can be written down",
+            "only a running or paused container can be checkpointed",
         )
     if container.facts["seccompAgent"]:
         raise ContainerError(
             f'container "{container.id}" cannot be checkpointed: its seccomp filter asks an agent',
-            "a connection to an agent cannot be written down",
+            "the connection to a seccomp agent cannot be restored",
         )
 
 
 def make_directory(path: str) -> None:
-    """With its parents, mode 0700; one that is there is fine.  Raises HostError."""
+    """Create a directory with its parents, mode 0700, unless it exists. Raises HostError."""
     try:
         os.makedirs(path, 0o700, exist_ok=True)
     except OSError as error:
@@ -91,10 +91,10 @@ def _check_parent(options: CriuOptions) -> None:
     if parent.startswith("/"):
         raise UsageError(
             f"--parent-path {parent}: must be relative to --image-path",
-            "the images are to stay together when they are moved",
+            "so that the images can be moved together",
         )
     if not os.path.isdir(f"{options.image_path}/{parent}"):
-        raise UsageError(f"--parent-path {parent}: there is no such directory in --image-path")
+        raise UsageError(f"--parent-path {parent}: directory not found in --image-path")
 
 
 def _check_features(program: str, options: CriuOptions) -> None:
@@ -152,7 +152,7 @@ def _ignore(stage: str, pid: int, fd: int) -> None:  # noqa: ARG001 - every stag
 
 
 def open_directory(directory: str) -> int:
-    """Raises HostError."""
+    """Open a directory; raises HostError."""
     try:
         return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -160,14 +160,14 @@ def open_directory(directory: str) -> int:
 
 
 def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str]]:
-    """What the restore will have to know; and ``external`` of CRIU."""
+    """Return the record that a restore needs, and CRIU's ``external``."""
     pid = container.pid
     try:
         theirs = parse_mountinfo(_text(f"/proc/{pid}/mountinfo"))
         devices = {mount.device for mount in parse_mountinfo(_text("/proc/self/mountinfo"))}
         own_cgroups = os.readlink(f"/proc/{pid}/ns/cgroup") != os.readlink("/proc/self/ns/cgroup")
     except OSError as error:
-        raise HostError(f"look at the mounts of process {pid}", error) from None
+        raise HostError(f"read the mounts of process {pid}", error) from None
     targets = from_host(theirs, devices, own_cgroups)
     names = name_mounts(targets, pid, container.facts["bundle"], config)
     keys = {f"m{index}": target for index, target in enumerate(targets)}
@@ -208,7 +208,7 @@ def _text(path: str) -> str:
 
 
 def failure(what: str, answer: dict[str, Any], log: str) -> CriuError:
-    """The error of an answer without success, with what the log says."""
+    """Return the error for a failed request, with the relevant part of the log."""
     try:
         said = summary(_text(log))
     except OSError:

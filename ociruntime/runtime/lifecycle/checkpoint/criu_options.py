@@ -1,4 +1,4 @@
-"""What `checkpoint` and `restore` are told, and as what CRIU hears it (criu_opts of rpc.proto)."""
+"""Options of `checkpoint` and `restore`, and their form for CRIU (criu_opts of rpc.proto)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class CriuOptions:
 
 
 def common_options(options: CriuOptions, annotations: Mapping[str, str]) -> dict[str, Any]:
-    """What a dump and a restore have in common.  Raises ConfigError."""
+    """Return the options common to a dump and a restore. Raises ConfigError."""
     found: dict[str, Any] = {
         "log_level": LOG_LEVEL,
         "notify_scripts": True,
@@ -119,7 +119,9 @@ def dump_options(
     freezer: str,
     external: list[str],
 ) -> dict[str, Any]:
-    """For DUMP and PRE_DUMP; ``freezer`` is the container's cgroup with one, or ""."""
+    """Return the options of DUMP and PRE_DUMP; ``freezer`` is the container's cgroup with one, or
+    "".
+    """
     found = common_options(options, annotations) | {
         "pid": pid,
         "root": root,
@@ -150,8 +152,8 @@ def restore_options(
     inherited: list[dict[str, Any]],
     joined: list[dict[str, str]],
 ) -> dict[str, Any]:
-    """For RESTORE: ``cgroups`` are cgroup_root, ``inherited`` inherit_fd, ``joined``
-    join_namespace.
+    """Return the options of RESTORE: ``cgroups`` are cgroup_root, ``inherited`` inherit_fd,
+    ``joined`` join_namespace.
     """
     found = common_options(options, annotations) | {
         "root": root,

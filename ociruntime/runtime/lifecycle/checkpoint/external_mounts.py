@@ -1,10 +1,10 @@
-"""The mounts of a container that come from the host: CRIU is told of them by keys.
+"""Mounts of a container that come from the host, which CRIU identifies by keys.
 
-A checkpoint has a key for each, and what config.json calls it.  A restore looks that up in the
-configuration of the new container, which alone says where anything of the host comes from.
-The keys are counted, never made of paths: what an image or a process inside has named must not
-be read as an option.  That a mount is the one that config.json means is asked of the kernel, by
-its inode, because a process inside can exchange the directories above two mounts.
+A checkpoint has a key for each, with its name in config.json. A restore looks that up in the
+configuration of the new container, which alone decides where host files come from. The keys are
+numbers, never made of paths: a name chosen by an image or a process inside must not be parsed as an
+option. The kernel's inode numbers confirm that a mount is the one that config.json means, because a
+process inside can exchange the directories above two mounts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Identity = tuple[int, int]  # st_dev, st_ino
 
-# Mounted anew by CRIU wherever they are: what they show depends on namespaces alone.
+# CRIU mounts these anew wherever they are: their content depends on namespaces alone.
 OF_THE_KERNEL = ("proc", "sysfs", "mqueue", "cgroup2")
 NULL = "/dev/null"
 
@@ -72,10 +72,10 @@ def unescape(field: str) -> str:
 
 
 def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: bool) -> list[str]:
-    """Targets of the mounts that CRIU cannot make by itself; pure.
+    """Return the targets of the mounts that CRIU cannot recreate; pure.
 
-    These are the ones whose file system the host has mounted as well, unless they show a part of
-    the container's own root.
+    Their file system is mounted on the host as well, unless they show a part of the container's own
+    root.
     """
     top = next((mount for mount in mounts if mount.target == "/"), None)
     own = {mount.device for mount in mounts if mount.fstype in OF_THE_KERNEL and mount.root == "/"}
@@ -106,7 +106,7 @@ def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> di
     for target in targets:
         if "]" in target or not target.isprintable():
             raise ContainerError(
-                f"cannot checkpoint a mount at {target!a}: CRIU cannot be told that name"
+                f"cannot checkpoint a mount at {target!a}: CRIU does not accept that name"
             )
         inside = identity(f"/proc/{pid}/root{target}")
         same = [where for where, source in binds if inside and identity(source) == inside]
@@ -193,7 +193,7 @@ def find_mount(pid: int, target: str) -> tuple[int, Identity] | None:
 
 
 def identity(path: str) -> Identity | None:
-    """What the kernel knows a file by; None if there is none."""
+    """Return the kernel's identity of a file; None if it does not exist."""
     try:
         found = posix.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""The file ``ociruntime.json`` beside CRIU's images: what a restore has to know besides them.
+"""The file ``ociruntime.json`` beside CRIU's images: further data for a restore.
 
     version        1
     mounts         key -> what config.json calls the mount (external_mounts.py), where it was
@@ -7,7 +7,7 @@
                    descriptor for it, "" where it is the container's own
     namespaces     types of those that were joined by a path
 
-It is read as something that anybody may have written.
+The file is untrusted input.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ImageRecord:
         self.namespaces = namespaces
 
     def write(self, directory: str) -> None:
-        """Raises HostError."""
+        """Write the record; raises HostError."""
         document = {
             "version": VERSION,
             "mounts": self.mounts,
@@ -55,7 +55,7 @@ class ImageRecord:
 
 
 def read_record(directory: str) -> ImageRecord:
-    """Raises ContainerError for one of another form, HostError if there is none."""
+    """Read the record; raises ContainerError if it is malformed, HostError if it is missing."""
     path = f"{directory}/{NAME}"
     try:
         found: Any = parse(read_file(path), path)
@@ -72,13 +72,12 @@ def read_record(directory: str) -> ImageRecord:
         and _is_texts(streams)
         and _is_texts(namespaces)
     ):
-        raise ContainerError(f"{path} is not as ociruntime writes it")
+        raise ContainerError(f"{path} is not in the format that ociruntime writes")
     return ImageRecord(mounts, streams, namespaces)
 
 
 def stream_keys(pid: int) -> list[str]:
-    """Of 0, 1 and 2 of a process: a pipe, or a file that none of its own mounts has.
-
+    """Return the keys of a process's streams 0, 1 and 2: pipes, or files outside of its own mounts.
     Raises HostError.
     """
     try:
@@ -86,7 +85,7 @@ def stream_keys(pid: int) -> list[str]:
         own = {line.partition(" ")[0] for line in mount_lines(mounts)}
         return [_stream_key(pid, fd, own) for fd in (0, 1, 2)]
     except OSError as error:
-        raise HostError(f"look at the descriptors of process {pid}", error) from None
+        raise HostError(f"read the descriptors of process {pid}", error) from None
 
 
 def _stream_key(pid: int, fd: int, own: set[str]) -> str:

@@ -1,8 +1,8 @@
-"""Bringing a container back: as ``Creation``, with CRIU in the place of the executor.
+"""Restore a container: a ``Creation`` with CRIU in place of the executor.
 
     criu              stage, answered by us
       | setup-namespaces    the namespaces are there: prestart and createRuntime hooks
-      | orphan-pts-master   the master of the container's terminal, which nobody has yet
+      | orphan-pts-master   the master of the container's terminal, which has no receiver yet
       | pre-resume          all processes stand still for the last time: are their mounts and
       |                     privileges those of config.json?
       v answer              the pid of the first process, which is our child
@@ -70,9 +70,9 @@ if TYPE_CHECKING:
     from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord
     from ociruntime.runtime.plan.plan import Operation
 
-# Nothing waits if the path leads to a FIFO or a terminal.
+# Do not block if the path leads to a FIFO or a terminal.
 OPEN_NAMESPACE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-FIRST_FREE = 10  # our standard streams are handed on from here: criu has its own
+FIRST_FREE = 10  # our standard streams are duplicated from here on: criu has its own
 
 
 class Restoration(Creation):
@@ -101,7 +101,7 @@ class Restoration(Creation):
     def describe(
         self, program: str, criu: CriuOptions, record: ImageRecord, *, foreground: bool
     ) -> None:
-        """What is to be restored, and by which program."""
+        """Set the images to restore, and the CRIU program to use."""
         self._foreground = foreground
         self.signals: CaughtSignals | None = None
         self._program = program
@@ -115,7 +115,7 @@ class Restoration(Creation):
 
     @property
     def pid(self) -> int:
-        """Of criu, until it has made the first process."""
+        """Return the pid of the container's init; before it exists, criu's."""
         return self._first or self._session.pid
 
     def _start(self) -> None:
@@ -144,9 +144,7 @@ class Restoration(Creation):
         cgroup.apply(prepared.resources)
 
     def _make_mount_points(self) -> None:
-        """Where something is mounted on the root itself; what is mounted inside another mount
-        finds its place in that.
-        """
+        """Create mount points on the root itself; those inside another mount exist in that."""
         mounts = self._prepared.config.get("mounts") or []
         targets = [clean(mount["destination"]) for mount in mounts]
         bundle = self._prepared.bundle
@@ -235,7 +233,8 @@ class Restoration(Creation):
             self._first = pid
             self._run_hooks()
         elif stage == "pre-resume":
-            # The last moment before they run.  criu asks nobody here: they are killed at once.
+            # The last check before they run. criu does not ask at this point: they are killed at
+            # once.
             try:
                 self._restrict_mounts()
                 self._check_privileges()
@@ -245,14 +244,16 @@ class Restoration(Creation):
                 raise
 
     def _catch_signals(self) -> None:
-        """Whatever comes from now on is passed on to the container."""
+        """Catch signals: each one from now on is forwarded to the container."""
         if self._foreground:
             from ociruntime.base.foreground import CaughtSignals
 
             self.signals = CaughtSignals()
 
     def _restrict_mounts(self) -> None:
-        """Of mounts with the same source CRIU forgets the flags of all but the first."""
+        """Restore mount flags: of several mounts with the same source, CRIU restores only the first
+        one's.
+        """
         config, bundle = self._prepared.config, self._prepared.bundle.path
         text = read_file(f"/proc/{self._first}/mountinfo").decode("utf-8", "surrogateescape")
         mounts = parse_mountinfo(text)

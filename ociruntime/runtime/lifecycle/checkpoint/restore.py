@@ -1,4 +1,4 @@
-"""`restore`: a container from what `checkpoint` has written."""
+"""`restore`: start a container from the files of a `checkpoint`."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     program = find_criu(criu.program)
     end_on_signals()
     if not os.path.isdir(criu.image_path):
-        raise ContainerError(f"--image-path {criu.image_path}: there is no such directory")
+        raise ContainerError(f"--image-path {criu.image_path}: directory not found")
     make_directory(criu.work_path)
     record = read_record(criu.image_path)
     prepared = prepare(context, options)
     if prepared.rdt or prepared.network_devices:
-        # Both are given to a first process that is not there yet.
+        # Both apply to an init that does not exist yet.
         where = "linux.intelRdt" if prepared.rdt else "linux.netDevices"
         raise ConfigError(where, "cannot be given to a container that is restored")
     check_terminal(prepared.config.get("process"), options.console_socket, options.detach)

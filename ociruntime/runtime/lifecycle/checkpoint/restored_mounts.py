@@ -1,9 +1,8 @@
-"""Which flags the mounts of a restored container lack.
+"""Find the flags that the mounts of a restored container lack.
 
-They are those that the mounts had when they were written down and those that config.json asks
-for: neither a mistake of CRIU's nor images of somebody else's make a mount writable.  So what is
-written down may add flags, and name the bind mount of config.json that a mount is; that it is one
-of the same source is asked of the kernel.
+Required are those recorded at the checkpoint and those of config.json: neither a bug of CRIU nor
+images from an untrusted source make a mount writable. So the record may add flags, and name the
+bind mount of config.json that a mount is; the kernel must confirm that it has the same source.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
     from ociruntime.runtime.lifecycle.checkpoint.external_mounts import Identity, Mount
     from ociruntime.runtime.spec.document import Config
 
-# The words of mountinfo -> MOUNT_ATTR_*.
+# Mount options in mountinfo -> MOUNT_ATTR_*.
 RESTRICTIONS = {"ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8}
 ALL_RESTRICTIONS = 15
 
 
 def shown_at(pid: int, mounts: Sequence[Mount]) -> dict[str, Identity | None]:
-    """Return what is at each target of a process's mounts; None for what is not to be seen.
+    """Return the mount at each target of a process's mounts; None for one that is not visible.
 
     Raises StepError if a target leads elsewhere, though no later mount covers it.
     """

@@ -1,7 +1,7 @@
-"""Whether a restored process has more privileges than its new configuration allows.
+"""Check that a restored process has no more privileges than its new configuration allows.
 
-CRIU gives a process back what it had when it was dumped; the images may be old, or somebody
-else's.  config.json has the last word, as in `create`.
+CRIU restores the privileges of the dump; the images may be old, or from another user. config.json
+decides, as in `create`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ FILTERED = "2"  # SECCOMP_MODE_FILTER
 
 
 def excess(status: str, config: Config) -> str:
-    """What a process has too much of, by its /proc/PID/status; "" if nothing.  Pure."""
+    """Describe a process's excess privileges, from its /proc/PID/status; "" if there are none.
+    Pure.
+    """
     facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     process = config.get("process")
     if process is None or facts.get("State", "").startswith(("Z", "X")):

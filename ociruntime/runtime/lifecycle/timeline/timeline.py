@@ -1,8 +1,8 @@
-"""``--timeline``: when each phase of a command and each operation of its plan began.
+"""``--timeline``: record when each phase of a command and each operation of its plan began.
 
-The runtime marks its phases as it passes; the executor notes its times in a memory file that
-both have mapped, so that asking costs no message.  Both by CLOCK_REALTIME, the one clock that no
-time namespace shifts.  Where the interpreter began is not known; what it has computed so far is.
+The runtime marks its phases; the executor writes its times to a memory file that both have mapped,
+which costs no messages. Both use CLOCK_REALTIME, the one clock that no time namespace shifts. The
+time of the interpreter's start is not known; its CPU time so far is.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Timeline:
         self.operations = plan.operations
         try:
             self._times_fd = posix.memfd_create("times", MFD_CLOEXEC)
-            # Written, not only made larger: its memory is ours and not the container's.
+            # Write the file instead of only extending it: its memory is then charged to us, not to
+            # the container.
             posix.write(self._times_fd, bytes(8 * (len(self.operations) + 1)))
         except OSError as error:
             raise HostError("make a memory file for times", error) from None

@@ -1,4 +1,4 @@
-"""A timeline as spans: pure, from marks and times to what can be drawn."""
+"""A timeline as spans: convert marks and times for drawing (pure)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RUNTIME = "runtime"
 EXECUTOR = "executor"
 WAITS = ("sync", "wait_start", "wait for the executor")
 
-# What an operation is about, for its colour; all others are about the process.
+# Operation -> its subject, which determines the colour; all others concern the process.
 KINDS: dict[str, str] = {
     **dict.fromkeys(
         (
@@ -81,7 +81,7 @@ def spans(
 
 
 def _ends(begun: Sequence[tuple[T, int]], now: int) -> list[tuple[tuple[T, int], int]]:
-    """Each with its end; in order, whatever the clock has done."""
+    """Add the end of each span; in order, even if the clock was set back."""
     ordered: list[tuple[T, int]] = []
     for name, start in begun:
         ordered.append((name, max(start, ordered[-1][1]) if ordered else start))

@@ -1,4 +1,4 @@
-"""A timeline for programs: the Trace Event Format, which Perfetto and about:tracing open."""
+"""A timeline in the Trace Event Format, for Perfetto and about:tracing."""
 
 from __future__ import annotations
 

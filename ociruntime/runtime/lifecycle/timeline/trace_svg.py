@@ -1,7 +1,7 @@
-"""A timeline for people: a picture without scripts, which every browser shows.
+"""A timeline as an SVG picture without scripts, for any browser.
 
-Above, the whole on one scale, a lane for the runtime and one for the executor; below, a line
-for each phase and each operation, the executor's on a scale of their own.
+At the top, everything on one scale, with a lane for the runtime and one for the executor; below, a
+line for each phase and each operation, the executor's on a scale of their own.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def svg(command: str, spans: Sequence[Span]) -> str:
 
 
 def extent(spans: Sequence[Span]) -> tuple[int, int]:
-    """From the first begin to the last end."""
+    """Return the time from the first begin to the last end."""
     return (spans[0].start, max(each.end for each in spans)) if spans else (0, 0)
 
 

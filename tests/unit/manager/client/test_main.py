@@ -218,7 +218,7 @@ def test_a_bug_is_one_line(capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> N
         raise ValueError("a\nb")
 
     monkeypatch.setattr(version, "run", bug)
-    assert "internal error: ValueError: a b (--debug shows" in failing(["version"], capfd)
+    assert "internal error: ValueError: a b (use --debug for" in failing(["version"], capfd)
     assert main(["--debug", "version"]) == 1
     assert "Traceback" in capfd.readouterr().err
     assert isinstance(version, types.ModuleType)

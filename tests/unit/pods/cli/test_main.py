@@ -97,7 +97,7 @@ def raising(error: BaseException) -> types.FunctionType:
     [
         (PodError("pod 1 is gone", "look for another"), 254, "pod 1 is gone (look for another)"),
         (KeyboardInterrupt(), 130, "interrupted"),
-        (ValueError("a\nb"), 254, "internal error: ValueError: a b (--debug shows the way there)"),
+        (ValueError("a\nb"), 254, "internal error: ValueError: a b (use --debug for a traceback)"),
     ],
 )
 def test_how_errors_end(

@@ -16,8 +16,8 @@ from ociruntime.runtime.lifecycle.options import Context, CreateOptions
     ("resources", "words"),
     [
         ({"memory": {"limit": 4096}}, "linux.resources.memory.limit: 4096 is not enough"),
-        ({"memory": {"swap": 4096}}, "killed for want of memory (it has no limit itself"),
-        ({}, "killed for want of memory (it has no limit itself"),
+        ({"memory": {"swap": 4096}}, "init was OOM-killed (it has no memory limit itself"),
+        ({}, "init was OOM-killed (it has no memory limit itself"),
     ],
 )
 def test_killed_for_want_of_memory(resources: Any, words: str) -> None:  # noqa: ANN401

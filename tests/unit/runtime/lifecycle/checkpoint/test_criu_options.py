@@ -155,7 +155,7 @@ def test_which_mounts_are_the_host_s() -> None:
 @pytest.mark.parametrize("target", ["/a]:m1", "/a\nb", "/a]"])
 def test_names_that_would_be_read_as_options(target: str) -> None:
     config: Any = {}
-    with pytest.raises(ContainerError, match="CRIU cannot be told that name"):
+    with pytest.raises(ContainerError, match="CRIU does not accept that name"):
         name_mounts([target], 1, "/b", config)
 
 
