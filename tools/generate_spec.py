@@ -1,7 +1,8 @@
 """Generate the files derived from schemas/config.schema.json: ``generate_spec.py [--check]``.
 
 ``runtime/spec/shape.py`` holds the tables that the check at run time walks,
-``runtime/spec/document.py`` the types that mypy sees. With --check nothing is written; the exit status is 1 if a file is out of date.
+``runtime/spec/document.py`` the types that mypy sees. With --check nothing is written; the exit
+status is 1 if a file is out of date.
 
 The generator supports the keywords that the schema uses and fails for any other, so that no part of
 the schema is silently left unchecked.

@@ -48,22 +48,20 @@ static int hand_over(const struct message *message, size_t length, int *failure_
 	return FALL_BACK;
 }
 
+/* After the announcement one more message, and no further one: a neighbour could send any number. */
 static int await_exec(int connection, int pidfd, int *failure_fd)
 {
 	struct message message = { 0 };
-	bool announced = false;
-	ssize_t length;
+	ssize_t length = receive(connection, pidfd, &message, FOREVER);
 
-	for (;;) {
-		length = receive(connection, pidfd, &message,
-				 announced ? EXEC_MILLISECONDS : FOREVER);
-		if (length < (ssize_t)MESSAGE_SHORT)
-			break;
-		if (message.kind != MESSAGE_EXEC)
-			return hand_over(&message, (size_t)length, failure_fd);
-		announced = true;
-	}
-	return announced ? 0 : hand_over(&message, 0, failure_fd);
+	if (length < (ssize_t)MESSAGE_SHORT)
+		return hand_over(&message, 0, failure_fd);
+	if (message.kind != MESSAGE_EXEC)
+		return hand_over(&message, (size_t)length, failure_fd);
+	length = receive(connection, pidfd, &message, EXEC_MILLISECONDS);
+	if (length < (ssize_t)MESSAGE_SHORT || message.kind != MESSAGE_FAILURE)
+		return 0;
+	return hand_over(&message, (size_t)length, failure_fd);
 }
 
 int answer_start(struct container *container, int *failure_fd)

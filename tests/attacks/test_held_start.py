@@ -10,15 +10,19 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import select
 import signal
 import socket
 import stat
 import subprocess
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from ociruntime.runtime.executor.protocol import SHORT
+from ociruntime.runtime.plan.ops import MESSAGE_EXEC, MESSAGE_LISTENER
 from tests.support import processes
 from tests.support.container import Container
 from tests.support.peers import judge_by
@@ -99,6 +103,73 @@ def test_delete_while_a_neighbour_has_the_connection(
         assert any(map(is_connection, sockets_of(one.pid, held)))
         one.delete("--force").silent()
         assert start.wait(20) == 1
+
+
+@both
+def test_delete_while_a_neighbour_floods_the_connection(
+    container: MakeContainer, bundle: MakeBundle, flags: list[str]
+) -> None:
+    """It announces the program again and again."""
+    made = bundle()
+    made.hooks["startContainer"] = [{"path": "/bin/sleep", "args": ["sleep", "1000"]}]
+    one = container(made).created()
+    with ExitStack() as held:
+        start = starting(one, flags)
+        assert processes.until(lambda: "sleep" in names_of_children(one.pid))
+        connections = list(filter(is_connection, sockets_of(one.pid, held)))
+        over = threading.Event()
+        threads = [threading.Thread(target=flood, args=(connections, over)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        try:
+            one.delete("--force").silent()
+            start.wait(20)
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+
+
+def flood(connections: list[int], over: threading.Event) -> None:
+    message = SHORT.pack(MESSAGE_EXEC, 0, 0, 0)
+    while not over.is_set():
+        for fd in connections:
+            with socket.socket(fileno=os.dup(fd)) as one:
+                try:
+                    one.send(message, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+                except OSError:
+                    pass
+
+
+@both
+def test_a_forged_listener(
+    container: MakeContainer, bundle: MakeBundle, flags: list[str], work: Path
+) -> None:
+    """The agent of the host gets no descriptor of the neighbour's choice."""
+    made = bundle()
+    made.hooks["startContainer"] = [{"path": "/bin/sleep", "args": ["sleep", "1000"]}]
+    with ExitStack() as held:
+        agent = held.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        agent.bind(str(work / "agent"))
+        agent.listen()
+        made.linux["seccomp"] = {
+            "defaultAction": "SCMP_ACT_ALLOW",
+            "listenerPath": str(work / "agent"),
+            "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_NOTIFY"}],
+        }
+        one = container(made).created()
+        errors = held.enter_context((work / "errors").open("w+b"))
+        start = one.runtime.popen(*flags, "start", one.id, stderr=errors)
+        assert processes.until(lambda: "sleep" in names_of_children(one.pid))
+        (connection,) = filter(is_connection, sockets_of(one.pid, held))
+        with socket.socket(fileno=os.dup(connection)) as forged:
+            socket.send_fds(forged, [SHORT.pack(MESSAGE_LISTENER, 0, 0, 0)], [0])
+        assert start.wait(20) == 1
+        errors.seek(0)
+        assert b"unexpected message: listener" in errors.read()
+        while select.select([agent], [], [], 0)[0]:
+            with agent.accept()[0] as connected:
+                assert connected.recv(4096) == b""
 
 
 def test_start_while_a_neighbour_has_the_connection(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import select
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -160,6 +161,17 @@ def test_the_first_process_is_named_once(gate: socket.socket) -> None:
             executor.became(pid_message(born.pid, born.pid))
         executor.discard()
         born.returncode = -9  # the executor has reaped it
+
+
+@needs_root
+def test_a_child_that_we_have_not_heard_of_is_killed(gate: socket.socket) -> None:
+    """The runtime gives up before it has read INIT_PID; the fixture looks for children."""
+    plan = plan_of(o.clone_process(terminal=0), o.sync(stage=ops.STAGE_HOOKS))
+    executor = spawn(plan, gate.fileno(), NOWHERE)
+    poller = select.poll()
+    poller.register(executor.pidfd, select.POLLIN)
+    assert poller.poll(10_000), "the parent has exited, and sent the child's number before"
+    executor.discard()
 
 
 @needs_root

@@ -260,7 +260,8 @@ def test_made_where_the_heap_is_executable(made: Path, runtime: Runtime) -> None
     """On the kernel of User-Mode Linux it is."""
     made.unlink()
     library = runtime.path.parent.parent / f"lib/python3.{sys.version_info.minor}/site-packages"
-    code = f"import sys; sys.path.insert(0, {str(library)!r})\nfrom ociruntime.startup import snapshot\n"
+    code = f"import sys; sys.path.insert(0, {str(library)!r})\n"
+    code += "from ociruntime.startup import snapshot\n"
     code += f"snapshot.CHILD = {EXECUTABLE_HEAP!r} + snapshot.CHILD; snapshot.make({str(made)!r})"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert FROM_SNAPSHOT in way(runtime)

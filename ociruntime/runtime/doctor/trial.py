@@ -71,9 +71,7 @@ def build(plan: Plan, linux: Json) -> None:
     try:
         _answer(executor, linux)
     finally:
-        executor.channel.close()
-        executor.kill()
-        os.close(executor.pidfd)
+        executor.discard()
 
 
 def _answer(executor: Executor, linux: Json) -> None:

@@ -7,6 +7,8 @@ host: a repeated stage would be answered with descriptors of cgroups, or with ho
 
 from __future__ import annotations
 
+import posix
+
 from ociruntime.base.errors import StepError
 from ociruntime.runtime.plan import ops
 
@@ -26,14 +28,15 @@ SENDERS = {
     CLONE_PROCESS: ops.MESSAGE_INIT_PID,
     CODES["console"]: ops.MESSAGE_CONSOLE,
     CODES["seccomp"]: ops.MESSAGE_LISTENER,
+    CODES["exec"]: ops.MESSAGE_EXEC,
 }
 NAMES = {
     ops.MESSAGE_STAGE: "stage",
     ops.MESSAGE_INIT_PID: "pid",
     ops.MESSAGE_CONSOLE: "console",
     ops.MESSAGE_LISTENER: "listener",
+    ops.MESSAGE_EXEC: "exec",
 }
-ALWAYS = (ops.MESSAGE_EXEC, ops.MESSAGE_FAILURE)  # they end the conversation
 
 
 class Expected:
@@ -50,8 +53,8 @@ class Expected:
 
     def take(self, message: Message) -> None:
         """Cross a message off the list.  Raises StepError if it is not on it, or not the next."""
-        if message.kind in ALWAYS:
-            return
+        if message.kind == ops.MESSAGE_FAILURE:
+            return  # ends the conversation
         if message.kind == ops.MESSAGE_STAGE:
             if self._stages[:1] == [message.value]:
                 self._stages.pop(0)
@@ -70,3 +73,13 @@ def unexpected(message: Message) -> StepError:
         f"receive from the executor: unexpected message: {name} {number}",
         "a process in the pid namespace that the container joins may have sent it",
     )
+
+
+def check_listener(message: Message) -> None:
+    """Raise StepError unless the message brings the listener of a seccomp filter."""
+    try:
+        link = posix.readlink(f"/proc/self/fd/{message.fd}")
+    except OSError:
+        link = ""
+    if link != "anon_inode:seccomp notify":
+        raise unexpected(message)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import posix
 from select import POLLIN, poll
 
-from ociruntime.base.errors import HostError
+from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.runtime.executor.expected import CLONE_PROCESS, unexpected
 from ociruntime.runtime.executor.image import plan_file, sealed_executor
-from ociruntime.runtime.executor.protocol import SO_PASSCRED, SOL_SOCKET
+from ociruntime.runtime.executor.protocol import SO_PASSCRED, SOL_SOCKET, receive
 from ociruntime.runtime.plan.codec import encode
+from ociruntime.runtime.plan.ops import MESSAGE_INIT_PID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ else:
 
 
 REAP_MILLISECONDS = 10_000
+SHUT_RD = 0
 OWN_STREAMS = (0, 1, 2)
 
 
@@ -80,9 +82,41 @@ class Executor:
             pass  # reaped before
 
     def discard(self) -> None:
-        """Kill the process and close its descriptors."""
-        self.kill()
+        """Kill the process, and one that it has forked without our knowing; close the descriptors.
+
+        It is reaped last: while its number is its own, nobody else can send INIT_PID in its name.
+        """
+        self._end()
+        if self.channel.fileno() >= 0:
+            self.channel.shutdown(SHUT_RD)  # nothing can be sent any more
+            while (message := self._left_unread()) is not None:
+                if message.fd >= 0:
+                    posix.close(message.fd)
+                if message.kind != MESSAGE_INIT_PID:
+                    continue
+                try:
+                    self.became(message)
+                except RuntimeFailure:
+                    continue  # sent by a neighbour; the executor's own message may follow
+                self._end()
+        self.reap()
         self.close()
+
+    def _left_unread(self) -> Message | None:
+        try:
+            return receive(self.channel)
+        except HostError:
+            return None  # the first error is the one to raise
+
+    def _end(self) -> None:
+        """Kill the process and wait until it has exited; it is not reaped."""
+        try:
+            _signal.pidfd_send_signal(self.pidfd, _signal.SIGKILL)
+        except OSError:
+            return  # reaped before
+        poller = poll()
+        poller.register(self.pidfd, POLLIN)
+        poller.poll(REAP_MILLISECONDS)
 
     def close(self) -> None:
         """Close the descriptors."""
@@ -91,10 +125,7 @@ class Executor:
 
     def kill(self) -> None:
         """Kill the process and wait for its exit."""
-        try:
-            _signal.pidfd_send_signal(self.pidfd, _signal.SIGKILL)
-        except OSError:
-            pass  # ended before
+        self._end()
         self.reap()
 
 

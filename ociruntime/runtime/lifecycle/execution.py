@@ -21,7 +21,7 @@ from select import POLLIN, poll
 
 from ociruntime.base.errors import HostError, NotRunning, RuntimeFailure, StepError
 from ociruntime.base.files import exists
-from ociruntime.runtime.executor.expected import CLONE_PROCESS, Expected
+from ociruntime.runtime.executor.expected import CLONE_PROCESS, Expected, check_listener
 from ociruntime.runtime.executor.protocol import go, receive
 from ociruntime.runtime.executor.spawn import spawn
 from ociruntime.runtime.lifecycle.cgroup_entry import attach, let_in, refuse_entry
@@ -125,13 +125,12 @@ class Execution:
     def _converse(self) -> None:
         """Answer the executor until the program has taken its place."""
         announced = False
-        failed: Message | None = None
         expected = Expected(self.executor.plan.operations)
         while (message := self._receive(announced)) is not None:
             expected.take(message)
             if message.kind == ops.MESSAGE_FAILURE:
-                failed = message
-            elif message.kind == ops.MESSAGE_EXEC:
+                raise self._failed(message)
+            if message.kind == ops.MESSAGE_EXEC:
                 announced = True
             elif message.kind == ops.MESSAGE_INIT_PID:
                 self.executor.became(message)
@@ -147,11 +146,10 @@ class Execution:
                 let_in(self.executor.channel, self._cgroup)
             elif message.kind == ops.MESSAGE_LISTENER:
                 self._listener = message.fd
+                check_listener(message)
             if self._listener >= 0 and not self._forks:
                 self._tell_agent()
                 go(self.executor.channel)
-        if failed is not None:
-            raise self._failed(failed)
         if not announced:
             raise self._vanished()
 
@@ -220,22 +218,6 @@ class Execution:
 
     def _abandon(self) -> None:
         """Kill what was started, a child that we have not heard of included."""
-        executor = self.executor
-        executor.kill()
-        executor.channel.shutdown(0)  # SHUT_RD: it cannot announce the program any more
-        while (message := self._left_unread()) is not None:
-            if message.kind == ops.MESSAGE_INIT_PID:
-                try:
-                    executor.became(message)
-                except RuntimeFailure:
-                    continue  # sent by a neighbour; the executor's own message may come yet
-                executor.kill()
-        executor.close()
+        self.executor.discard()
         if self.master >= 0:
             posix.close(self.master)
-
-    def _left_unread(self) -> Message | None:
-        try:
-            return receive(self.executor.channel)
-        except HostError:
-            return None  # the first error is the one to raise

@@ -11,7 +11,7 @@ from ociruntime.runtime.executor.protocol import go, receive
 from ociruntime.runtime.host.gate import connect_gate, remove_gate
 from ociruntime.runtime.lifecycle.container import CREATED, PAUSED, RUNNING, STOPPED, document, lock
 from ociruntime.runtime.lifecycle.identifier import check_id
-from ociruntime.runtime.plan.ops import MESSAGE_EXEC, MESSAGE_LISTENER
+from ociruntime.runtime.plan.ops import MESSAGE_EXEC, MESSAGE_FAILURE, MESSAGE_LISTENER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,42 +125,44 @@ def _await_exec(
     its end of the connection. So the process's exit counts as the end, and so do some seconds after
     the announcement (csrc/entry/start.c).
     """
-    announced = False
-    while _is_readable(connection, pidfd, EXEC_MILLISECONDS if announced else None):
-        message = receive(connection)
-        if message is None:
-            break
-        if message.kind == MESSAGE_LISTENER and agent is not None and message.fd >= 0:
-            _hand_on(container, agent, message.fd)
-            go(connection)
-            continue
-        if message.kind != MESSAGE_EXEC:
-            return message
-        announced = True
-    if not announced:
+    message = _next(connection, pidfd, None)
+    if message is not None and message.kind == MESSAGE_LISTENER and agent is not None:
+        _hand_on(container, agent, message)
+        go(connection)
+        message = _next(connection, pidfd, None)
+    if message is None:
         raise _ended_silently(container)
-    return None
+    if message.kind != MESSAGE_EXEC:
+        return message
+    # One more message and no further one: a neighbour could send any number of them.
+    message = _next(connection, pidfd, EXEC_MILLISECONDS)
+    return message if message is not None and message.kind == MESSAGE_FAILURE else None
 
 
-def _is_readable(connection: socket, pidfd: int, milliseconds: int | None) -> bool:
-    """Wait for a message or the end of file; False if the process ends without one, or in vain."""
+def _next(connection: socket, pidfd: int, milliseconds: int | None) -> Message | None:
+    """Wait for a message; None if the connection or the process ends, or the time is over."""
     poller = poll()
     poller.register(connection.fileno(), POLLIN)
     poller.register(pidfd, POLLIN)
-    return connection.fileno() in [fd for fd, _ in poller.poll(milliseconds)]
+    ready = [fd for fd, _ in poller.poll(milliseconds)]
+    return receive(connection) if connection.fileno() in ready else None
 
 
 def _already_dead(container: Container) -> StepError:
     return StepError(f'container process is already dead: "{container.id}"')
 
 
-def _hand_on(container: Container, agent: SeccompAgent, listener: int) -> None:
+def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> None:
     """Give the agent the filter's listener, before the first call of the program."""
+    from ociruntime.runtime.executor.expected import check_listener
+
     try:
+        check_listener(message)
         # A-81: not running yet, though `create` is over.
-        agent.hand_on(listener, container.pid, document(container, "creating"))
+        agent.hand_on(message.fd, container.pid, document(container, "creating"))
     finally:
-        posix.close(listener)
+        if message.fd >= 0:
+            posix.close(message.fd)
 
 
 def _ended_silently(container: Container) -> StepError:
@@ -187,9 +189,12 @@ def _report_told(context: Context, container: Container, fd: int) -> NoReturn:
 def _report(context: Context, container: Container, message: Message) -> NoReturn:
     """Raise what the failure means; a failed hook takes the container with it (RT-LIFE-12)."""
     from ociruntime.base.errors import HookError
+    from ociruntime.runtime.executor.expected import unexpected
     from ociruntime.runtime.executor.failure import failure
     from ociruntime.runtime.plan.plan import Operation
 
+    if message.kind != MESSAGE_FAILURE:
+        raise unexpected(message)
     steps = {
         index: Operation(code, (), where) for index, code, where in container.facts["startSteps"]
     }

@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from ociruntime.base.errors import StepError
-from ociruntime.runtime.executor.expected import Expected
+from ociruntime.runtime.executor.expected import Expected, check_listener
 from ociruntime.runtime.executor.protocol import SHORT, SO_PASSCRED, SOL_SOCKET, Message, receive
 from ociruntime.runtime.plan import operations as o
 from ociruntime.runtime.plan import ops
@@ -23,6 +23,7 @@ CREATION = [
     o.sync(stage=ops.STAGE_READY),
     o.wait_start(),
     o.seccomp(flags=0, last=1, filter=b""),
+    o.exec(args=["true"], env=[]),
 ]
 
 
@@ -43,7 +44,6 @@ def test_a_whole_conversation() -> None:
         stage(ops.STAGE_HOOKS),
         stage(ops.STAGE_READY),  # the word of the parent may come after its child's
         message(ops.MESSAGE_INIT_PID),
-        message(ops.MESSAGE_EXEC),
         message(ops.MESSAGE_FAILURE),
     ):
         expected.take(each)
@@ -60,6 +60,7 @@ def test_a_whole_conversation() -> None:
         message(ops.MESSAGE_CONSOLE),
         message(ops.MESSAGE_LISTENER),
         message(ops.MESSAGE_MOUNT),
+        message(ops.MESSAGE_EXEC),
         message(99),
     ],
 )
@@ -112,3 +113,16 @@ def test_the_kernel_names_the_sender() -> None:
         assert received.sender == os.getpid()
         assert received.fd >= 0
         os.close(received.fd)
+
+
+def test_a_program_is_announced_once() -> None:
+    expected = Expected([o.exec(args=["true"], env=[])])
+    expected.take(message(ops.MESSAGE_EXEC))
+    with pytest.raises(StepError, match="unexpected message: exec"):
+        expected.take(message(ops.MESSAGE_EXEC))
+
+
+@pytest.mark.parametrize("fd", [-1, 0])
+def test_a_listener_is_one_of_seccomp(fd: int) -> None:
+    with pytest.raises(StepError, match="unexpected message: listener"):
+        check_listener(Message(SHORT.pack(ops.MESSAGE_LISTENER, 0, 0, 0), fd))
