@@ -1,4 +1,4 @@
-"""Keys that, typed one after the other at a terminal, leave what is attached to it."""
+"""The detach key sequence of an attached terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ DETACH_KEYS = "ctrl-p,ctrl-q"
 
 
 def parse_keys(text: str) -> bytes:
-    """``ctrl-p,ctrl-q`` -> the bytes that a terminal sends for them.  Raises UsageError."""
+    """Return the bytes that a terminal sends for ``ctrl-p,ctrl-q``.  Raises UsageError."""
     keys = b""
     for word in text.split(",") if text else ():
         letter = word.removeprefix("ctrl-")
@@ -24,7 +24,7 @@ def parse_keys(text: str) -> bytes:
 
 
 class KeyWatch:
-    """Finds the keys in what is typed; what may be their beginning is kept back for now."""
+    """A filter that detects the keys in the input; a possible prefix of them is held back."""
 
     __slots__ = ("_keys", "_seen", "found")
 
@@ -34,7 +34,7 @@ class KeyWatch:
         self.found = False
 
     def pass_on(self, data: bytes) -> bytes:
-        """What goes to the app; ``found`` when the keys were in it."""
+        """Return the input to pass to the app; sets ``found`` if the keys were in it."""
         if not self._keys:
             return data
         out = b""

@@ -1,4 +1,4 @@
-"""Reading and writing small files of the host: whole, and never half."""
+"""Reading and atomic writing of small files on the host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ENOENT = 2
 
 
 def read_file(path: str) -> bytes:
-    """The whole file.  Raises OSError."""
+    """Return the contents of a file.  Raises OSError."""
     fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
         # To the very end: the kernel gives lists (mountinfo, cgroup.procs) in pieces below a page.
@@ -21,9 +21,9 @@ def read_file(path: str) -> bytes:
 
 
 def write_new(path: str, data: bytes, mode: int = 0o600) -> None:
-    """Make ``path``, which must not exist, with all of ``data``.  Raises OSError.
+    """Create ``path``, which must not exist, with ``data``.  Raises OSError.
 
-    A file that could not be written whole is removed again.
+    A partly written file is removed.
     """
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC | posix.O_NOFOLLOW
     fd = posix.open(path, flags, mode)
@@ -38,10 +38,10 @@ def write_new(path: str, data: bytes, mode: int = 0o600) -> None:
 
 
 def replace_file(path: str, data: bytes, mode: int = 0o600) -> None:
-    """Put ``data`` at ``path``: readers see the old file or the whole new one.
+    """Replace ``path`` atomically: readers see the old file or the complete new one.
 
-    Raises OSError.  The temporary name carries our pid, so that a leftover of a killed
-    writer is in nobody's way.
+    Raises OSError.  The temporary name has our pid, so that a stale file of a killed writer does
+    no harm.
     """
     directory, _, name = path.rpartition("/")
     temporary = f"{directory}/.{name}.{posix.getpid()}"
@@ -55,7 +55,7 @@ def replace_file(path: str, data: bytes, mode: int = 0o600) -> None:
 
 
 def remove_file(path: str) -> None:
-    """Remove ``path`` if it is there.  Raises OSError."""
+    """Remove ``path`` if it exists.  Raises OSError."""
     try:
         posix.unlink(path)
     except FileNotFoundError:
@@ -63,7 +63,7 @@ def remove_file(path: str) -> None:
 
 
 def exists(path: str) -> bool:
-    """Whether there is anything at ``path``; a symbolic link counts."""
+    """Return whether ``path`` exists; a dangling symbolic link counts."""
     try:
         posix.lstat(path)
     except OSError:

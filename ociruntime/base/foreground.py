@@ -1,4 +1,4 @@
-"""Waiting for a container in the foreground: signals go in, its exit status comes out."""
+"""The foreground mode: forward signals to a container, wait for it, return its exit status."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ KEPT = frozenset((_signal.SIGCHLD, _signal.SIGWINCH, _signal.SIGPIPE))
 
 
 class CaughtSignals:
-    """From its making to ``release`` no signal ends this process: they are remembered.
+    """A collector of signals: until ``release``, they are queued and do not kill this process.
 
-    ``fd`` is readable when there is something to ``take``.  Made before the container's
-    process, it loses none that comes in between.
+    ``fd`` is readable when there is a signal to ``take``.  It is created before the container's
+    process, so that no signal is lost in between.
     """
 
     __slots__ = ("_old", "_old_wakeup", "_pending", "_write", "fd")
@@ -54,18 +54,18 @@ class CaughtSignals:
             self._old[number] = _signal.signal(number, handler)
 
     def take(self) -> list[int]:
-        """The signals that have come since, each once; a few at a time under a storm."""
+        """Return the signals received since the last call, each once."""
         taken: list[int] = []
         while self._pending and len(taken) < _signal.NSIG:
             taken.append(int(self._pending.popitem()[0]))
         return taken
 
     def has_any(self, numbers: Iterable[int]) -> bool:
-        """Whether one of these has come and was not taken."""
+        """Return whether one of these signals is waiting to be taken."""
         return any(number in self._pending for number in numbers)
 
     def clear_wakeup(self) -> None:
-        """Empty the pipe; to be called before ``take``."""
+        """Empty the wakeup pipe; call it before ``take``."""
         try:
             while len(posix.read(self.fd, 4096)) == 4096:
                 pass
@@ -73,7 +73,7 @@ class CaughtSignals:
             pass
 
     def release(self) -> None:
-        """Put the old dispositions back."""
+        """Restore the previous signal dispositions."""
         for number, old in self._old.items():
             _signal.signal(number, old if old is not None else _signal.SIG_DFL)  # type: ignore[arg-type]
         self._old.clear()
@@ -83,7 +83,7 @@ class CaughtSignals:
 
 
 def open_relay(master: int) -> Relay | None:
-    """Between our terminal and the container's, if it has one (``master`` is not -1)."""
+    """Open a relay to the container's terminal; None if it has none (``master`` is -1)."""
     if master < 0:
         return None
     from ociruntime.base.relay import Relay
@@ -129,7 +129,7 @@ def _wait(
     signals: CaughtSignals,
     notifying: NotifyRelay | None,
 ) -> int:
-    """Wait status of the process."""
+    """Wait for the process; return its wait status."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     poll.register(signals.fd, select.POLLIN)
@@ -193,7 +193,7 @@ def _is_child(pid: int) -> bool:
 
 
 def _reap(pid: int) -> int | None:
-    """Reap all children that have ended; the wait status of ``pid`` if it is among them."""
+    """Reap all exited children; return the wait status of ``pid``, None if it is still running."""
     status = None
     try:
         while True:

@@ -1,4 +1,4 @@
-"""Where the host has mounted proc and sysfs: for ``--no-pivot``, which leaves its tree behind."""
+"""The host's mounts of proc and sysfs, which ``--no-pivot`` would leave reachable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOUNTINFO = "/proc/self/mountinfo"
 
 
 def kernel_mounts(rootfs: str) -> tuple[str, ...]:
-    """Their mount points but those below ``rootfs``, the last one first.  Raises HostError."""
+    """Return their mount points outside ``rootfs``, last one first.  Raises HostError."""
     try:
         return find_kernel_mounts(read_file(MOUNTINFO).decode("utf-8", "surrogateescape"), rootfs)
     except OSError as error:
@@ -18,7 +18,7 @@ def kernel_mounts(rootfs: str) -> tuple[str, ...]:
 
 
 def find_kernel_mounts(mountinfo: str, rootfs: str) -> tuple[str, ...]:
-    """The same from the text, as proc_pid_mountinfo(5) has it."""
+    """Return the same from the text of proc_pid_mountinfo(5)."""
     found = []
     for line in mount_lines(mountinfo):
         left, _, right = line.partition(" - ")
@@ -30,7 +30,7 @@ def find_kernel_mounts(mountinfo: str, rootfs: str) -> tuple[str, ...]:
 
 
 def plain_path(text: str) -> str:
-    """A path as it is, of one that mountinfo has escaped."""
+    """Undo the escapes of a path in mountinfo."""
     for code, character in (("040", " "), ("011", "\t"), ("012", "\n"), ("134", "\\")):
         text = text.replace(f"\\{code}", character)
     return text

@@ -32,7 +32,7 @@ O_PATH = 0o10000000
 
 
 def make_directory(state_directory: str) -> None:
-    """The directory that the container gets.  Raises HostError."""
+    """Create the directory that is mounted in the container.  Raises HostError."""
     path = f"{state_directory}/{DIRECTORY}"
     try:
         posix.mkdir(path)
@@ -42,7 +42,7 @@ def make_directory(state_directory: str) -> None:
 
 
 def host_address(value: bytes) -> bytes:
-    """The address that NOTIFY_SOCKET names.  Raises UsageError."""
+    """Return the address that NOTIFY_SOCKET names.  Raises UsageError."""
     if value.startswith(b"@"):
         return b"\0" + value[1:]
     if value.startswith(b"/"):
@@ -55,7 +55,7 @@ def host_address(value: bytes) -> bytes:
 
 
 def safe_lines(message: bytes) -> list[bytes]:
-    """What of a message may be told to the host."""
+    """Return the lines of a message that may be forwarded to the host."""
     return [
         line
         for line in message.split(b"\n")
@@ -64,12 +64,12 @@ def safe_lines(message: bytes) -> list[bytes]:
 
 
 class NotifyRelay:
-    """From the container's socket to the host's; ``main_pid`` is told with READY=1."""
+    """A relay from the container's socket to the host's; it adds MAINPID to READY=1."""
 
     __slots__ = ("_host", "_own", "main_pid", "ready")
 
     def __init__(self, state_directory: str, notify_socket: bytes, main_pid: int) -> None:
-        """Raises UsageError, HostError."""
+        """Open both sockets.  Raises UsageError, HostError."""
         self.main_pid = main_pid
         self.ready = False  # whether READY=1 was told
         self._host = _connect(host_address(notify_socket))
@@ -80,14 +80,14 @@ class NotifyRelay:
             raise
 
     def fileno(self) -> int:
-        """Readable when there is something to forward."""
+        """Return a descriptor that is readable when there is a message to forward."""
         return self._own.fileno()
 
     def forward(self) -> bool:
-        """Hand one message on; false if there is none.  Raises HostError."""
+        """Forward one message; return False if there is none.  Raises HostError."""
         try:
-            # Descriptors that come along are closed by the kernel: who waits for that with a
-            # BARRIER=1 knows the message has been read.
+            # The kernel closes descriptors that come along.  A sender of BARRIER=1 waits for that,
+            # and then knows that the message was read.
             message = self._own.recv(LONGEST, _socket.MSG_DONTWAIT)
         except OSError:
             return False
@@ -100,10 +100,10 @@ class NotifyRelay:
         return True
 
     def wait_ready(self, pidfd: int) -> None:
-        """Forward until READY=1 or the end of the process, then close; -1: it has ended.
+        """Forward until READY=1 or the exit of the process, then close; -1: it has exited.
 
-        When it returns, the manager has read everything: it asks where a message came from, which
-        must not have ended by then.  Raises HostError.
+        The manager has then read everything: it looks up the sender of a message, which must not
+        have exited before.  Raises HostError.
         """
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
@@ -123,12 +123,12 @@ class NotifyRelay:
             self.close()
 
     def close(self) -> None:
-        """Let go of both sockets."""
+        """Close both sockets."""
         self._own.close()
         self._host.close()
 
     def _await_barrier(self) -> None:
-        """The manager closes the descriptor when it has come to this message."""
+        """Send BARRIER=1 and wait until the manager closes its descriptor, sd_notify_barrier(3)."""
         reader, writer = posix.pipe2(posix.O_CLOEXEC)
         try:
             self._tell(b"BARRIER=1", writer)
@@ -164,7 +164,7 @@ def _connect(address: bytes) -> _socket.socket:
 
 
 def _bind(directory: str) -> _socket.socket:
-    """By the directory's descriptor: a socket's path has at most 107 bytes."""
+    """Bind by the directory's descriptor: a socket's path is limited to 107 bytes."""
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
     fd = -1
     try:
@@ -174,7 +174,7 @@ def _bind(directory: str) -> _socket.socket:
         except FileNotFoundError:
             pass
         sock.bind(f"/proc/self/fd/{fd}/{NAME}")
-        posix.chmod(f"/proc/self/fd/{fd}/{NAME}", 0o777)  # whoever the container runs as
+        posix.chmod(f"/proc/self/fd/{fd}/{NAME}", 0o777)  # for any user of the container
     except OSError as error:
         sock.close()
         raise HostError(f"make {directory}/{NAME}", error) from None

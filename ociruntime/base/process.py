@@ -1,6 +1,6 @@
 """Processes of the host, told apart by pid and start time.
 
-A pid alone may have been given to somebody else in the meantime; together with the time
+A pid alone may have been reused for another process meanwhile; together with the time
 of its start, in clock ticks since boot (proc_pid_stat(5), field 22), it names one process.
 """
 
@@ -25,9 +25,9 @@ DEAD_STATES = b"ZXx"
 
 
 def start_time(pid: int) -> int:
-    """When ``pid`` started, in ticks since boot; 0 if it does not run (any more).
+    """Return the start time of ``pid`` in ticks since boot; 0 if it is not running.
 
-    A zombie has ended: only its parent has not looked yet.
+    A zombie counts as not running.
     """
     state, started = _state_and_start(pid)
     return 0 if state in DEAD_STATES else started
@@ -44,17 +44,17 @@ def _state_and_start(pid: int) -> tuple[bytes, int]:
 
 
 def is_alive(pid: int, started: int) -> bool:
-    """Whether the very process still runs."""
+    """Return whether the process with this pid and start time is running."""
     return pid > 0 and started > 0 and start_time(pid) == started
 
 
 def open_process(pid: int, started: int) -> int:
-    """A pidfd of the very process, or -1 if it is gone.  Raises HostError."""
+    """Return a pidfd of the process, or -1 if it is gone.  Raises HostError."""
     return _open(pid, lambda: is_alive(pid, started))
 
 
 def open_child(pid: int, started: int) -> int:
-    """As ``open_process``, but one that has ended and waits for its parent counts."""
+    """Return a pidfd like ``open_process``, also for a zombie."""
     return _open(pid, lambda: _state_and_start(pid)[1] == started)
 
 
@@ -65,7 +65,7 @@ def _open(pid: int, is_it: Callable[[], bool]) -> int:
         return -1
     except OSError as error:
         raise HostError(f"open the process {pid}", error) from None
-    # Looked at after opening: from here on the descriptor cannot mean another process.
+    # Checked after opening, since the pid may have been reused before.
     if not is_it():
         posix.close(fd)
         return -1
@@ -73,7 +73,7 @@ def _open(pid: int, is_it: Callable[[], bool]) -> int:
 
 
 def signal_process(pid: int, started: int, number: int) -> bool:
-    """Send a signal to the very process; False if it is gone.  Raises HostError."""
+    """Send a signal to the process; return False if it is gone.  Raises HostError."""
     fd = open_process(pid, started)
     if fd < 0:
         return False
@@ -84,7 +84,7 @@ def signal_process(pid: int, started: int, number: int) -> bool:
 
 
 def send_signal(pidfd: int, number: int, pid: int) -> bool:
-    """Send a signal to an opened process, ``pid`` for the error's text; False if it is gone.
+    """Send a signal by pidfd; return False if the process is gone.  ``pid`` is for the error.
 
     Raises HostError.
     """
@@ -98,15 +98,15 @@ def send_signal(pidfd: int, number: int, pid: int) -> bool:
 
 
 def end_on_signals() -> None:
-    """SIGTERM and SIGHUP end us as SIGINT does: by an exception, everything undone in order."""
+    """Make SIGTERM and SIGHUP raise an exception, like SIGINT, so that everything is undone."""
     _signal.signal(_signal.SIGTERM, _signal.default_int_handler)
     _signal.signal(_signal.SIGHUP, _signal.default_int_handler)
 
 
 def become_subreaper() -> None:
-    """Take in the processes that our children leave behind, instead of pid 1.
+    """Become a subreaper: orphans of our children are reparented to us, not to pid 1.
 
-    It can fail only on kernels without it, where nothing is lost but tidiness.
+    An error is ignored: kernels without it only leave orphans to pid 1.
     """
     from ociruntime._shim import lib
 
@@ -114,7 +114,7 @@ def become_subreaper() -> None:
 
 
 def await_end(pidfd: int, seconds: float | None) -> bool:
-    """Wait until the process has ended; False if it still runs after ``seconds``."""
+    """Wait for the process to exit; return False on timeout."""
     from select import POLLIN, poll
 
     poller = poll()
@@ -123,9 +123,9 @@ def await_end(pidfd: int, seconds: float | None) -> bool:
 
 
 def end_status(pidfd: int) -> int | None:
-    """The exit status of a process that has ended, 128+n if signal n ended it; reaps it.
+    """Reap an exited child and return its exit status, 128+n if signal n killed it.
 
-    None if it is no child of ours, or somebody has been told before.
+    Returns None if it is not our child or was reaped before.
     """
     try:
         found = posix.waitid(posix.P_PIDFD, pidfd, posix.WEXITED | posix.WNOHANG)

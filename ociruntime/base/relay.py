@@ -1,7 +1,7 @@
-"""Copying between the host's standard streams and a container's terminal.
+"""The relay between the host's standard streams and a container's terminal.
 
-Driven from outside (``foreground.py``): ``watch`` says what it waits for, ``handle`` does what
-can be done without blocking.  Each direction has one buffer and reads only when that is empty,
+``foreground.py`` drives it: ``watch`` registers descriptors, ``handle`` does what is possible
+without blocking.  Each direction has one buffer and reads only when that is empty,
 so a slow side slows the other down instead of filling memory.
 """
 
@@ -26,9 +26,9 @@ DRAIN_LIMIT = 5000
 
 
 class Relay:
-    """Between ``stdin`` and ``stdout`` of the host and ``master``, which belongs to this object.
+    """A relay between ``stdin`` and ``stdout`` of the host and ``master``, which it owns.
 
-    ``terminal`` is the host's, for modes and size; it may be another one than the streams.
+    ``terminal`` is the host's terminal, for modes and size; the streams may be others.
     """
 
     __slots__ = (
@@ -59,7 +59,7 @@ class Relay:
         self.resize()
 
     def _without_blocking(self, fd: int, access: int) -> int:
-        """Another open description of a terminal or pipe, that does not block.
+        """Open a non-blocking file description of a terminal or pipe.
 
         Setting O_NONBLOCK on the stream itself would set it for every program that shares
         it, the caller's shell first of all, and outlast us if we are killed.
@@ -79,7 +79,7 @@ class Relay:
         self._terminal.make_raw()
 
     def resume(self) -> None:
-        """After a stop: modes and size may have changed."""
+        """Set modes and size again after a stop, since they may have changed."""
         self._terminal.make_raw()
         self.resize()
 
@@ -88,7 +88,7 @@ class Relay:
         self._terminal.give_size_to(self._master)
 
     def watch(self, poll: select.poll) -> int | None:
-        """Register what is waited for; the timeout for the next poll, milliseconds or None."""
+        """Register the descriptors; return the timeout of the next poll (ms), or None."""
         hung_up, self._hung_up = self._hung_up, False
         wanted = 0
         if not hung_up:
@@ -100,7 +100,7 @@ class Relay:
         return HUNG_UP_PAUSE if hung_up else None
 
     def handle(self, fd: int, events: int) -> None:
-        """Do what ``poll`` says is possible."""
+        """Handle the events of a descriptor."""
         if fd == self._stdin:
             self._read_input()
         elif fd == self._stdout:
@@ -132,7 +132,7 @@ class Relay:
             self._input = b""
 
     def _read_output(self) -> bool:
-        """Take output if there is some and the last has gone; False if there is none."""
+        """Read output if the buffer is empty; return False if there is none."""
         if self._output:
             return True
         try:
@@ -156,12 +156,12 @@ class Relay:
         except BlockingIOError:
             pass
         except OSError:
-            # Nobody listens any more; the container is not to block for that.
+            # The reader is gone: discard the output, so that the container does not block.
             self._output_unwanted = True
             self._output = b""
 
     def finish(self) -> None:
-        """Write out what the container left in its terminal; it has ended."""
+        """Drain the terminal of an exited container."""
         poll = select.poll()
         poll.register(self._stdout, select.POLLOUT)
         while self._output or self._read_output():
@@ -171,7 +171,7 @@ class Relay:
                 self._write_output()
 
     def close(self) -> None:
-        """Restore the terminal and close everything, in every case."""
+        """Restore the terminal and close all descriptors."""
         self._terminal.restore()
         for fd in self._owned:
             posix.close(fd)

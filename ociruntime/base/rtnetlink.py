@@ -1,4 +1,4 @@
-"""Talking to the kernel about links, addresses and routes: rtnetlink(7).
+"""A client for links, addresses and routes of the kernel: rtnetlink(7).
 
 Without a library: to import pyroute2 takes ten times as long as a whole `create`.  And as what
 is copied from one namespace to another goes through as the kernel wrote it, attribute by
@@ -89,11 +89,11 @@ class Rtnetlink:
                 pass  # an older kernel: less is said, more is listed
 
     def close(self) -> None:
-        """Let go of the namespace."""
+        """Close the socket."""
         self._socket.close()
 
     def request(self, kind: int, body: bytes, flags: int = 0) -> list[bytes]:
-        """One request; the bodies of the answers.  Raises OSError, in the kernel's words."""
+        """Send a request; return the bodies of the answers.  Raises OSError."""
         self._sequence += 1
         flags |= NLM_F_REQUEST | NLM_F_ACK
         length = calcsize(HEADER) + len(body)
@@ -107,7 +107,7 @@ class Rtnetlink:
                 answers.append(found)
 
     def _receive(self) -> Iterator[tuple[int, int, bytes]]:
-        """Type, flags and body of each message that belongs to the last request."""
+        """Yield type, flags and body of each answer to the last request."""
         data = self._socket.recv(BUFFER)
         start = 0
         while start + calcsize(HEADER) <= len(data):
@@ -117,11 +117,11 @@ class Rtnetlink:
             start += _aligned(max(length, calcsize(HEADER)))
 
     def link(self, name: str) -> Link | None:
-        """The device of that name, also if that is one of its further names."""
+        """Return the device with that name or alternative name."""
         return self._link(pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(name)))
 
     def link_at(self, index: int) -> Link | None:
-        """The device of that index."""
+        """Return the device with that index."""
         return self._link(pack(LINK, 0, 0, index, 0, 0))
 
     def _link(self, body: bytes) -> Link | None:
@@ -148,7 +148,7 @@ class Rtnetlink:
         self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + wanted)
 
     def rename(self, index: int, name: str) -> None:
-        """Call a device that is down by another name, or by the first that fits ``eth%d``."""
+        """Rename a device that is down; a pattern like ``eth%d`` takes the first free name."""
         wanted = attribute(IFLA_IFNAME, _text(name))
         self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + wanted)
 
@@ -158,14 +158,14 @@ class Rtnetlink:
 
 
 def in_namespace(namespace: int) -> Rtnetlink:
-    """A socket in the network namespace of that descriptor.  Raises OSError, HostError."""
+    """Open a socket in the network namespace of a descriptor.  Raises OSError, HostError."""
     return inside(namespace, Rtnetlink)
 
 
 def inside(namespace: int, act: Callable[[], Made]) -> Made:
-    """What ``act`` returns in the network namespace of that descriptor.  Raises OSError.
+    """Call ``act`` in the network namespace of a descriptor; return its result.
 
-    Raises HostError if this process, which has to go there, cannot come back.
+    Raises OSError, or HostError if this process cannot return to its own namespace.
     """
     home = posix.open(OWN_NAMESPACE, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
@@ -198,13 +198,13 @@ def _aligned(length: int) -> int:
 
 
 def attribute(kind: int, data: bytes) -> bytes:
-    """One attribute: struct rtattr, its data, padding."""
+    """Serialise an attribute: struct rtattr, its data, padding."""
     padding = b"\0" * (_aligned(len(data)) - len(data))
     return pack("=HH", len(data) + 4, kind) + data + padding
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
-    """The attributes of a message by their number, without the bits that say how to read them."""
+    """Parse the attributes of a message, by number without the NLA_F_* bits."""
     found = {}
     start = 0
     while start + 4 <= len(data):
@@ -215,7 +215,7 @@ def attributes(data: bytes) -> dict[int, bytes]:
 
 
 def _raise_error(body: bytes, flags: int) -> None:
-    """An acknowledgement: an errno and, behind the request's header, what is wrong in words."""
+    """Raise OSError for an acknowledgement with an errno, with the kernel's text if it has one."""
     number = -unpack_from("=i", body)[0] if len(body) >= 4 else 0
     if not number:
         return

@@ -29,7 +29,7 @@ def connect(path: str, what: str, seconds: float | None = None) -> _socket.socke
 
 
 def open_connection(path: str, seconds: float | None = None) -> _socket.socket:
-    """As ``connect``; raises OSError."""
+    """Connect like ``connect``, but raise OSError."""
     via = -1
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     try:

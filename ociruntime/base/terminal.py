@@ -1,4 +1,4 @@
-"""The terminal that a foreground container shares with the person in front of it."""
+"""The host's terminal of a foreground container."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WINDOW_SIZE = 8  # struct winsize: four u16: rows, columns, and twice pixels
 
 
 def window_size(fd: int) -> tuple[int, int] | None:
-    """Rows and columns of the terminal ``fd``, if it is one that knows them."""
+    """Return (rows, columns) of the terminal ``fd``; None if it is not one or has no size."""
     import termios
 
     try:
@@ -31,16 +31,16 @@ def window_size(fd: int) -> tuple[int, int] | None:
 
 
 def set_window_size(fd: int, rows: int, columns: int) -> None:
-    """Give the terminal ``fd`` a size.  Raises OSError."""
+    """Set the size of the terminal ``fd``.  Raises OSError."""
     import termios
 
     fcntl.ioctl(fd, termios.TIOCSWINSZ, pack("HHHH", rows, columns, 0, 0))
 
 
 def find_terminal() -> Terminal:
-    """The host's terminal: stderr, stdout or stdin, whichever is one, else /dev/tty.
+    """Return the host's terminal: stderr, stdout or stdin, else /dev/tty.
 
-    To be called before anything is made.  Raises ConfigError if there is none.
+    It must be called before anything is created.  Raises ConfigError if there is none.
     """
     for fd in (2, 1, 0):
         if posix.isatty(fd):
@@ -58,7 +58,7 @@ def find_terminal() -> Terminal:
 
 
 class Terminal:
-    """``fd`` is the terminal; ``owned`` if it is closed with this object."""
+    """A terminal with descriptor ``fd``; ``owned``: close it with this object."""
 
     __slots__ = ("_owned", "_saved", "fd")
 
@@ -68,10 +68,10 @@ class Terminal:
         self._saved: list[Any] | None = None
 
     def make_raw(self) -> None:
-        """Hand every key on as it is, as cfmakeraw(3) does; the first call notes the old state.
+        """Set raw mode, like cfmakeraw(3); the first call saves the previous modes.
 
-        Called again when the process goes on after a stop: a shell sets its own modes
-        in between.
+        It is called again when the process continues after a stop, because the shell sets its own
+        modes meanwhile.
         """
         import termios
 
@@ -90,10 +90,10 @@ class Terminal:
         termios.tcsetattr(self.fd, termios.TCSANOW, raw)
 
     def restore(self) -> None:
-        """Put the modes back that were found, and close what was opened.
+        """Restore the saved modes, and close the terminal if it is owned.
 
-        Also from the background, where the kernel would stop us for it; a terminal that
-        is gone needs nothing.
+        SIGTTOU, by which the kernel would stop a background process, is ignored meanwhile.  Errors
+        of a terminal that is gone are ignored.
         """
         if self._saved is not None:
             import termios
@@ -111,7 +111,7 @@ class Terminal:
             posix.close(self.fd)
 
     def give_size_to(self, master: int) -> None:
-        """Make the container's terminal as large as this one, if this one knows its size."""
+        """Set the size of the container's terminal to that of this one, if it has a size."""
         import termios
 
         try:
@@ -119,4 +119,4 @@ class Terminal:
             if size[:4] != bytes(4):
                 fcntl.ioctl(master, termios.TIOCSWINSZ, size)
         except OSError:
-            pass  # one of the two has gone: nothing to be seen there any more
+            pass  # one of the two terminals is gone

@@ -228,18 +228,18 @@ def test_targets_that_are_refused(shop: Shop) -> None:
     data = shop.ocipod.directory
     for target, word in (
         ("/", "root directory"),
-        (str(data), "is in it"),
-        (str(data.parent), "is in it"),
-        (str(data / "cas/x"), "is inside of"),
+        (str(data), "contains"),
+        (str(data.parent), "contains"),
+        (str(data / "cas/x"), "is inside the data directory"),
         ("/proc", "mount point"),
-        (str(file), "is no directory"),
+        (str(file), "is not a directory"),
         (str(shop.work / "none/x"), "no such file"),
     ):
         for verb in ("render", "extract"):
             shop.ocipod("image", verb, "--overwrite", built.id, target).failed(word)
     (shop.work / "link").symlink_to(data)
     linked = Ocipod(shop.work / "link")
-    linked("image", "extract", built.id, str(data / "cas/x")).failed("is inside of")
+    linked("image", "extract", built.id, str(data / "cas/x")).failed("is inside the data directory")
     shop.ocipod("image", "export", built.id, str(file)).failed("exists", "--overwrite")
     shop.ocipod("image", "export", built.id, str(shop.work)).failed("is a directory")
     assert file.read_text() == "mine"
@@ -266,7 +266,7 @@ def test_verify(shop: Shop) -> None:
     assert shop.ocipod("image", "verify", name).ok().out.endswith("tree is whole\n")
     (shop.tree(built) / "rootfs/a").write_text("2")
     out = shop.ocipod("image", "verify", name).ok().out
-    assert out == f"{name}: tree had changed, and is rendered again\n"
+    assert out == f"{name}: tree was modified; unpacked again\n"
     assert (shop.tree(built) / "rootfs/a").read_text() == "1"
     shutil.rmtree(shop.tree(built))
     assert shop.ocipod("image", "verify", name).ok().out.endswith("tree is not rendered\n")
@@ -282,7 +282,7 @@ def test_verify_leaves_the_tree_of_a_running_pod(shop: Shop) -> None:
         (shop.tree(built) / "rootfs/a").write_text("2")
         done = shop.ocipod("image", "verify", built.id)
         assert done.status == 254
-        assert "a running pod has it" in done.out
+        assert "while a running pod uses it" in done.out
         assert (shop.tree(built) / "rootfs/a").read_text() == "2"
     finally:
         os.close(pod)
@@ -325,7 +325,7 @@ def test_cat_manifest(shop: Shop) -> None:
     assert pretty.json == built.manifest_document
     assert len(pretty.out.splitlines()) > 10
     shop.ocipod("image", "cat-manifest", "--index", name).failed("was not chosen from an index")
-    shop.ocipod("image", "cat-manifest", "--config", "--index", name).failed("two documents")
+    shop.ocipod("image", "cat-manifest", "--config", "--index", name).failed("cannot be combined")
     shop.ocipod("image", "cat-manifest", "nothing").failed("is not in the store")
 
 

@@ -145,7 +145,7 @@ def test_wrong_openpgp_signatures(
         assert is_empty(work)
     signature = work / "signature"
     ocipod("fetch", f"--signature={work}/nothing", name).failed("no such file")
-    ocipod("fetch", f"--signature={signature}", name, name).failed("about one image")
+    ocipod("fetch", f"--signature={signature}", name, name).failed("only one image")
     signature.write_bytes(good)
     ocipod("fetch", f"--signature={signature}", name).ok()
 

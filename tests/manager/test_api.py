@@ -47,47 +47,52 @@ GOOD: tuple[tuple[str, str, object, int, tuple[Any, ...]], ...] = (
 
 # What is wrong -> words of the answer, status 400.
 BAD: tuple[tuple[str, str, object, str], ...] = (
-    ("GET", "/v1/containers?all=perhaps", None, 'all: "perhaps" is neither 0 nor 1'),
-    ("GET", "/v1/containers?filters=x", None, "filters: it is no JSON"),
-    ("GET", "/v1/containers?filters=%5B%5D", None, "filters: it is no JSON object"),
+    ("GET", "/v1/containers?all=perhaps", None, 'all: must be 0 or 1, not "perhaps"'),
+    ("GET", "/v1/containers?filters=x", None, "filters: invalid JSON"),
+    ("GET", "/v1/containers?filters=%5B%5D", None, "filters: must be a JSON object"),
     (
         "GET",
         "/v1/containers?filters=%7B%22id%22%3A%5B1%5D%7D",
         None,
-        "filters.id[0]: it is no text",
+        "filters.id[0]: must be a string",
     ),
-    ("GET", "/v1/containers?filters=%7B%22id%22%3A1%7D", None, "filters.id: it is no list"),
-    ("POST", "/v1/containers", None, "the body is no JSON object"),
-    ("POST", "/v1/containers", [1], "the body is no JSON object"),
+    ("GET", "/v1/containers?filters=%7B%22id%22%3A1%7D", None, "filters.id: must be a list"),
+    ("POST", "/v1/containers", None, "the body must be a JSON object"),
+    ("POST", "/v1/containers", [1], "the body must be a JSON object"),
     ("DELETE", "/v1/containers/web?force=2", None, "force:"),
     ("POST", "/v1/containers/web/start", {"fast": True}, "fast: unknown member"),
-    ("POST", "/v1/containers/web/stop", {"timeout": "1"}, "timeout: it is no number of seconds"),
-    ("POST", "/v1/containers/web/stop", {"timeout": True}, "timeout: it is no number of seconds"),
-    ("POST", "/v1/containers/web/stop", {"timeout": -1}, "timeout: -1 is no number of seconds"),
-    ("POST", "/v1/containers/web/stop", [], "the body is no JSON object"),
+    ("POST", "/v1/containers/web/stop", {"timeout": "1"}, "timeout: must be a number of seconds"),
+    ("POST", "/v1/containers/web/stop", {"timeout": True}, "timeout: must be a number of seconds"),
+    ("POST", "/v1/containers/web/stop", {"timeout": -1}, "timeout: -1 is out of range"),
+    ("POST", "/v1/containers/web/stop", [], "the body must be a JSON object"),
     ("POST", "/v1/containers/web/restart", {"timeout": 1e9}, "timeout:"),
-    ("POST", "/v1/containers/web/kill", {"signal": []}, "signal: it is no text"),
-    ("POST", "/v1/containers/web/kill", {"signal": "a\0"}, "signal: it has characters that cannot"),
-    ("POST", "/v1/containers/web/rename", None, "name: it is needed"),
-    ("POST", "/v1/containers/web/rename", {"name": ""}, "name: it is empty"),
-    ("POST", "/v1/containers/web/wait", {"condition": 1}, "condition: it is no text"),
-    ("GET", "/v1/events?since=soon", None, 'since: "soon" is no time'),
-    ("GET", "/v1/containers/web/logs?until=soon", None, 'until: "soon" is no time'),
-    ("POST", "/v1/images/pull", {}, "image: it is needed"),
-    ("POST", "/v1/images/pull", {"image": 1}, "image: it is no text"),
-    ("POST", "/v1/images/pull", {"image": "x", "pull_policy": "now"}, 'pull_policy: "now"'),
+    ("POST", "/v1/containers/web/kill", {"signal": []}, "signal: must be a string"),
+    ("POST", "/v1/containers/web/kill", {"signal": "a\0"}, "signal: must not contain unprintable"),
+    ("POST", "/v1/containers/web/rename", None, "name: required"),
+    ("POST", "/v1/containers/web/rename", {"name": ""}, "name: must not be empty"),
+    ("POST", "/v1/containers/web/wait", {"condition": 1}, "condition: must be a string"),
+    ("GET", "/v1/events?since=soon", None, 'since: "soon" is not a time'),
+    ("GET", "/v1/containers/web/logs?until=soon", None, 'until: "soon" is not a time'),
+    ("POST", "/v1/images/pull", {}, "image: required"),
+    ("POST", "/v1/images/pull", {"image": 1}, "image: must be a string"),
+    (
+        "POST",
+        "/v1/images/pull",
+        {"image": "x", "pull_policy": "now"},
+        'pull_policy: unknown value "now"',
+    ),
     (
         "POST",
         "/v1/images/pull",
         {"image": "x", "insecure": ["tls", "x"]},
-        'insecure[1]: "x" is not',
+        'insecure[1]: unknown value "x"',
     ),
 )
 
 RAW = (
-    (b"{", "the body is no JSON: Expecting property name"),
-    (b'{"a": NaN}', "NaN is no number of JSON"),
-    (b'{"image": 1, "image": 2}', '"image" is there twice'),
+    (b"{", "the body is invalid JSON: Expecting property name"),
+    (b'{"a": NaN}', "NaN is not a JSON number"),
+    (b'{"image": 1, "image": 2}', 'duplicate member "image"'),
     (b'"\xff"', "the body is not UTF-8"),
     (b"[" * 100_000, "the body is nested too deeply"),
 )
@@ -144,7 +149,7 @@ def test_no_such_container(api: Api, path: str) -> None:
     method = "GET" if path in ("", "/top", "/stats") else "POST"
     status, code, message = error(api(method, f"/v1/containers/nope{path}", None))
     assert (status, code) == (404, "not_found")
-    assert message == 'there is no container "nope"'
+    assert message == 'no container with name or ID "nope" found'
 
 
 @pytest.mark.parametrize("code", ERRORS)
@@ -159,7 +164,7 @@ def test_unknown_routes(api: Api) -> None:
     for path in ("/", "/v1", "/v2/containers", "/v1/containers/web/explode", "/v1/containers/"):
         status, code, message = error(api("GET", path))
         assert (status, code) == (404, "no_such_route")
-        assert message == f"there is nothing at {path}"
+        assert message == f"no such route: {path}"
 
 
 @pytest.mark.parametrize("path", sorted({route[1] for route in ROUTES}))
@@ -231,7 +236,7 @@ def test_a_client_that_goes_in_the_middle_of_its_request(api: Api) -> None:
 def test_a_client_that_is_slow_keeps_nobody_waiting(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ociruntime.manager.api.bodies.PATIENCE", 0.2)
+    monkeypatch.setattr("ociruntime.manager.api.bodies.BODY_TIMEOUT", 0.2)
     with api.connect() as sock:
         sock.sendall(b"POST /v1/containers HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
         assert api("GET", "/v1/ping") == (200, {"ok": True})
@@ -308,7 +313,7 @@ def test_failures_of_ocipod(api: Api, told: str, status: int, code: str) -> None
     assert error(api("GET", "/v1/images")) == (
         500,
         "failed",
-        f"{sys.executable} ended without a word",
+        f"run {sys.executable}: it failed without an error message (status 1)",
     )
 
 
@@ -353,7 +358,7 @@ def test_the_pod_of_a_container_is_the_containers(api: Api) -> None:
     for method, path in (("POST", f"/v1/pods/{POD}/stop"), ("DELETE", f"/v1/pods/{POD[:8]}")):
         status, code, message = error(api(method, path))
         assert (status, code) == (409, "conflict")
-        assert 'is that of container "web" (ocictl stop web, ocictl rm web)' in message
+        assert 'belongs to container "web" (use ocictl stop web, ocictl rm web)' in message
     api.manager.records = []
     assert api("POST", f"/v1/pods/{POD}/stop", {"timeout": 3}) == (200, {"id": POD})
     assert api.manager.calls[-1] == ("ocipod", "stop", "--wait", "--time=3", POD)

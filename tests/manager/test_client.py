@@ -60,34 +60,34 @@ def test_the_life_of_a_container(daemon: Daemon, shell_root: str) -> None:
     assert daemon.ctl("logs", "c1").ok().out == f"{ODD}\n"
     assert daemon.ctl("wait", "c1").ok().out == "0\n"
     words = ("container", "create", "c1", f"--rootfs={shell_root}", "/bin/true")
-    daemon.ctl(*words).failed("c1", "is that of container")
+    daemon.ctl(*words).failed("c1", "is already in use")
     assert daemon.ctl("container", "delete", "c1").ok().out == f"deleted: {identifier}\n"
-    daemon.ctl("container", "get", "c1").failed('there is no container "c1"')
+    daemon.ctl("container", "get", "c1").failed('no container with name or ID "c1"')
     assert daemon.ctl("container", "list").ok().out.split() == COLUMNS.split()
 
 
 def test_strict_commands_say_what_is_in_their_way(daemon: Daemon, shell_root: str) -> None:
     created(daemon, "c1", shell_root, "/bin/sleep", "100")
     daemon.ctl("container", "stop", "c1").failed(
-        'container "c1": it is created (only running ones can be stopped)'
+        'container "c1": it is created (only a running container can be stopped)'
     )
     daemon.ctl("stop", "c1").ok()  # which has nothing to do
     daemon.ctl("container", "start", "c1").ok()
     daemon.ctl("container", "start", "c1").failed(
-        'container "c1": it is running (only created or stopped ones can be started)'
+        'container "c1": it is running (only a created or stopped container can be started)'
     )
     daemon.ctl("start", "c1").ok()
     daemon.ctl("container", "delete", "c1").failed(
-        'container "c1": it is running (stop it first, or --force)'
+        'container "c1": it is running (stop it first, or use --force)'
     )
-    daemon.ctl("rm", "c1").failed('container "c1": it is running (stop it first, or --force)')
+    daemon.ctl("rm", "c1").failed('container "c1": it is running (stop it first, or use --force)')
     # Back when it has ended: what comes next finds it so.
     began = time.monotonic()
     daemon.ctl("container", "stop", "--time=0", "c1").ok()
     assert time.monotonic() - began < 30
     assert "Stopped 137" in row(daemon, "c1")
     daemon.ctl("container", "stop", "c1").failed(
-        'container "c1": it is stopped (only running ones can be stopped)'
+        'container "c1": it is stopped (only a running container can be stopped)'
     )
     daemon.ctl("container", "start", "c1").ok()
     assert "Running -1" in row(daemon, "c1")
@@ -193,14 +193,14 @@ def test_names_and_beginnings(daemon: Daemon, shell_root: str) -> None:
     assert daemon.get(second.strip())["name"] not in ("", "web")
     daemon.ctl("rename", first[:16], "db").ok()
     assert daemon.ctl("inspect", "web").status == 1
-    daemon.ctl("rename", second.strip(), "db").failed("db", "is that of container")
+    daemon.ctl("rename", second.strip(), "db").failed("db", "is already in use")
     filters = "%7B%22colour%22%3A%5B%22red%22%5D%7D"
     daemon("GET", f"/v1/containers?filters={filters}").failed(400, "filters.colour: unknown filter")
     for name in ("-x", "a b", "x/y", ""):
         assert daemon.ctl("rename", "db", "--", name).status == 1
     result = daemon.ctl("rm", "nope", "db", second[:20])
     assert (result.status, result.out) == (1, f"db\n{second[:20]}\n")
-    assert result.err == 'ocictl: there is no container "nope"\n'
+    assert result.err == 'ocictl: no container with name or ID "nope" found\n'
     assert daemon.list() == []
 
 
@@ -234,7 +234,7 @@ def test_seeing_and_freezing(daemon: Daemon, shell_root: str) -> None:
     daemon.ctl("unpause", "c1").failed("not paused")
     pods = json.loads(daemon.ctl("pod", "ls", "--format=json").ok().out)
     assert [(one["container"], one["state"]) for one in pods] == [("c1", "running")]
-    daemon.ctl("pod", "stop", pods[0]["id"]).failed('is that of container "c1"')
+    daemon.ctl("pod", "stop", pods[0]["id"]).failed('belongs to container "c1"')
     assert daemon.ctl("info", "--format={{.Running}}").ok().out == "1\n"
     daemon.ctl("kill", "--signal=USR1", "c1").ok()
     ended(daemon, "c1")
@@ -276,7 +276,7 @@ def test_who_may_use_the_socket(daemon: Daemon, work: Path) -> None:
     assert done.stdout == ""
     assert done.stderr == (
         f"ocictl: connect to {daemon.socket}: permission denied "
-        "(only root may use it; `ocid --group=GROUP` lets a group)\n"
+        "(only root may connect; `ocid --group=GROUP` admits a group)\n"
     )
     daemon.stop()
     daemon.start(f"--group={UID + 1}")

@@ -285,7 +285,7 @@ def test_a_command_in_the_background(ocipod: Ocipod, sandbox: Sandbox) -> None:
     read = ("app", "exec", sandbox.uuid, "cat", "/tmp/told")
     assert processes.until(lambda: ocipod(*read).out == "mine\n")
     ocipod(*words, "/no/program").failed("/no/program")
-    ocipod("app", "exec", "--tty", *words[2:], "true").failed("--tty and --detach")
+    ocipod("app", "exec", "--tty", *words[2:], "true").failed("--tty cannot be combined")
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_refused(ocipod: Ocipod, work: Path) -> None:
     words = ("run", "--detach", "--net=none", image, "--name=a", *shell("exec sleep 60"))
     uuid = ocipod(*words, "---", image, "--name=b", *shell("exec sleep 60")).ok().out.strip()
     target = work / "new.tar"
-    ocipod("export", uuid, str(target)).failed("--app names one: a, b")
+    ocipod("export", uuid, str(target)).failed("give one with --app: a, b")
     ocipod("export", "--app=a", uuid, str(target)).failed("is running")
     ocipod("stop", "--force", uuid).ok()
     ocipod.wait_for(uuid, "exited")

@@ -112,7 +112,7 @@ def test_rm(ocipod: Ocipod) -> None:
     assert ocipod("rm", f"--uuid-file={file}").ok().out == f'"{busy}"\n'
     ocipod("rm", busy).failed("there is no pod")
     ocipod("rm").failed("which pod?")
-    ocipod("rm", busy, f"--uuid-file={file}").failed("not both")
+    ocipod("rm", busy, f"--uuid-file={file}").failed("give either a UUID or")
 
 
 def test_rm_of_what_is_being_prepared(ocipod: Ocipod) -> None:

@@ -33,7 +33,9 @@ def test_uuid_that_cannot_be_saved(ocipod: Ocipod, image: str, work: Path, comma
 
 def test_pod_that_has_not_ended(ocipod: Ocipod, image: str) -> None:
     uuid = ocipod("run", "--net=none", "--detach", image, *SLEEPS).ok().out.strip()
-    ocipod("status", "--wait=50ms", uuid).failed(f"pod {uuid} has not ended: it is still running")
+    ocipod("status", "--wait=50ms", uuid).failed(
+        f"wait for pod {uuid}: timeout: it is still running"
+    )
     assert ocipod.state(uuid) == "running"
     ocipod("stop", "--force", "--wait", uuid).ok()
 
@@ -46,7 +48,7 @@ def test_pod_that_has_not_begun(ocipod: Ocipod, image: str) -> None:
 
 def test_monitor_that_nobody_has_started(ocipod: Ocipod, image: str) -> None:
     uuid = ocipod("run", "--net=none", "--detach", image, *SLEEPS).ok().out.strip()
-    said = "a pod's monitor is started by who runs the pod (ocipod run, "
+    said = "monitor: internal command, cannot be run by hand (use ocipod run, "
     ocipod("monitor", uuid).failed(said)
     ocipod("monitor", uuid, "--lock-fd=1").failed(said)
     ocipod("monitor", uuid, "--lock-fd=98", "--resume-fd=99").failed(
@@ -76,7 +78,7 @@ def test_pods_of_an_ordinary_user(ocipod: Ocipod, image: str, work: Path) -> Non
     with open(reader, "rb") as errors:
         said = errors.read().decode()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 254
-    assert "pods are root's (sudo ocipod ...)" in said
+    assert "ocipod must be run as root (sudo ocipod ...)" in said
     assert ocipod.pods() == []
 
 
@@ -84,7 +86,7 @@ def test_export_of_one_of_two_apps(ocipod: Ocipod, image: str, work: Path) -> No
     apps = (image, "--name=one", "--exec=/bin/true", image, "--name=two", "--exec=/bin/true")
     uuid = ocipod("prepare", "--quiet", *apps).ok().out.strip()
     target = work / "app.tar"
-    ocipod("export", uuid, str(target)).failed("which app?", "--app names one: one, two")
+    ocipod("export", uuid, str(target)).failed("which app?", "give one with --app: one, two")
     assert not target.exists()
 
 

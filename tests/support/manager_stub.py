@@ -87,7 +87,7 @@ class ManagerStub:
         for one in self.records:
             if ref == one["name"] or one["id"].startswith(ref):
                 return str(one["id"])
-        raise NotFound(f'there is no container "{ref}"')
+        raise NotFound(f'no container with name or ID "{ref}" found')
 
     def get(self, ref: str) -> dict[str, Any]:
         found = self.find(ref)

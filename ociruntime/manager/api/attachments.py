@@ -1,8 +1,8 @@
-"""A container's streams over a WebSocket: its monitor's frames as messages.
+"""The attach route: a container's streams over a WebSocket, relayed from its pod's monitor.
 
-Binary messages begin with one byte: 0 for what goes to the container's input, 1 for its output or
-terminal, 2 for its errors.  Text messages are JSON objects: from here ``{"tty", "streams"}`` first
-and last ``{"exit_code"}`` or ``{"error": {"code", "message"}}``; from the client
+Binary messages begin with one byte: 0 for standard input, 1 for standard output or the terminal, 2
+for standard error.  Text messages are JSON objects.  The daemon sends ``{"tty", "streams"}`` first
+and ``{"exit_code"}`` or ``{"error": {"code", "message"}}`` last; the client sends
 ``{"resize": [rows, columns]}`` and ``{"close": "stdin"}``.
 """
 
@@ -29,37 +29,37 @@ if TYPE_CHECKING:
 
 STREAMS = ("stdin", "stdout", "stderr")
 NUMBERS = {b"o": b"\1", b"e": b"\2"}
-MESSAGE = 1 << 20  # bytes that a client may send at once
-PART = 32768  # bytes of input handed on at once
+MESSAGE = 1 << 20  # bytes, the longest message of a client
+PART = 32768  # bytes of input per frame to the monitor
 
 
 async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """Until the container ends or the client goes.
+    """Relay a container's streams until it exits or the client disconnects.
 
-    Query: ``streams`` (names with commas between; all there are), ``wait=1`` to be there from its
-    next start on, ``size=ROWS,COLUMNS`` of the client's terminal.  Raises NotFound, Conflict,
-    PodError, BadRequest.
+    Query: ``streams`` (comma-separated names; default: all), ``wait=1`` to attach before the next
+    start, ``size=ROWS,COLUMNS`` of the client's terminal.  Raises NotFound, Conflict, PodError,
+    BadRequest.
     """
     ref = request.match_info["ref"]
-    wanted = [name for name in request.query.get("streams", "").split(",") if name]
-    for name in wanted:
+    streams = [name for name in request.query.get("streams", "").split(",") if name]
+    for name in streams:
         if name not in STREAMS:
-            raise BadRequest("streams", f'"{name}" is none', ", ".join(STREAMS))
+            raise BadRequest("streams", f'unknown stream "{name}"', ", ".join(STREAMS))
     size = _size(request.query.get("size", ""))
     with manager.attached(ref):
-        client = await _attach(manager, request, ref, wanted, size)
+        client = await _attach(manager, request, ref, streams, size)
     await client.close()
     return client
 
 
 def _size(text: str) -> tuple[int, int] | None:
-    """Raises BadRequest."""
+    """Parse ``ROWS,COLUMNS``; None for an empty text.  Raises BadRequest."""
     if not text:
         return None
-    words = [word for word in text.split(",") if word.isascii() and word.isdigit()]
-    size = window_size({"resize": [int(word[:6]) for word in words]})
+    numbers = [part for part in text.split(",") if part.isascii() and part.isdigit()]
+    size = window_size({"resize": [int(number[:6]) for number in numbers]})
     if size is None:
-        raise BadRequest("size", f'"{text}" is none', "rows and columns, as in 24,80")
+        raise BadRequest("size", f'invalid terminal size "{text}"', "ROWS,COLUMNS, as in 24,80")
     return size
 
 
@@ -67,20 +67,20 @@ async def _attach(
     manager: Manager,
     request: web.Request,
     ref: str,
-    wanted: list[str],
+    streams: list[str],
     size: tuple[int, int] | None,
 ) -> web.WebSocketResponse:
     wait = request.query.get("wait") == "1"
     if wait:
         await manager.prepare(ref)
     elif (status := manager.get(ref)["status"]) not in ACTIVE:
-        hint = "start it first, or use start --attach, which misses nothing"
-        raise Conflict(f'container "{ref}": it is {status}', hint)
+        hint = "start it first, or use start --attach, which misses no output"
+        raise Conflict(f'attach to container "{ref}": it is {status}', hint)
     directory, uuid, app = manager.pod(ref)
     sock = await asyncio.to_thread(_connect, directory, uuid)
     try:
-        words = {"op": "attach", "app": app, "streams": wanted, "wait": wait, "size": size}
-        answer = await ask_over(sock, words)
+        frame = {"op": "attach", "app": app, "streams": streams, "wait": wait, "size": size}
+        answer = await ask_over(sock, frame)
         client = web.WebSocketResponse(max_msg_size=MESSAGE)
         await client.prepare(request)
         await client.send_json({"tty": answer["tty"], "streams": answer["streams"]})
@@ -98,7 +98,7 @@ def _connect(directory: str, uuid: str) -> socket.socket:
 
 
 async def relay(first: Any, *others: Any) -> None:  # noqa: ANN401 - coroutines
-    """Run them side by side until ``first`` or all others have ended, then end the rest."""
+    """Run coroutines concurrently until ``first`` or all ``others`` end, then cancel the rest."""
     main = asyncio.ensure_future(first)
     rest = asyncio.gather(*others)
     try:
@@ -127,25 +127,25 @@ async def _from_client(sock: socket.socket, client: web.WebSocketResponse) -> No
             for begin in range(1, len(message.data), PART):
                 await loop.sock_sendall(sock, b"i" + message.data[begin : begin + PART])
         elif message.type == WSMsgType.TEXT:
-            words = control(message.data)
-            if size := window_size(words):
+            request = control(message.data)
+            if size := window_size(request):
                 await loop.sock_sendall(sock, b"r%d %d" % size)
-            elif words.get("close") == "stdin":
+            elif request.get("close") == "stdin":
                 await loop.sock_sendall(sock, b"c")
 
 
 def control(text: str) -> dict[str, Any]:
-    """A text message as an object; empty if it is none."""
+    """Parse a text message; return an empty object if it is not a JSON object."""
     try:
-        words = json.loads(text)
+        message = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return words if isinstance(words, dict) else {}
+    return message if isinstance(message, dict) else {}
 
 
-def window_size(words: dict[str, Any]) -> tuple[int, int] | None:
-    """Rows and columns of a message that resizes."""
-    size = words.get("resize")
+def window_size(message: dict[str, Any]) -> tuple[int, int] | None:
+    """Return (rows, columns) of a resize message; None if it has no valid size."""
+    size = message.get("resize")
     if not isinstance(size, list) or len(size) != 2:
         return None
     rows, columns = size

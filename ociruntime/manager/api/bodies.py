@@ -1,7 +1,7 @@
-"""What comes with a request: a JSON object, checked by a table; flags of the query.
+"""Request bodies and query flags: JSON objects, checked by a table.
 
-A table has, for each member that there may be, what checks it: a function that gets the member's
-name and value.  Every error names the member.
+A table maps each member to its check, a function of the member's name and value.  Every error names
+the member.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     Check = Callable[[str, Any], object]
     Members = Mapping[str, Check]
 
-PATIENCE = 30.0  # seconds, for a body to come
-_LONGEST = 1_000_000  # seconds to wait for anything
+BODY_TIMEOUT = 30.0  # seconds for a request body to arrive
+_LONGEST = 1_000_000  # seconds, the longest timeout of a client
 _FLAGS = {"": True, "1": True, "true": True, "0": False, "false": False}
 
 
 async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
-    """The body; None if there is none.  Raises BadRequest, HTTPException."""
+    """Read and parse the body; None if it is empty.  Raises BadRequest, HTTPException."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(BODY_TIMEOUT):
             data = await request.read()
     except TimeoutError:
         raise web.HTTPRequestTimeout from None
@@ -39,16 +39,16 @@ async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
     except UnicodeDecodeError:
         raise BadRequest("", "the body is not UTF-8") from None
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno} column {error.colno}"
-        raise BadRequest("", f"the body is no JSON: {error.msg} ({place})") from None
+        position = f"line {error.lineno} column {error.colno}"
+        raise BadRequest("", f"the body is invalid JSON: {error.msg} ({position})") from None
     except RecursionError:
         raise BadRequest("", "the body is nested too deeply") from None
     except ValueError as error:
-        raise BadRequest("", f"the body is no JSON: {error}") from None
+        raise BadRequest("", f"the body is invalid JSON: {error}") from None
 
 
 async def read_body(request: web.Request, members: Members) -> dict[str, Any]:
-    """An object with these members, each checked; without a body an empty one.
+    """Read the body as an object with these members, each checked; empty without a body.
 
     Raises BadRequest, HTTPException.
     """
@@ -57,46 +57,46 @@ async def read_body(request: web.Request, members: Members) -> dict[str, Any]:
 
 
 def checked(document: object, members: Members) -> dict[str, Any]:
-    """The object without what is null.  Raises BadRequest."""
+    """Check an object and return it without its null members.  Raises BadRequest."""
     if not isinstance(document, dict):
-        raise BadRequest("", "the body is no JSON object")
+        raise BadRequest("", "the body must be a JSON object")
     given = {name: value for name, value in document.items() if value is not None}
     for name, value in given.items():
         if name not in members:
             known = ", ".join(members)
-            raise BadRequest(name, "unknown member", known or "it takes no members")
+            raise BadRequest(name, "unknown member", known or "this request takes no members")
         members[name](name, value)
     return given
 
 
 def required(given: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
-    """Raises BadRequest: it is not there."""
+    """Return a member that must be present.  Raises BadRequest if it is missing."""
     if name not in given:
-        raise BadRequest(name, "it is needed")
+        raise BadRequest(name, "required")
     return given[name]
 
 
 def flag(request: web.Request, name: str, default: bool = False) -> bool:
-    """Of the query: ``?force=1``.  Raises BadRequest."""
+    """Return a flag of the query, as in ``?force=1``.  Raises BadRequest."""
     if name not in request.query:
         return default
     value = request.query[name]
     if value not in _FLAGS:
-        raise BadRequest(name, f'"{value}" is neither 0 nor 1')
+        raise BadRequest(name, f'must be 0 or 1, not "{value}"')
     return _FLAGS[value]
 
 
 def json_query(request: web.Request, name: str) -> dict[str, list[str]]:
-    """``?filters={"label": ["a", "b"]}``.  Raises BadRequest."""
+    """Parse JSON in the query, as in ``?filters={"label": ["a", "b"]}``.  Raises BadRequest."""
     text = request.query.get(name, "")
     if not text:
         return {}
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        raise BadRequest(name, "it is no JSON") from None
+        raise BadRequest(name, "invalid JSON") from None
     if not isinstance(found, dict):
-        raise BadRequest(name, "it is no JSON object")
+        raise BadRequest(name, "must be a JSON object")
     for key, values in found.items():
         list_of_texts(f"{name}.{key}", values)
     return found
@@ -106,48 +106,49 @@ def json_query(request: web.Request, name: str) -> dict[str, list[str]]:
 
 
 def text(where: str, value: object) -> None:
-    """Raises BadRequest."""
+    """Check for a non-empty string of printable characters.  Raises BadRequest."""
     if not isinstance(value, str) or not value:
-        raise BadRequest(where, "it is no text" if not isinstance(value, str) else "it is empty")
+        needed = "must not be empty" if isinstance(value, str) else "must be a string"
+        raise BadRequest(where, needed)
     if not value.isprintable():
-        raise BadRequest(where, "it has characters that cannot be printed")
+        raise BadRequest(where, "must not contain unprintable characters")
 
 
 def list_of_texts(where: str, value: object) -> None:
-    """Raises BadRequest."""
+    """Check for a list of such strings.  Raises BadRequest."""
     if not isinstance(value, list):
-        raise BadRequest(where, "it is no list")
+        raise BadRequest(where, "must be a list")
     for index, one in enumerate(value):
         text(f"{where}[{index}]", one)
 
 
 def duration(where: str, value: object) -> None:
-    """Seconds, 0 or more.  Raises BadRequest."""
+    """Check for a number of seconds.  Raises BadRequest."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadRequest(where, "it is no number of seconds")
+        raise BadRequest(where, "must be a number of seconds")
     if not 0 <= value <= _LONGEST:
-        raise BadRequest(where, f"{value} is no number of seconds", f"0 to {_LONGEST}")
+        raise BadRequest(where, f"{value} is out of range", f"0 to {_LONGEST} seconds")
 
 
 def text_or_number(where: str, value: object) -> None:
-    """Raises BadRequest."""
+    """Check for an integer or a non-empty string.  Raises BadRequest."""
     if isinstance(value, bool) or not isinstance(value, int):
         text(where, value)
 
 
-def one_of(*words: str) -> Check:
-    """A check for one of these."""
+def one_of(*choices: str) -> Check:
+    """Return a check for one of these strings."""
 
     def check(where: str, value: object) -> None:
-        if value not in words:
-            raise BadRequest(where, f"{json.dumps(value)} is not possible", ", ".join(words))
+        if value not in choices:
+            raise BadRequest(where, f"unknown value {json.dumps(value)}", ", ".join(choices))
 
     return check
 
 
-def list_of(*words: str) -> Check:
-    """A check for a list of these."""
-    check_one = one_of(*words)
+def list_of(*choices: str) -> Check:
+    """Return a check for a list of these strings."""
+    check_one = one_of(*choices)
 
     def check(where: str, value: object) -> None:
         list_of_texts(where, value)
@@ -159,7 +160,7 @@ def list_of(*words: str) -> Check:
 
 
 def _no_number(word: str) -> object:
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -167,5 +168,5 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f'"{twice}" is there twice')
+        raise ValueError(f'duplicate member "{twice}"')
     return found

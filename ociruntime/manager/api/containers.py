@@ -1,4 +1,4 @@
-"""Containers: what is done with them, as routes."""
+"""The routes of containers."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from ociruntime.manager.containers import usage
 if TYPE_CHECKING:
     from ociruntime.manager.containers.manager import Manager
 
-_GONE_LOOKED_FOR = 1.0  # seconds between two looks whether a client still waits
+_POLL = 1.0  # seconds between two checks whether a waiting client is still connected
 
 
 async def list_containers(manager: Manager, request: web.Request) -> web.Response:
-    """Of those that run, or with ``all`` of all; ``filters`` is a JSON object of lists."""
+    """List running containers, with ``all`` every one; ``filters`` is a JSON object of lists."""
     found = manager.list(all=flag(request, "all"), filters=json_query(request, "filters"))
     return web.json_response(found)
 
 
 async def create(manager: Manager, request: web.Request) -> web.Response:
-    """The body is described in ``spec.py``."""
+    """Create a container from the body, which is described in ``spec.py``."""
     spec = await read_document(request)
     if not isinstance(spec, dict):
-        raise BadRequest("", "the body is no JSON object", "it says what the container is to be")
+        raise BadRequest("", "the body must be a JSON object: the spec of the container")
     return web.json_response(await manager.create(spec), status=201)
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
-    """All about one."""
+    """Return a container's status and configuration."""
     return web.json_response(manager.get(_ref(request)))
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
-    """With its files; one that is being removed already is no error."""
+    """Remove a container and its files; a concurrent removal is not an error."""
     container_id = manager.find(_ref(request))
     try:
         await manager.remove(container_id, force=flag(request, "force"))
     except NotFound:
-        pass  # it was there a moment ago: somebody else has removed it
+        pass  # found above, so another request has removed it meanwhile
     return web.Response(status=204)
 
 
 async def start(manager: Manager, request: web.Request) -> web.Response:
-    """``changed`` is false if it ran; with ``strict`` that is an error."""
+    """Start a container; ``changed`` is false if it was running (an error with ``strict``)."""
     container_id = manager.find(_ref(request))
     await read_body(request, {})
     changed = await manager.start(container_id, strict=flag(request, "strict"))
@@ -56,7 +56,7 @@ async def start(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def stop(manager: Manager, request: web.Request) -> web.Response:
-    """``timeout``: seconds until it is killed."""
+    """Stop a container; ``timeout`` is the number of seconds before SIGKILL."""
     container_id = manager.find(_ref(request))
     body = await read_body(request, {"timeout": api_bodies.duration})
     changed = await manager.stop(container_id, body.get("timeout"), strict=flag(request, "strict"))
@@ -64,7 +64,7 @@ async def stop(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def restart(manager: Manager, request: web.Request) -> web.Response:
-    """``timeout``: seconds until it is killed."""
+    """Stop and start a container; ``timeout`` is the number of seconds before SIGKILL."""
     container_id = manager.find(_ref(request))
     body = await read_body(request, {"timeout": api_bodies.duration})
     await manager.restart(container_id, body.get("timeout"))
@@ -72,7 +72,7 @@ async def restart(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def kill(manager: Manager, request: web.Request) -> web.Response:
-    """``signal``: a name or a number."""
+    """Send ``signal`` (name or number, default SIGKILL) to a container."""
     container_id = manager.find(_ref(request))
     body = await read_body(request, {"signal": api_bodies.text_or_number})
     await manager.kill(container_id, str(body.get("signal", "SIGKILL")))
@@ -80,7 +80,7 @@ async def kill(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def pause(manager: Manager, request: web.Request) -> web.Response:
-    """Freeze it."""
+    """Freeze a container's processes."""
     container_id = manager.find(_ref(request))
     await read_body(request, {})
     await manager.pause(container_id)
@@ -88,7 +88,7 @@ async def pause(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def unpause(manager: Manager, request: web.Request) -> web.Response:
-    """Let it go on."""
+    """Thaw a container's processes."""
     container_id = manager.find(_ref(request))
     await read_body(request, {})
     await manager.unpause(container_id)
@@ -96,7 +96,7 @@ async def unpause(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def rename(manager: Manager, request: web.Request) -> web.Response:
-    """``name``: the new one."""
+    """Rename a container to ``name``."""
     container_id = manager.find(_ref(request))
     body = await read_body(request, {"name": api_bodies.text})
     await manager.rename(container_id, api_bodies.required(body, "name"))
@@ -104,7 +104,7 @@ async def rename(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def wait(manager: Manager, request: web.Request) -> web.Response:
-    """How it has ended, when it has; ``condition`` as ``Manager.wait``."""
+    """Wait and return how a container exited; ``condition`` is that of ``Manager.wait``."""
     container_id = manager.find(_ref(request))
     body = await read_body(request, {"condition": api_bodies.text})
     waiting = asyncio.ensure_future(
@@ -112,7 +112,7 @@ async def wait(manager: Manager, request: web.Request) -> web.Response:
     )
     try:
         while not waiting.done():
-            await asyncio.wait((waiting,), timeout=_GONE_LOOKED_FOR)
+            await asyncio.wait((waiting,), timeout=_POLL)
             if request.transport is None or request.transport.is_closing():
                 raise ConnectionResetError
         return web.json_response(waiting.result())
@@ -121,22 +121,22 @@ async def wait(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def prune(manager: Manager, request: web.Request) -> web.Response:
-    """Remove all that do not run."""
+    """Remove all containers that are not running."""
     await read_body(request, {})
     return web.json_response({"removed": await manager.prune()})
 
 
 async def top(manager: Manager, request: web.Request) -> web.Response:
-    """Its processes."""
-    place = manager.pod(_ref(request))
-    return web.json_response({"processes": await asyncio.to_thread(usage.processes, *place[1:])})
+    """List a container's processes."""
+    _, uuid, app = manager.pod(_ref(request))
+    return web.json_response({"processes": await asyncio.to_thread(usage.processes, uuid, app)})
 
 
 async def stats(manager: Manager, request: web.Request) -> web.Response:
-    """What it uses at this moment; null is what nobody counts."""
+    """Return a container's current resource usage; null where no controller counts."""
     record = manager.get(_ref(request))
-    place = manager.pod(record["id"])
-    facts = await asyncio.to_thread(usage.usage, *place[1:])
+    _, uuid, app = manager.pod(record["id"])
+    facts = await asyncio.to_thread(usage.usage, uuid, app)
     return web.json_response({"id": record["id"], "name": record["name"], **facts})
 
 

@@ -1,4 +1,4 @@
-"""The daemon itself, as routes."""
+"""The routes of the daemon itself: ping, version, info."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ API = "v1"
 
 
 async def ping(manager: Manager, request: web.Request) -> web.Response:
-    """Whether anybody is there."""
+    """Confirm that the daemon is up."""
     del manager, request
     return web.json_response({"ok": True})
 
 
 async def version(manager: Manager, request: web.Request) -> web.Response:
-    """Of the daemon and what it stands on."""
+    """Return the versions of the daemon, the API, Python and the kernel."""
     del manager, request
     return web.json_response(
         {
@@ -38,7 +38,7 @@ async def version(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def info(manager: Manager, request: web.Request) -> web.Response:
-    """Where it keeps what, and how many containers it has."""
+    """Return the daemon's directories and the number of containers by status."""
     del request
     settings = manager.settings
     counted = Counter(one["status"] for one in manager.list())

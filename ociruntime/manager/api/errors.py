@@ -1,4 +1,4 @@
-"""Errors as answers: ``{"error": {"code", "message"}}``, the status by one table."""
+"""Error answers: ``{"error": {"code", "message"}}``, with the HTTP status from one table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ociruntime.base.errors import RuntimeFailure
 if TYPE_CHECKING:
     from typing import Any
 
-# The first class that fits -> status, and the word for it if the error has none of its own.
+# (class, HTTP status, code); the first match counts.  An error's own ``code`` takes precedence.
 STATUS: tuple[tuple[type[BaseException], int, str], ...] = (
     (errors.BadRequest, 400, "bad_request"),
     (errors.StartFailed, 400, "start_failed"),
@@ -24,17 +24,17 @@ STATUS: tuple[tuple[type[BaseException], int, str], ...] = (
     (RuntimeFailure, 500, "failed"),
     (Exception, 500, "internal"),
 )
-# Status of what aiohttp refuses by itself -> the word, and the reason.
+# HTTP status of a request that aiohttp itself refuses -> (code, message).
 _REFUSED = {
-    404: ("no_such_route", "there is nothing at {path}"),
-    405: ("wrong_method", "{path} does not take {method}"),
-    408: ("too_slow", "the body of the request to {path} has not come in time"),
+    404: ("no_such_route", "no such route: {path}"),
+    405: ("wrong_method", "method {method} is not allowed for {path}"),
+    408: ("too_slow", "timeout while reading the body of the request to {path}"),
     413: ("too_large", "the body of the request to {path} is too large"),
 }
 
 
 class Refused(RuntimeFailure):
-    """The request was refused before a handler saw what is in it."""
+    """A request that aiohttp refused before a handler was called."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -42,13 +42,13 @@ class Refused(RuntimeFailure):
 
 
 def failure_of(error: web.HTTPException, request: web.Request) -> Refused:
-    """In our words."""
+    """Return our error for one of aiohttp's."""
     code, text = _REFUSED.get(error.status, ("refused", error.reason))
     return Refused(text.format(path=request.path, method=request.method), code)
 
 
 def error_answer(error: BaseException, refused: web.HTTPException | None = None) -> web.Response:
-    """``refused``: what aiohttp would answer, whose status and headers are kept."""
+    """Return the answer for an error; ``refused`` gives the status and headers of aiohttp's."""
     status = refused.status if refused is not None else _row(error)[0]
     answer = web.json_response(error_document(error), status=status)
     if isinstance(refused, web.HTTPMethodNotAllowed):
@@ -57,15 +57,15 @@ def error_answer(error: BaseException, refused: web.HTTPException | None = None)
 
 
 def error_document(error: BaseException) -> dict[str, Any]:
-    """The body."""
+    """Return the body of an error answer."""
     if isinstance(error, RuntimeFailure):
         message = str(error)
     else:
-        message = f"internal error: {type(error).__name__}: {error} (ocid's log says more)"
-    told: dict[str, Any] = {"code": getattr(error, "code", _row(error)[1]), "message": message}
+        message = f"internal error: {type(error).__name__}: {error} (see the log of ocid)"
+    details: dict[str, Any] = {"code": getattr(error, "code", _row(error)[1]), "message": message}
     if isinstance(error, errors.StartFailed):
-        told["exit_code"] = error.exit_code
-    return {"error": told}
+        details["exit_code"] = error.exit_code
+    return {"error": details}
 
 
 def _row(error: BaseException) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""What happens to containers, as lines of JSON."""
+"""The events route: container events as JSON lines."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ociruntime.manager.containers.events import KINDS
 if TYPE_CHECKING:
     from ociruntime.manager.containers.manager import Manager
 
-LOOK = 2.0  # seconds between two looks whether the client is still there
-SOON = 0.05  # seconds in which events that are past are told
+POLL = 2.0  # seconds between two checks whether the client is still connected
+GRACE = 0.05  # seconds to deliver past events when ``until`` is over already
 
 
 async def events(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """Until the client goes or ``until`` has come.
+    """Send events until the client disconnects or ``until`` is reached.
 
     Query: ``since``, ``until`` (RFC 3339), ``kind`` and ``container`` (any number of each).
     Raises BadRequest.
@@ -30,45 +30,45 @@ async def events(manager: Manager, request: web.Request) -> web.StreamResponse:
     kinds = request.query.getall("kind", [])
     for kind in kinds:
         if kind not in KINDS:
-            raise BadRequest("kind", f'"{kind}" is none', ", ".join(KINDS))
+            raise BadRequest("kind", f'unknown kind of event "{kind}"', ", ".join(KINDS))
     containers = request.query.getall("container", [])
     answer = web.StreamResponse()
     answer.content_type = "application/x-ndjson"
-    told = manager.events.subscribe(since.isoformat() if since else "")
+    subscription = manager.events.subscribe(since.isoformat() if since else "")
     try:
         await answer.prepare(request)
         await answer.write(b"")
-        coming: asyncio.Task[dict[str, Any]] | None = None
+        pending: asyncio.Task[dict[str, Any]] | None = None
         while not has_gone(request):
-            coming = coming or asyncio.ensure_future(_next(told))
-            left = LOOK if until is None else (until - datetime.now(UTC)).total_seconds()
-            done, _ = await asyncio.wait((coming,), timeout=min(LOOK, max(left, SOON)))
+            pending = pending or asyncio.ensure_future(_next(subscription))
+            left = POLL if until is None else (until - datetime.now(UTC)).total_seconds()
+            done, _ = await asyncio.wait((pending,), timeout=min(POLL, max(left, GRACE)))
             if not done and left <= 0:
                 break
             if not done:
                 continue
-            event, coming = coming.result(), None
+            event, pending = pending.result(), None
             if not event or (until and datetime.fromisoformat(event["time"]) > until):
                 break
-            if _is_wanted(event, kinds, containers):
+            if _matches(event, kinds, containers):
                 await answer.write(json.dumps(event).encode() + b"\n")
-        if coming is not None:
-            coming.cancel()
-            await asyncio.gather(coming, return_exceptions=True)
+        if pending is not None:
+            pending.cancel()
+            await asyncio.gather(pending, return_exceptions=True)
         await answer.write_eof()
     finally:
-        await told.aclose()
+        await subscription.aclose()
     return answer
 
 
-async def _next(told: Any) -> dict[str, Any]:  # noqa: ANN401 - an asynchronous generator
-    """The next event, empty when none comes any more."""
-    async for event in told:
+async def _next(subscription: Any) -> dict[str, Any]:  # noqa: ANN401 - an asynchronous generator
+    """Return the next event; empty at the end of the subscription."""
+    async for event in subscription:
         return dict(event)
     return {}
 
 
-def _is_wanted(event: dict[str, Any], kinds: list[str], containers: list[str]) -> bool:
+def _matches(event: dict[str, Any], kinds: list[str], containers: list[str]) -> bool:
     if kinds and event["kind"] not in kinds:
         return False
     return not containers or any(

@@ -1,13 +1,13 @@
-"""Further programs in a container, over a WebSocket: ``ocipod app exec`` with pipes or a terminal.
+"""The exec route: ``ocipod app exec`` with pipes or a terminal, over a WebSocket.
 
-Messages are those of ``attachments.py``.  The client's first one says what to run:
+Messages are those of ``attachments.py``.  The client's first message is the request:
 
     {"command": [...], "tty": bool, "stdin": bool, "user", "env": ["NAME=VALUE"], "working_dir",
      "size": [rows, columns], "detach": bool}
 
-and ``{"signal": N}`` sends one.  A client that goes closes the program's streams or terminal.
-From here ``{"room": BYTES}`` tells how much more input is taken: a client that sends more than all
-of them together may have to wait with everything else that it has to say.
+A later ``{"signal": N}`` sends a signal.  When the client disconnects, the program's streams or
+terminal are closed.  The daemon sends ``{"room": BYTES}`` to grant further input (flow control): a
+client that exceeds the sum of the grants blocks its own control messages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aiohttp import WSMsgType, web
 from ociruntime.base.errors import BadRequest, Conflict, HostError, RuntimeFailure, StartFailed
 from ociruntime.base.terminal import set_window_size
 from ociruntime.manager.api.attachments import MESSAGE, control, relay, window_size
-from ociruntime.manager.api.bodies import PATIENCE
+from ociruntime.manager.api.bodies import BODY_TIMEOUT
 from ociruntime.manager.api.errors import error_document
 from ociruntime.manager.api.program_input import ProgramInput
 from ociruntime.manager.api.pumps import pump
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 
     from ociruntime.manager.containers.manager import Manager
 
-FAILED = 125  # exit code for what is neither the program's nor about it
-LEFT_OPEN = 0.5  # seconds that output is read when the program has ended and another holds it open
-# Member -> what it is; of lists, each element is a string.
+FAILED = 125  # exit code of a failure of the runtime itself, as docker exec has it
+DRAIN_TIMEOUT = 0.5  # seconds to read on after the exit if another process holds the output open
+# Member of the request -> its type; the elements of "command" and "env" are strings.
+_TYPE_NAMES = {list: "list", bool: "boolean", str: "string"}
 MEMBERS: dict[str, type] = {
     "command": list,
     "tty": bool,
@@ -51,18 +52,21 @@ MEMBERS: dict[str, type] = {
 
 
 async def execute(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """Until the program ends or the client goes.  Raises NotFound, Conflict."""
+    """Run a program in a container until it exits or the client disconnects.
+
+    Raises NotFound, Conflict.
+    """
     ref = request.match_info["ref"]
     status = manager.get(ref)["status"]
     if status != "running":
-        raise Conflict(f'container "{ref}": it is {status}', "programs are run in running ones")
+        raise Conflict(f'exec in container "{ref}": it is {status}, not running')
     client = web.WebSocketResponse(max_msg_size=MESSAGE)
     await client.prepare(request)
     try:
-        wanted = check(await _first(client))
+        spec = check(await _first(client))
         with RuntimeLog() as log:
-            command = manager.ocipod_command(*words_of(wanted, log.path, *manager.pod(ref)[1:]))
-            run = _in_background if wanted.get("detach") else _Execution(wanted, log.has).run
+            command = manager.ocipod_command(*exec_args(spec, log.path, *manager.pod(ref)[1:]))
+            run = _in_background if spec.get("detach") else _Execution(spec, log.has).run
             code = await run(client, command)
             log.check(code)
         await client.send_json({"exit_code": code})
@@ -74,15 +78,16 @@ async def execute(manager: Manager, request: web.Request) -> web.StreamResponse:
 
 async def _first(client: web.WebSocketResponse) -> Any:  # noqa: ANN401 - whatever a client sends
     try:
-        return await client.receive_json(timeout=PATIENCE)
+        return await client.receive_json(timeout=BODY_TIMEOUT)
     except TimeoutError:
-        raise BadRequest("", f"what to run has not come in {PATIENCE:.0f} s") from None
+        message = f"the exec request was not received within {BODY_TIMEOUT:.0f} s"
+        raise BadRequest("", message) from None
     except (TypeError, ValueError, RecursionError):
-        raise BadRequest("", "what to run is no JSON") from None
+        raise BadRequest("", "the exec request is invalid JSON") from None
 
 
 class RuntimeLog:
-    """What a runtime says of itself, apart from what the program writes."""
+    """The runtime's log, in a memory file: its errors, apart from the program's output."""
 
     def __enter__(self) -> RuntimeLog:
         self._fd = os.memfd_create("log")
@@ -93,14 +98,14 @@ class RuntimeLog:
         os.close(self._fd)
 
     def has(self, data: bytes) -> bool:
-        """Whether that is the error which the runtime has noted here, and prints as well."""
+        """Return whether ``data`` contains the error in this log, which the runtime also prints."""
         if not os.fstat(self._fd).st_size:
             return False
         text = failure(self.path, "")
         return bool(text) and text in data.decode(errors="replace")
 
     def check(self, code: int) -> None:
-        """Raises StartFailed if the runtime itself has ended with ``code``."""
+        """Raise StartFailed if ``code`` is the exit status of the runtime, not of the program."""
         text = failure(self.path, "") if code else ""
         if text:
             own = failure_code(text)
@@ -108,7 +113,7 @@ class RuntimeLog:
 
 
 async def _in_background(client: web.WebSocketResponse, command: list[str]) -> int:
-    """Start what goes on without us."""
+    """Start a detached program.  Raises StartFailed, HostError."""
     del client
     null = asyncio.subprocess.DEVNULL
     try:
@@ -117,78 +122,81 @@ async def _in_background(client: web.WebSocketResponse, command: list[str]) -> i
         )
     except OSError as error:
         raise HostError(f"execute {command[0]}", error) from None
-    _, told = await process.communicate()
+    _, err = await process.communicate()
     if process.returncode:
-        text = message_of(told, "ocipod")
+        text = message_of(err, "ocipod")
         raise StartFailed(text, failure_code(text))
     return 0
 
 
-def check(wanted: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a client sends
-    """What the client wants to run.  Raises BadRequest."""
-    if not isinstance(wanted, dict):
-        raise BadRequest("", "what to run is no object")
-    for name, value in wanted.items():
+def check(spec: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a client sends
+    """Check and return a client's exec request.  Raises BadRequest."""
+    if not isinstance(spec, dict):
+        raise BadRequest("", "the exec request must be a JSON object")
+    for name, value in spec.items():
         kind = MEMBERS.get(name)
         if kind is None:
-            raise BadRequest(name, "is unknown", ", ".join(MEMBERS))
+            raise BadRequest(name, "unknown member", ", ".join(MEMBERS))
         if not isinstance(value, kind):
-            raise BadRequest(name, f"is no {kind.__name__}")
+            raise BadRequest(name, f"must be a {_TYPE_NAMES[kind]}")
     for name in ("command", "env"):
-        for word in wanted.get(name, ()):
-            if not isinstance(word, str) or not _is_word(word):
-                raise BadRequest(name, "each element is a string without NUL, of real characters")
+        for word in spec.get(name, ()):
+            if not isinstance(word, str) or not _is_argument(word):
+                raise BadRequest(name, "each element must be a Unicode string without NUL")
     for name in ("user", "working_dir"):
-        if not _is_word(wanted.get(name, "")):
-            raise BadRequest(name, "it is a string without NUL, of real characters")
-    if wanted.get("tty") and wanted.get("detach"):
-        raise BadRequest("tty", "a program in the background has no terminal")
-    if not wanted.get("command"):
-        raise BadRequest("command", "it is empty")
-    for word in wanted.get("env", ()):
+        if not _is_argument(spec.get(name, "")):
+            raise BadRequest(name, "must be a Unicode string without NUL")
+    if spec.get("tty") and spec.get("detach"):
+        raise BadRequest("tty", "cannot be combined with detach")
+    if not spec.get("command"):
+        raise BadRequest("command", "must not be empty")
+    for word in spec.get("env", ()):
         if not word.partition("=")[0] or "=" not in word:
             raise BadRequest("env", f'"{word}" is not NAME=VALUE')
-    return wanted
+    return spec
 
 
-def _is_word(text: str) -> bool:
-    """Whether a command line can have it; bytes that are no UTF-8 come as Python shows them."""
+def _is_argument(text: str) -> bool:
+    """Return whether an argv can hold ``text``.
+
+    Bytes that are not UTF-8 arrive as Python's lone surrogates (PEP 383).
+    """
     try:
         return b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
         return False
 
 
-def words_of(wanted: dict[str, Any], log: str, uuid: str, app: str) -> list[str]:
-    """The words of ``ocipod`` that run it."""
-    words = ["app", "exec", f"--app={app}", f"--log={log}"]
-    words += [f"--{name}" for name in ("tty", "detach") if wanted.get(name)]
-    words += [f"--env={word}" for word in wanted.get("env", ())]
+def exec_args(spec: dict[str, Any], log: str, uuid: str, app: str) -> list[str]:
+    """Return the arguments of ``ocipod`` that run the program."""
+    args = ["app", "exec", f"--app={app}", f"--log={log}"]
+    args += [f"--{name}" for name in ("tty", "detach") if spec.get(name)]
+    args += [f"--env={word}" for word in spec.get("env", ())]
     for member, option in (("user", "--user"), ("working_dir", "--cwd")):
-        if wanted.get(member):
-            words.append(f"{option}={wanted[member]}")
-    return [*words, uuid, "--", *wanted["command"]]
+        if spec.get(member):
+            args.append(f"{option}={spec[member]}")
+    return [*args, uuid, "--", *spec["command"]]
 
 
 class _Execution:
-    """One program; ``run`` is its whole life.
+    """An attached program, run by ``run``.
 
-    What ``is_known`` of its output is told to the client in another way.
+    Output for which ``is_known`` returns True is dropped: the client gets it as an error document.
     """
 
     def __init__(
-        self, wanted: dict[str, Any], is_known: Callable[[bytes], bool] = lambda _: False
+        self, spec: dict[str, Any], is_known: Callable[[bytes], bool] = lambda _: False
     ) -> None:
-        self._wanted = wanted
+        self._spec = spec
         self._is_known = is_known
-        self._terminal = -1  # ours, of the program's
+        self._terminal = -1  # the master of the program's terminal
         self._input = ProgramInput(-1, owned=False)
-        self._outputs: dict[int, bytes] = {}  # we read what it writes -> number of the stream
+        self._outputs: dict[int, bytes] = {}  # our end of the output -> number of the stream
         self._process: asyncio.subprocess.Process | None = None
         self._refused: BadRequest | None = None
 
     async def run(self, client: web.WebSocketResponse, command: list[str]) -> int:
-        """Start it and pass on what it reads and writes; its exit code.  Raises HostError."""
+        """Start the program, relay its streams, and return its exit code.  Raises HostError."""
         try:
             await self._start(command)
             await relay(self._to_client(client), self._from_client(client))
@@ -203,48 +211,48 @@ class _Execution:
         return 0 if code is None else code if code >= 0 else 128 - code
 
     async def _start(self, command: list[str]) -> None:
-        given: list[int] = []
+        streams: list[int] = []
         try:
-            if self._wanted.get("tty"):
-                self._open_terminal(given)
+            if self._spec.get("tty"):
+                self._open_terminal(streams)
             else:
-                self._open_pipes(given)
+                self._open_pipes(streams)
             self._process = await asyncio.create_subprocess_exec(
                 *command,
-                stdin=given[0],
-                stdout=given[1],
-                stderr=given[2],
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
                 start_new_session=True,
             )
         except OSError as error:
             raise HostError(f"execute {command[0]}", error) from None
         finally:
-            for fd in set(given):
+            for fd in set(streams):
                 os.close(fd)
 
-    def _open_terminal(self, given: list[int]) -> None:
-        """``given`` gets what is the program's."""
+    def _open_terminal(self, streams: list[int]) -> None:
+        """Open a terminal; the program's three streams are appended to ``streams``."""
         master, slave = os.openpty()
-        given += [slave] * 3
+        streams += [slave] * 3
         self._outputs = {master: b"\1"}
         os.set_blocking(master, False)
         self._terminal = master
         self._input = ProgramInput(master, owned=False)
-        size = window_size({"resize": self._wanted.get("size")})
+        size = window_size({"resize": self._spec.get("size")})
         if size:
             set_window_size(master, *size)
 
-    def _open_pipes(self, given: list[int]) -> None:
-        if self._wanted.get("stdin"):
+    def _open_pipes(self, streams: list[int]) -> None:
+        if self._spec.get("stdin"):
             stdin, ours = os.pipe()
             self._input = ProgramInput(ours, owned=True)
             os.set_blocking(ours, False)
         else:
             stdin = os.open("/dev/null", os.O_RDONLY)
-        given.append(stdin)
+        streams.append(stdin)
         for number in (b"\1", b"\2"):
             reader, writer = os.pipe()
-            given.append(writer)
+            streams.append(writer)
             self._outputs[reader] = number
             os.set_blocking(reader, False)
 
@@ -259,14 +267,14 @@ class _Execution:
         pumping = asyncio.gather(*pumps)
         try:
             await self._process.wait()
-            deadline.set_result(loop.time() + LEFT_OPEN)
+            deadline.set_result(loop.time() + DRAIN_TIMEOUT)
             await pumping
         finally:
             pumping.cancel()
             await asyncio.gather(pumping, return_exceptions=True)
 
     async def _from_client(self, client: web.WebSocketResponse) -> None:
-        # Beside it: what the program does not read holds up no signal.
+        # A task of its own: a program that does not read must not delay its signals.
         passing = asyncio.ensure_future(self._input.run(client))
         try:
             async for message in client:
@@ -280,18 +288,18 @@ class _Execution:
             passing.cancel()
             await asyncio.gather(passing, return_exceptions=True)
 
-    def _control(self, words: dict[str, Any]) -> None:
+    def _control(self, message: dict[str, Any]) -> None:
         assert self._process is not None
-        if words.get("close") == "stdin":
+        if message.get("close") == "stdin":
             self._input.end()
         elif self._process.returncode is not None:
             return
-        elif (size := window_size(words)) and self._wanted.get("tty"):
+        elif (size := window_size(message)) and self._spec.get("tty"):
             set_window_size(self._terminal, *size)
-            # The runtime has no controlling terminal from which it would come.
+            # The runtime has no controlling terminal, so the kernel does not send it.
             self._process.send_signal(signal.SIGWINCH)
-        elif "signal" in words:
-            self._process.send_signal(_signal_of(words["signal"]))
+        elif "signal" in message:
+            self._process.send_signal(_signal_of(message["signal"]))
 
     def _close(self) -> None:
         self._input.close()
@@ -301,10 +309,11 @@ class _Execution:
 
 
 def _signal_of(number: Any) -> int:  # noqa: ANN401 - whatever a client sends
-    """Raises BadRequest."""
+    """Check and return a signal that the runtime can forward.  Raises BadRequest."""
     if type(number) is not int or not 0 < number < signal.NSIG:
-        raise BadRequest("signal", "it is no number of a signal", f"1 to {signal.NSIG - 1}")
+        raise BadRequest("signal", "must be a signal number", f"1 to {signal.NSIG - 1}")
     if number in (signal.SIGKILL, signal.SIGSTOP):
-        # The runtime, which hands on all others, would get these itself.
-        raise BadRequest("signal", "KILL and STOP do not reach the program", "TERM, or INT")
+        # The runtime forwards signals to the program, but it cannot catch these two.
+        hint = "use TERM or INT"
+        raise BadRequest("signal", "KILL and STOP cannot be forwarded to the program", hint)
     return number

@@ -1,4 +1,4 @@
-"""Images of the store, by the program ``ocipod``, as routes."""
+"""The routes of images, which call ``ocipod``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ociruntime.manager.containers.manager import Manager
 
-# Policy -> as `ocipod` calls it.
+# Pull policy of the API -> that of `ocipod`.
 _POLICIES = {"missing": "new", "always": "update", "never": "never"}
 _PULL = {
     "image": api_bodies.text,
@@ -29,16 +29,17 @@ _PULL = {
 
 
 async def list_images(manager: Manager, request: web.Request) -> web.Response:
-    """A row for each name of each image."""
+    """List the images in the store, one object per name of an image."""
     del request
     out = await call(manager.programs, "image", "list", "--format=json")
     return web.Response(text=out, content_type="application/json")
 
 
 async def pull(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """Lines of JSON: ``{"progress", "done", "total"}``, at the end ``{"id"}`` or ``{"error"}``.
+    """Pull an image and stream its progress as JSON lines.
 
-    A client that goes does not keep the image from being there afterwards.
+    They are ``{"progress", "done", "total"}`` and at the end ``{"id"}`` or ``{"error"}``.  The pull
+    is finished even if the client disconnects.
     """
     body = await read_body(request, _PULL)
     image = required(body, "image")
@@ -46,11 +47,11 @@ async def pull(manager: Manager, request: web.Request) -> web.StreamResponse:
     answer = web.StreamResponse()
     answer.content_type = "application/x-ndjson"
     await answer.prepare(request)
-    told = True
+    connected = True
     async for line in _pulled(manager, image, body):
-        if told:
-            told = await _tell(answer, line)
-    if told:
+        if connected:
+            connected = await _send(answer, line)
+    if connected:
         await answer.write_eof()
     return answer
 
@@ -58,16 +59,16 @@ async def pull(manager: Manager, request: web.Request) -> web.StreamResponse:
 async def _pulled(manager: Manager, image: str, body: dict[str, Any]) -> Any:  # noqa: ANN401
     policy = _POLICIES[body.get("pull_policy", "always")]
     insecure = [f"--insecure-options={','.join(body['insecure'])}"] if body.get("insecure") else []
-    words = ("fetch", "--full", "--progress=json", f"--pull-policy={policy}", "--", image)
+    args = ("fetch", "--full", "--progress=json", f"--pull-policy={policy}", "--", image)
     try:
-        async for line in progress_of(manager.programs, *insecure, *words):
+        async for line in progress_of(manager.programs, *insecure, *args):
             yield line
     except RuntimeFailure as failure:
         yield error_document(failure)
 
 
-async def _tell(answer: web.StreamResponse, line: dict[str, Any]) -> bool:
-    """Whether anybody still listens."""
+async def _send(answer: web.StreamResponse, line: dict[str, Any]) -> bool:
+    """Send a line; return whether the client is still connected."""
     try:
         await answer.write(json.dumps(line).encode() + b"\n")
     except ConnectionError:
@@ -76,16 +77,16 @@ async def _tell(answer: web.StreamResponse, line: dict[str, Any]) -> bool:
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
-    """One that no pod uses, or any with ``force``."""
-    words = ["--force"] if flag(request, "force") else []
+    """Remove an image that no pod uses, or with ``force`` any image."""
+    options = ["--force"] if flag(request, "force") else []
     ref = request.match_info["ref"]
-    await call(manager.programs, "image", "rm", *words, "--", ref)
+    await call(manager.programs, "image", "rm", *options, "--", ref)
     return web.Response(status=204)
 
 
 ROUTES = (
     ("GET", "/v1/images", list_images),
     ("POST", "/v1/images/pull", pull),
-    # A name has slashes.
+    # An image's name may contain slashes.
     ("DELETE", "/v1/images/{ref:.+}", remove),
 )

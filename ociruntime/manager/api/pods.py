@@ -1,4 +1,4 @@
-"""Pods, those of ``ocipod`` as well, as routes."""
+"""The routes of pods, including pods that the manager did not make."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from ociruntime.manager.containers.manager import Manager
 
-_PATIENCE = 10  # seconds
+_STOP_TIMEOUT = 10  # seconds
 
 
 async def list_pods(manager: Manager, request: web.Request) -> web.Response:
-    """All that there are; ``container`` is the name of the one that a pod belongs to."""
+    """List all pods; ``container`` is the name of the container that owns the pod, or null."""
     del request
     owners = _owners(manager)
     pods = await asyncio.to_thread(_described, manager.settings.directory)
@@ -51,27 +51,31 @@ def _described(directory: str) -> list[dict[str, Any]]:
 
 
 async def stop(manager: Manager, request: web.Request) -> web.Response:
-    """``timeout``: seconds between the stop signal and KILL."""
+    """Stop a pod; ``timeout`` is the number of seconds between the stop signal and SIGKILL."""
     uuid = await _own_pod(manager, request)
     body = await read_body(request, {"timeout": api_bodies.duration})
-    seconds = int(body.get("timeout", _PATIENCE))
+    seconds = int(body.get("timeout", _STOP_TIMEOUT))
     await call(manager.programs, "stop", "--wait", f"--time={seconds}", uuid)
     return web.json_response({"id": uuid})
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
-    """One that does not run."""
+    """Remove a pod that is not running."""
     uuid = await _own_pod(manager, request)
     await call(manager.programs, "rm", uuid)
     return web.Response(status=204)
 
 
 async def _own_pod(manager: Manager, request: web.Request) -> str:
-    """The UUID that is meant.  Raises NoSuchPod; Conflict: the pod is a container's."""
+    """Return the UUID of a pod that may be changed.
+
+    Raises NoSuchPod, or Conflict if the pod belongs to a container.
+    """
     uuid = await asyncio.to_thread(_find, manager.settings.directory, request.match_info["uuid"])
     if owner := _owners(manager).get(uuid):
         raise Conflict(
-            f'pod {uuid} is that of container "{owner}"', f"ocictl stop {owner}, ocictl rm {owner}"
+            f'pod {uuid}: it belongs to container "{owner}"',
+            f"use ocictl stop {owner}, ocictl rm {owner}",
         )
     return uuid
 

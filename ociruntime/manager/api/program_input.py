@@ -1,4 +1,4 @@
-"""What a program of ``exec`` is to read, on its way to it."""
+"""The standard input of a program of ``exec``, buffered and flow-controlled."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ociruntime.manager.api.pumps import is_writable
 if TYPE_CHECKING:
     from aiohttp import web
 
-ROOM = 262144  # bytes that are kept for a program that does not read them
+ROOM = 262144  # bytes buffered for a program that does not read
 CHUNK = 65536
 
 
 class ProgramInput:
-    """Keeps ``ROOM`` bytes for ``fd``, so that other messages do not wait behind them.
+    """A buffer of ``ROOM`` bytes before ``fd``, so that input never delays control messages.
 
-    The client is told how much it may send: who keeps to it is always listened to.
+    The client is granted the room that is free; a client that respects it never blocks.
     """
 
     def __init__(self, fd: int, *, owned: bool) -> None:
-        """``fd``: -1 if nothing is read.
+        """Create the buffer for ``fd``, -1 for a program without input.
 
-        ``owned``: it is closed at the input's end; of a terminal that says nothing.
+        ``owned``: close ``fd`` at the end of input (which means nothing on a terminal).
         """
         self._fd = fd
         self._owned = owned
@@ -35,7 +35,7 @@ class ProgramInput:
         self._has_room.set()
 
     async def put(self, data: bytes) -> None:
-        """Wait if the client has sent more than it was told to."""
+        """Append input; wait while the client has exceeded its grant."""
         await self._has_room.wait()
         if not self._ended:
             self._waiting += data
@@ -44,15 +44,15 @@ class ProgramInput:
                 self._has_room.clear()
 
     def end(self) -> None:
-        """No more comes; the program reads what is there before it sees that."""
+        """Mark the end of input; the program reads the buffered rest before it sees the end."""
         self._ended = self._ended or self._owned
         self._changed.set()
 
     async def run(self, client: web.WebSocketResponse) -> None:
-        """Until the input's end, or until the program does not read any more."""
+        """Write the input to ``fd`` until it ends or the program closes its side."""
         if self._fd >= 0:
             await client.send_json({"room": ROOM})
-        taken = 0  # bytes of which the client was not told
+        taken = 0  # bytes written since the last grant
         while self._waiting or not self._ended:
             if not self._waiting:
                 self._changed.clear()
@@ -74,11 +74,11 @@ class ProgramInput:
                 taken = 0
         self._ended = True
         self._waiting.clear()
-        self._has_room.set()  # what still comes is for nobody
+        self._has_room.set()  # input that still arrives is discarded
         self.close()
 
     def close(self) -> None:
-        """Of the descriptor, if it is ours."""
+        """Close the descriptor if it is owned."""
         if self._owned and self._fd >= 0:
             os.close(self._fd)
         self._fd = -1

@@ -1,4 +1,4 @@
-"""Waiting for pipes and terminals, and what comes out of them for a client that may be slow."""
+"""Relaying of a program's output from pipes and terminals to a client that may be slow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 CHUNK = 32768
-KEPT = 65536  # bytes that a terminal may hold besides those that it tells of
+KEPT = 65536  # bytes that a terminal may hold beyond what FIONREAD reports
 
 
 async def pump(
@@ -25,13 +25,14 @@ async def pump(
     deadline: asyncio.Future[float],
     is_known: Callable[[bytes], bool],
 ) -> None:
-    """Until everybody has closed the other end, which of a terminal is an error.
+    """Send the output in ``fd`` to the client until every writer has closed it.
 
-    ``deadline`` gets a time when the program has ended.  All that it has left in ``fd`` is sent,
-    however slow the client is; for what another process writes, that is still there, nobody waits
-    any longer than that.  What ``is_known`` is told to the client in another way.
+    A terminal reports that as an error (EIO).  ``deadline`` is set when the program has exited.
+    Output that was in ``fd`` by then is always drained, however slow the client is; output of
+    other processes that hold ``fd`` open is sent until the deadline.  Data for which ``is_known``
+    returns True is dropped.
     """
-    owed = -1  # bytes that may be the program's: known when it has ended
+    owed = -1  # bytes that may still be the program's; -1 until it has exited
     while True:
         if deadline.done() and owed < 0:
             owed = _held(fd)
@@ -60,7 +61,7 @@ def _is_over(deadline: asyncio.Future[float]) -> bool:
 
 
 async def _has_data(fd: int, deadline: asyncio.Future[float]) -> bool:
-    """Whether something comes, or the end, before ``deadline``."""
+    """Return whether ``fd`` becomes readable (data or end of file) before ``deadline``."""
     ready = asyncio.ensure_future(is_readable(fd))
     try:
         if not deadline.done():
@@ -75,26 +76,26 @@ async def _has_data(fd: int, deadline: asyncio.Future[float]) -> bool:
 
 
 async def is_readable(fd: int) -> None:
-    """Wait for it."""
+    """Wait until ``fd`` is readable."""
     loop = asyncio.get_running_loop()
     await _ready(fd, loop.add_reader, loop.remove_reader)
 
 
 async def is_writable(fd: int) -> None:
-    """Wait for it."""
+    """Wait until ``fd`` is writable."""
     loop = asyncio.get_running_loop()
     await _ready(fd, loop.add_writer, loop.remove_writer)
 
 
 async def _ready(fd: int, add: Callable[..., None], remove: Callable[[int], bool]) -> None:
     ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    add(fd, _tell, ready)
+    add(fd, _resolve, ready)
     try:
         await ready
     finally:
         remove(fd)
 
 
-def _tell(ready: asyncio.Future[None]) -> None:
+def _resolve(ready: asyncio.Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)

@@ -1,7 +1,8 @@
-"""The manager over HTTP: routes to handlers, and what surrounds each of them.
+"""The manager's HTTP API: the table of routes, error answers and the access log.
 
-``make_application`` makes what ocid serves on its socket.  A handler is called with the manager and
-the request; the errors that it raises become answers by the table in ``api_errors.py``.
+``make_application`` builds the aiohttp application that ocid serves on its socket.  A handler is
+called with the manager and the request; the errors that it raises become answers by the table in
+``api_errors.py``.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ log = logging.getLogger("ocid")
 
 
 def make_application(manager: Manager) -> web.Application:
-    """Answers to ``/v1/...`` by what ``manager`` does."""
-    application = web.Application(client_max_size=LARGEST_BODY, middlewares=[_surrounded])
+    """Build the application that answers ``/v1/...`` with ``manager``."""
+    application = web.Application(client_max_size=LARGEST_BODY, middlewares=[_with_errors_and_log])
     for method, path, handler in ROUTES:
         application.router.add_route(method, path, _served(manager, handler))
     return application
@@ -60,20 +61,19 @@ def _served(manager: Manager, handler: Handler) -> Served:
 
 
 @web.middleware
-async def _surrounded(request: web.Request, handler: Served) -> web.StreamResponse:
-    """Errors become answers; who has asked for what, and what came of it, goes to the log."""
+async def _with_errors_and_log(request: web.Request, handler: Served) -> web.StreamResponse:
+    """Turn errors into answers, and log each request with its client and status."""
     began = time.monotonic()
     peer = peer_of(request)
     try:
         answer = await handler(request)
     except web.HTTPException as error:
-        # By aiohttp itself: there is no such route, or the body is too large.
+        # Raised by aiohttp itself: unknown route, wrong method, or a body that is too large.
         answer = error_answer(failure_of(error, request), error)
     except RuntimeFailure as failure:
         answer = error_answer(failure)
     except ConnectionError:
-        # Whoever has asked does not wait for an answer any more.
-        log.info("%s: %s %s: the client has gone", peer, request.method, request.path)
+        log.info("%s: %s %s: the client disconnected", peer, request.method, request.path)
         raise
     except Exception as error:
         log.exception("%s: %s %s", peer, request.method, request.path)
@@ -84,11 +84,11 @@ async def _surrounded(request: web.Request, handler: Served) -> web.StreamRespon
 
 
 def peer_of(request: web.Request) -> str:
-    """``pid 4711 uid 0``: who is at the other end, as the kernel knows."""
+    """Return the client's credentials (SO_PEERCRED) for the log, as in ``pid 4711 uid 0``."""
     transport = request.transport
     sock = transport.get_extra_info("socket") if transport is not None else None
     if sock is None or sock.family != socket.AF_UNIX:
-        return "somebody"
+        return "unknown client"
     credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
     pid, uid, _ = _PEER.unpack(credentials)
     return f"pid {pid} uid {uid}"

@@ -1,4 +1,4 @@
-"""What the routes with streams ask of a request alike."""
+"""Helpers for the routes with streaming answers: times in a query, and disconnection."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ if TYPE_CHECKING:
 
 
 def moment(query: Mapping[str, str], name: str) -> datetime | None:
-    """A time of the query, in UTC where it has no zone.  Raises BadRequest."""
+    """Parse a time of the query; UTC if it has no zone, None if absent.  Raises BadRequest."""
     text = query.get(name, "")
     if not text:
         return None
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise BadRequest(name, f'"{text}" is no time', "as in 2026-01-31T12:00:00Z") from None
+        message = f'"{text}" is not a time'
+        raise BadRequest(name, message, "as in 2026-01-31T12:00:00Z") from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def has_gone(request: web.Request) -> bool:
-    """Whether nobody reads the answer any more."""
+    """Return whether the client has disconnected."""
     return request.transport is None or request.transport.is_closing()

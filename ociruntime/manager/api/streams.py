@@ -1,4 +1,4 @@
-"""The routes whose answers are streams, for the table of ``api.py``."""
+"""The table of the routes with streaming answers, for ``api.py``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ociruntime.manager.api.event_stream import events
 from ociruntime.manager.api.executions import execute
 from ociruntime.manager.api.log_stream import logs
 
-# (method, path, handler); a handler gets the manager and the request.
+# (method, path, handler); a handler is called with the manager and the request.
 ROUTES = (
     ("GET", "/v1/events", events),
     ("GET", "/v1/containers/{ref}/logs", logs),

@@ -1,1 +1,1 @@
-"""The program ``ocictl``: what people say to the container manager; it knows ocid by HTTP alone."""
+"""The program ``ocictl``: the command-line client of ocid, which it reaches only by HTTP."""

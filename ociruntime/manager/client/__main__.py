@@ -1,6 +1,6 @@
 """Entry point of ``python -I -S -B .../ociruntime/manager/client/__main__.py ARGS``.
 
-As ``ociruntime/__main__.py``: without ``site``, the path is put together here.
+Like ``ociruntime/__main__.py`` it sets up ``sys.path`` itself, since ``site`` is not loaded.
 """
 
 import posix
@@ -9,7 +9,7 @@ import sys
 
 def _extend_path() -> None:
     directory = __file__.rpartition("/ociruntime/manager/client/")[0] or "/"
-    # Not this directory, which Python puts in front: its modules have the names of commands.
+    # Drop this directory, which Python puts first: its modules would shadow the standard library.
     sys.path[0:1] = (
         [directory] if sys.path[0].endswith("/manager/client") else [directory, sys.path[0]]
     )

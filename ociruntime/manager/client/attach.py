@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """The container's exit code, 0 after the detach keys.  Raises RuntimeFailure."""
+    """Attach; return the container's exit code, or 0 on detach.  Raises RuntimeFailure."""
     keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
     streams = ("stdout", "stderr") if arguments.flag("no-stdin") else ()
     attachment = Attachment(connection, arguments.positional[0], streams=streams, keys=keys)

@@ -1,4 +1,4 @@
-"""A container's streams: ``attach``, and ``run`` and ``start`` that stay."""
+"""The attachment of ``attach``, ``run`` and ``start --attach`` to a container's streams."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["DETACHED", "Attachment"]
 
 
 class Attachment:
-    """To the container ``ref``; with ``wait`` from its next start on, before which it is made.
+    """An attachment to the container ``ref``; with ``wait``, made before its next start.
 
-    Raises what ``connection`` does, RuntimeFailure.
+    Raises the errors of ``connection``, RuntimeFailure.
     """
 
     def __init__(
@@ -33,10 +33,10 @@ class Attachment:
     ) -> None:
         self._connection = connection
         self._ref = ref
-        wanted = ",".join(streams) or None
-        size = window_size(0)  # told at once: what is started next may ask for it
-        words = f"{size[0]},{size[1]}" if size else None
-        path = container(ref, "attach", streams=wanted, wait=wait, size=words)
+        names = ",".join(streams) or None
+        size = window_size(0)  # in the request, so that the program sees it from its start
+        rows_columns = f"{size[0]},{size[1]}" if size else None
+        path = container(ref, "attach", streams=names, wait=wait, size=rows_columns)
         self._socket: WebSocket = open_websocket(connection, path)
         messages: list[tuple[int, bytes]] = []
         while not messages:
@@ -52,15 +52,18 @@ class Attachment:
         self._session.on_signal = self._signal
 
     def run(self) -> int:
-        """Until the container ends: its exit code; or DETACHED.  Raises RuntimeFailure."""
+        """Relay until the container exits; return its exit code, or DETACHED.
+
+        Raises RuntimeFailure.
+        """
         return self._session.run()
 
     def _signal(self, number: int) -> None:
         try:
             self._connection.post(container(self._ref, "kill"), {"signal": str(number)})
         except RuntimeFailure:
-            return  # it may have ended: what it has left to read, and its exit code, are to come
+            return  # it may have exited: the remaining output and the exit code still arrive
 
     def close(self) -> None:
-        """The container goes on without us."""
+        """Close the connection; the container keeps running."""
         self._socket.close()

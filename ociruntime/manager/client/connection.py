@@ -1,4 +1,4 @@
-"""The daemon at its socket: requests with JSON, and errors as they come back.
+"""Requests with JSON to the daemon's socket, and its errors as exceptions.
 
 connection = Connection("/run/ocid/ocid.sock")
 record = connection.get("/v1/containers/web")
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_NOT_THERE = "is ocid running? systemctl start ocid, or: ocid &"
+_START_OCID = "is ocid running? systemctl start ocid, or: ocid &"
+_LOOK_AT_LOG = "was ocid stopped? see its log"
 
 
 class DaemonError(RuntimeFailure):
-    """The daemon's answer is an error: its HTTP ``status`` and the word ``code`` that names it.
+    """An error answer of the daemon, with its HTTP ``status`` and error ``code``.
 
-    ``exit_code``: what a container ends with whose program could not be started, else 0.
+    ``exit_code`` is 126 or 127 if a container's program could not be executed, else 0 or 125.
     """
 
     def __init__(self, message: str, code: str, status: int, exit_code: int = 0) -> None:
@@ -33,10 +34,10 @@ class DaemonError(RuntimeFailure):
 
 
 class Connection:
-    """To the daemon that listens at ``path``; each request is a connection of its own.
+    """A client of the daemon at the socket ``path``; each request opens its own connection.
 
-    All methods raise HostError if it cannot be reached, DaemonError if it says no, and
-    RuntimeFailure if what it says cannot be understood.
+    All methods raise HostError if the daemon cannot be reached, DaemonError if it answers with an
+    error, and RuntimeFailure if the answer is malformed.
     """
 
     __slots__ = ("path",)
@@ -54,7 +55,7 @@ class Connection:
         return self._document("DELETE", path, None)
 
     def lines(self, method: str, path: str, body: object = None) -> Iterator[Any]:
-        """The documents of an answer that has one a line, as they come."""
+        """Yield the documents of a streamed answer of JSON lines as they arrive."""
         import json
 
         answer = self.open(method, path, body)
@@ -70,7 +71,10 @@ class Connection:
     def open(
         self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
     ) -> Answer:
-        """An answer that is no error, whose body has not been read; the caller closes it."""
+        """Send a request; return the answer with its body unread, which the caller closes.
+
+        Raises DaemonError for an error answer.
+        """
         import json
 
         data = b"" if body is None else json.dumps(body).encode()
@@ -80,7 +84,7 @@ class Connection:
         try:
             connection.sendall(request(method, path, whole, data))
         except OSError as error:
-            # Refused while it was still being sent: the reason is there to be read.
+            # The daemon refused the request before reading all of it: its answer has the reason.
             if not isinstance(error, BrokenPipeError | ConnectionResetError):
                 connection.close()
                 raise HostError(f"write to {self.path}", error) from None
@@ -109,7 +113,7 @@ class Connection:
         try:
             return json.loads(data) if data else None
         except ValueError:
-            raise RuntimeFailure(f"the answer to {method} {path} is no JSON") from None
+            raise RuntimeFailure(f"read the answer to {method} {path}: invalid JSON") from None
 
     def _connect(self) -> socket:
         from ociruntime.base.stream_socket import open_connection
@@ -120,14 +124,14 @@ class Connection:
             raise HostError(f"connect to {self.path}", error, _hint(self.path, error)) from None
 
 
-def container(ref: str, *words: str, **query: object) -> str:
-    """The path of a container's resource: ``/v1/containers/web/stop?strict=1``."""
-    return resource("containers", ref, *words, **query)
+def container(ref: str, *segments: str, **query: object) -> str:
+    """Return the path of a container's resource, as in ``/v1/containers/web/stop?strict=1``."""
+    return resource("containers", ref, *segments, **query)
 
 
-def resource(*words: str, **query: object) -> str:
-    """``/v1/WORD/WORD?KEY=VALUE``; what is None or False is left out, True is 1."""
-    path = "/".join(["/v1", *map(quoted, words)])
+def resource(*segments: str, **query: object) -> str:
+    """Return ``/v1/SEGMENT/...?KEY=VALUE``; None and False are left out, True becomes 1."""
+    path = "/".join(["/v1", *map(quoted, segments)])
     pairs = [
         f"{key}={quoted('1' if value is True else str(value))}"
         for key, value in query.items()
@@ -137,7 +141,7 @@ def resource(*words: str, **query: object) -> str:
 
 
 def refusal(status: int, body: bytes) -> DaemonError:
-    """Of ``{"error": {"code": "conflict", "message": "..."}}``."""
+    """Return the error of an answer ``{"error": {"code": "conflict", "message": "..."}}``."""
     import json
 
     try:
@@ -146,16 +150,16 @@ def refusal(status: int, body: bytes) -> DaemonError:
         return DaemonError(str(error["message"]), str(error["code"]), status, exit_code)
     except (ValueError, KeyError, TypeError, AttributeError):
         text = body[:200].decode("utf-8", "replace").strip()
-        return DaemonError(f"ocid answered {status}: {text}", "unknown", status)
+        return DaemonError(f"ocid answered with status {status}: {text}", "unknown", status)
 
 
 def _lost(error: OSError) -> RuntimeFailure:
-    return HostError("read what ocid answers", error, "has it been stopped? its log says more")
+    return HostError("read the answer of ocid", error, _LOOK_AT_LOG)
 
 
 def _hint(path: str, error: OSError) -> str:
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
-        return _NOT_THERE
+        return _START_OCID
     if not isinstance(error, PermissionError):
         return ""
     import posix
@@ -163,10 +167,10 @@ def _hint(path: str, error: OSError) -> str:
     try:
         status = posix.stat(path)
     except OSError:
-        return "only root, or those whom `ocid --group` lets, may use it"
+        return "only root and the group of `ocid --group` may connect"
     if status.st_gid == 0:
-        return "only root may use it; `ocid --group=GROUP` lets a group"
-    return f"only root and the group {_group_name(status.st_gid)} may use it"
+        return "only root may connect; `ocid --group=GROUP` admits a group"
+    return f"only root and the group {_group_name(status.st_gid)} may connect"
 
 
 def _group_name(gid: int) -> str:

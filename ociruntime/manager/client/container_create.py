@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Prints its id.  Raises UsageError."""
+    """Create a container and print its id.  Raises UsageError."""
     name, *command = arguments.positional
     image = arguments.text("image")
     if bool(image) == bool(arguments.text("rootfs")):
-        raise UsageError("a container is made either of --rootfs or of --image", "give one of them")
+        raise UsageError("container create: either --rootfs or --image is required")
     arguments.texts["name"] = name
     answer = connection.post(resource("containers"), spec_of(arguments, image, command))
     return write(f"created: {answer['id']}\n")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Prints its id."""
+    """Remove a stopped container and print its id."""
     ref = arguments.positional[0]
     container_id = connection.get(container(ref))["id"]
     connection.delete(container(container_id))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """A table of one row.  Raises UsageError."""
+    """Print a container as a table of one row.  Raises UsageError."""
     records = [connection.get(container(arguments.positional[0]))]
     form = arguments.text("format")
     return write(formatted(records, form) if form else fixed_table(records))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """A row for each, the oldest first.  Raises UsageError."""
+    """Print all containers as a table, oldest first.  Raises UsageError."""
     records = connection.get(resource("containers", all=True))[::-1]
     form = arguments.text("format")
     return write(formatted(records, form) if form else fixed_table(records))

@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Prints its id."""
+    """Start a container and print its id."""
     answer = connection.post(container(arguments.positional[0], "start", strict=True))
     return write(f"started: {answer['id']}\n")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Prints its id.  Raises UsageError."""
+    """Stop a container and print its id.  Raises UsageError."""
     path = container(arguments.positional[0], "stop", strict=True)
     answer = connection.post(path, seconds_to_end(arguments))
     return write(f"stopped: {answer['id']}\n")

@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Prints its id.  Raises UsageError."""
+    """Create a container and print its id.  Raises UsageError."""
     return write(f"{created(connection, arguments)['id']}\n")

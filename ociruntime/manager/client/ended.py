@@ -1,4 +1,4 @@
-"""How a container ended, as an exit status."""
+"""The exit status of a container as that of ``ocictl``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def exit_status(ref: str, facts: dict[str, Any]) -> int:
-    """Of the answer to ``wait``.  Raises RuntimeFailure: its end has not been seen."""
+    """Return the exit code in an answer to ``wait``.  Raises RuntimeFailure if it is unknown."""
     code = facts["exit_code"]
     if code is None:
-        error = facts.get("error") or "its end was not seen"
-        raise RuntimeFailure(f'container "{ref}": how it ended is not known: {error}')
+        error = facts.get("error") or "its monitor was killed"
+        raise RuntimeFailure(f'wait for container "{ref}": its exit code is unknown: {error}')
     return int(code)

@@ -1,4 +1,4 @@
-"""``ocictl events``: what happens to containers."""
+"""``ocictl events``: the stream of container events."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ FILTERS = {"event": "kind", "kind": "kind", "container": "container"}
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Until ``--until``, or without end; 1 if nobody reads any more.  Raises RuntimeFailure."""
+    """Print events until ``--until``, or forever; return 1 if standard output is closed.
+
+    Raises RuntimeFailure.
+    """
     form = arguments.text("format")
     if form.startswith("table "):
-        raise UsageError("--format: events come one by one, not as a table", "json or {{.Field}}")
+        raise UsageError("--format: events cannot be printed as a table", "json or {{.Field}}")
     query = [
         *_filters(arguments.list("filter")),
         *(
@@ -50,20 +53,20 @@ def _filters(words: list[str]) -> list[str]:
         key, _, value = word.partition("=")
         if key not in FILTERS or not value:
             known = ", ".join(f"{name}=..." for name in FILTERS)
-            raise UsageError(f'--filter: cannot understand "{word}"', known)
+            raise UsageError(f'--filter: invalid filter "{word}"', known)
         pairs.append(f"{FILTERS[key]}={quoted(value)}")
     return pairs
 
 
 def line(event: dict[str, Any]) -> str:
-    """For a person: time, kind, id, and what else is known in brackets."""
+    """Format an event for people: time, kind, id, and its attributes in parentheses."""
     known = {"name": event["name"], **event["attributes"]}
     facts = ", ".join(f"{key}={value}" for key, value in known.items() if value not in (None, ""))
     return plain(f"{event['time']} {event['kind']} {event['id']} ({facts})") + "\n"
 
 
 def one(event: dict[str, Any], form: str) -> str:
-    """As ``--format`` says: of JSON one document a line.  Raises UsageError."""
+    """Format an event by ``--format``; JSON is one document per line.  Raises UsageError."""
     if form == "json":
         import json
 

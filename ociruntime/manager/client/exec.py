@@ -1,4 +1,4 @@
-"""``ocictl exec``: another program in a container."""
+"""``ocictl exec``: run a program in a running container."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """The program's exit code, 0 after the detach keys.  Raises RuntimeFailure."""
+    """Run the program; return its exit code, or 0 on detach.  Raises RuntimeFailure."""
     import json
 
-    wanted = wanted_of(arguments)
+    request = exec_request(arguments)
     keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
     socket = open_websocket(connection, container(arguments.positional[0], "exec"))
     try:
-        socket.send(TEXT, json.dumps(wanted).encode())
+        socket.send(TEXT, json.dumps(request).encode())
         session = Session(
-            socket, tty=wanted["tty"], with_input=wanted["stdin"], keys=keys, metered=True
+            socket, tty=request["tty"], with_input=request["stdin"], keys=keys, metered=True
         )
         code = session.run()
     finally:
@@ -36,12 +36,12 @@ def run(connection: Connection, arguments: Arguments) -> int:
     return 0 if code == DETACHED else code
 
 
-def wanted_of(arguments: Arguments) -> dict[str, Any]:
-    """What the daemon is asked to run.  Raises UsageError."""
+def exec_request(arguments: Arguments) -> dict[str, Any]:
+    """Return the exec request for the daemon.  Raises UsageError."""
     tty = arguments.flag("tty")
     stdin = arguments.flag("interactive")
     if tty and stdin and not posix.isatty(0):
-        raise UsageError("--tty: standard input is no terminal", "leave out --tty")
+        raise UsageError("--tty: standard input is not a terminal", "leave out --tty")
     size = _window_size() if tty else None
     return {
         "command": arguments.positional[1:],
@@ -62,10 +62,14 @@ def _window_size() -> tuple[int, int] | None:
 
 
 def variable(word: str) -> str:
-    """``NAME=VALUE``; of ``NAME`` alone the value here, as docker takes it.  Raises UsageError."""
+    """Return ``NAME=VALUE``; like docker, copy the value of a bare ``NAME`` from our environment.
+
+    Raises UsageError.
+    """
     name, equals, _ = word.partition("=")
     if not name:
-        raise UsageError(f'--env: "{word}" has no name', "NAME=VALUE, or NAME for its value here")
+        hint = "NAME=VALUE, or NAME to copy it from the environment"
+        raise UsageError(f'--env: "{word}" has no name', hint)
     if equals:
         return word
     value = posix.environ.get(name.encode("utf-8", "surrogateescape"), b"")

@@ -1,4 +1,4 @@
-"""``--filter KEY=VALUE`` as the daemon is asked."""
+"""Translation of ``--filter KEY=VALUE`` into the daemon's query."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# The daemon's word for it.
-_MEANT = {"ancestor": "image"}
+# docker's key -> the daemon's, where they differ.
+_RENAMED = {"ancestor": "image"}
 
 
 def as_query(words: Sequence[str], known: Sequence[str]) -> str | None:
-    """A JSON object of lists; None without a filter.  Raises UsageError."""
+    """Return the filters as a JSON object of lists; None without filters.  Raises UsageError."""
     import json
 
     found: dict[str, list[str]] = {}
@@ -23,5 +23,5 @@ def as_query(words: Sequence[str], known: Sequence[str]) -> str | None:
             raise UsageError(f'--filter: "{word}" has no value', "KEY=VALUE")
         if key not in known:
             raise UsageError(f'--filter: unknown key "{key}"', ", ".join(known))
-        found.setdefault(_MEANT.get(key, key), []).append(value)
+        found.setdefault(_RENAMED.get(key, key), []).append(value)
     return json.dumps(found) if found else None

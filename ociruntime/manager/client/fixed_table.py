@@ -1,6 +1,6 @@
-"""The table of ``container get`` and ``container list``, whose columns callers count on; pure.
+"""The table of ``container get`` and ``container list``, whose columns scripts rely on; pure.
 
-Columns are as wide as their longest cell, with one blank between them; times are RFC 3339 with
+A column is as wide as its longest cell, and one blank separates columns.  Times are RFC 3339 with
 nanoseconds, in UTC.
 """
 
@@ -26,7 +26,7 @@ _NOT_FINISHED = "n/a"
 
 
 def fixed_table(records: Sequence[Record]) -> str:
-    """With its first line of titles."""
+    """Format records as a table with a header."""
     rows = [TITLES, *(cells(record) for record in records)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
     return "".join(
@@ -37,7 +37,7 @@ def fixed_table(records: Sequence[Record]) -> str:
 
 
 def cells(record: Record) -> tuple[str, ...]:
-    """A row."""
+    """Return the cells of a row."""
     program, *args = record["command"] or [""]
     exit_code = record["exit_code"]
     return (
@@ -54,7 +54,7 @@ def cells(record: Record) -> tuple[str, ...]:
 
 
 def nanoseconds(time: str | None) -> str:
-    """``2026-11-22T10:00:00.120000000Z`` of an RFC 3339 time in UTC; "" of none."""
+    """Return a time with nanoseconds, as in ``2026-11-22T10:00:00.120000000Z``; "" for None."""
     if not time:
         return ""
     seconds, _, fraction = time.removesuffix("Z").partition(".")

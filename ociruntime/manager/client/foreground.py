@@ -1,4 +1,4 @@
-"""A container that is started with our streams, and as whom we end."""
+"""The foreground mode of ``run`` and ``start --attach``: our streams, and its exit status."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ if TYPE_CHECKING:
 def in_foreground(
     connection: Connection, ref: str, arguments: Arguments, *, stdin: bool
 ) -> int | None:
-    """Start it and stay until it has ended: its exit status; None when the keys were typed.
+    """Start a container and relay its streams; return its exit status, None on detach.
 
-    ``stdin``: it reads what we are given.  Raises UsageError, RuntimeFailure.
+    ``stdin``: relay standard input, too.  Raises UsageError, RuntimeFailure.
     """
     return stay(started(connection, ref, arguments, stdin=stdin))
 
 
 def started(connection: Connection, ref: str, arguments: Arguments, *, stdin: bool) -> Attachment:
-    """Started, its streams with us from the beginning.  Raises as ``in_foreground``."""
+    """Attach to a container, start it, and return the attachment.
+
+    Raises UsageError, RuntimeFailure.
+    """
     from ociruntime.base.detach_keys import DETACH_KEYS, parse_keys
     from ociruntime.manager.client.attachment import Attachment
 
     keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
     streams = ("stdin", "stdout", "stderr") if stdin else ("stdout", "stderr")
-    # Before the start: nothing that it writes is missed.
+    # Attach before the start, so that no output is missed.
     attachment = Attachment(connection, ref, streams=streams, wait=True, keys=keys)
     try:
         connection.post(container(ref, "start"))
@@ -38,7 +41,10 @@ def started(connection: Connection, ref: str, arguments: Arguments, *, stdin: bo
 
 
 def stay(attachment: Attachment) -> int | None:
-    """Until the container has ended.  Raises as ``in_foreground``."""
+    """Relay until the container exits; return its exit status, None on detach.
+
+    Raises RuntimeFailure.
+    """
     from ociruntime.manager.client.attachment import DETACHED
 
     try:

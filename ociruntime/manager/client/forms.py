@@ -1,7 +1,7 @@
-"""How an answer is written: ``--format json``, ``table COLUMN,...`` or ``{{.Field}}``; pure.
+"""Output formats: ``--format json``, ``table COLUMN,...`` or ``{{.Field}}``; pure.
 
-A field is named in any case and with or without underscores, as ``ExitCode``, ``exit_code`` or
-``EXIT_CODE``; one inside another with a point between: ``RestartPolicy.Name``.
+Field names ignore case and underscores: ``ExitCode``, ``exit_code`` and ``EXIT_CODE`` are the same.
+A dot separates nested fields: ``RestartPolicy.Name``.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-# Tables whose keys are the user's: one that is not there is empty, like a member left out of spec.
+# Objects with keys chosen by the user: a missing key is empty, not an unknown field.
 _FREE = ("addresses", "attributes", "env", "labels", "spec")
 _ESCAPES = {"\\t": "\t", "\\n": "\n"}
 
 
 class Pairs(dict[str, str]):
-    """A table that is ``a=1,b=2`` as a whole, and has its keys as fields."""
+    """An object that prints as ``a=1,b=2`` and whose keys can be used as fields."""
 
 
 def formatted(rows: Sequence[Row], form: str) -> str:
-    """The rows in that form.  Raises UsageError: it is none, or names a field that is not there."""
+    """Format rows.  Raises UsageError if the format or a field in it is unknown."""
     if form == "json":
         import json
 
@@ -40,14 +40,14 @@ def formatted(rows: Sequence[Row], form: str) -> str:
         parts = template(form)
         return "".join(filled(parts, row) + "\n" for row in rows)
     raise UsageError(
-        f'--format: not a form: "{form}"', "json, table COLUMN,COLUMN or {{.Field}} in any text"
+        f'--format: unknown format "{form}"', "json, table COLUMN,COLUMN or text with {{.Field}}"
     )
 
 
 def template(form: str) -> list[tuple[str, str]]:
-    """Pairs of a text and the name of the field behind it ("" at the end).  Raises UsageError."""
-    for written, meant in _ESCAPES.items():
-        form = form.replace(written, meant)
+    """Parse a template into pairs (text, name of the field after it or "").  Raises UsageError."""
+    for escape, character in _ESCAPES.items():
+        form = form.replace(escape, character)
     parts = []
     rest = form
     while "{{" in rest:
@@ -55,52 +55,52 @@ def template(form: str) -> list[tuple[str, str]]:
         inside, end, rest = rest.partition("}}")
         name = inside.strip()
         if not end or not name.startswith(".") or not name[1:]:
-            raise UsageError(f'--format: cannot understand "{{{{{inside}{end}"', "{{.Field}}")
+            raise UsageError(f'--format: invalid field "{{{{{inside}{end}"', "{{.Field}}")
         parts.append((before, name[1:]))
     return [*parts, (rest, "")]
 
 
 def filled(parts: list[tuple[str, str]], row: Row) -> str:
-    """The text of a template for one row.  Raises UsageError."""
+    """Fill a template with the fields of one row.  Raises UsageError."""
     return "".join([before + (text(field(row, name)) if name else "") for before, name in parts])
 
 
 def field(row: Row, name: str) -> object:
-    """The value of that name; empty if a table of free keys lacks it.  Raises UsageError."""
+    """Return a field's value; "" for a missing key of ``_FREE``.  Raises UsageError."""
     value: object = row
     free = False
     words = name.split(".")
     for index, word in enumerate(words):
         table = value if isinstance(value, dict) else {}
         whole = ".".join(words[index:])
-        if free and whole in table:  # such a key may have points of its own
+        if free and whole in table:  # a user's key may contain dots
             return table[whole]
         known = {plain_name(key): key for key in table}
         if plain_name(word) not in known:
             if free and isinstance(value, dict):
                 return ""
-            raise UsageError(f'--format: there is no field "{name}"', ", ".join(sorted(row)))
+            raise UsageError(f'--format: unknown field "{name}"', ", ".join(sorted(row)))
         value = table[known[plain_name(word)]]
         free = plain_name(word) in _FREE
     return value
 
 
 def plain_name(name: str) -> str:
-    """What names that mean the same have in common."""
+    """Normalise a field name: no case, underscores or dashes."""
     return name.replace("_", "").replace("-", "").lower()
 
 
 def title(name: str) -> str:
-    """Of a column: ``EXIT CODE`` for ``exit_code`` or ``ExitCode``."""
-    words = ""
+    """Return a column's title: ``EXIT CODE`` for ``exit_code`` or ``ExitCode``."""
+    spaced = ""
     for index, letter in enumerate(name):
         follows = index > 0 and letter.isupper() and name[index - 1].islower()
-        words += f" {letter}" if follows else letter
-    return words.replace("_", " ").replace(".", " ").upper()
+        spaced += f" {letter}" if follows else letter
+    return spaced.replace("_", " ").replace(".", " ").upper()
 
 
 def text(value: object) -> str:
-    """A value in a cell or in the midst of a text."""
+    """Format a value for a cell or a template."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,8 +1,8 @@
-"""As much of HTTP/1.1 as a client of one daemon on a Unix socket needs.
+"""A minimal HTTP/1.1 client (RFC 9112) for one daemon on a Unix socket.
 
-``http.client`` brings the parsers of mail with it: 30 ms, as long as everything else that a
-command does.  One request a connection; an answer has a length, comes in chunks, or ends with the
-connection; or the connection becomes something else (101).
+Importing ``http.client`` with its mail parsers takes 30 ms, as long as the rest of a command.  A
+connection carries one request.  An answer has a length, is chunked, ends with the connection, or
+switches protocols (101).
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ if TYPE_CHECKING:
 _LONGEST_HEAD = 65536  # bytes
 _PIECE = 65536
 _SWITCHED = 101
-_CUT = "ocid has closed the connection in the middle of an answer"
+_CUT = "read the answer of ocid: the connection was closed in the middle of it"
 
 
 class Answer:
-    """``status``, ``headers`` (names in lower case); the body is read once, one way or another.
+    """An answer: ``status``, ``headers`` (names in lower case), and a body that is read once.
 
-    After a 101 the connection is ``socket``, and ``early`` holds what has come behind the head.
+    After status 101, ``socket`` is the raw connection and ``early`` the data received after the
+    header.
     """
 
     __slots__ = ("early", "headers", "socket", "status")
 
     def __init__(self, socket: socket) -> None:
-        """Reads the head.  Raises OSError and RuntimeFailure."""
+        """Read the header.  Raises OSError and RuntimeFailure."""
         self.socket = socket
         head = b""
         while b"\r\n\r\n" not in head:
             piece = socket.recv(_PIECE)
             if not piece or len(head) > _LONGEST_HEAD:
                 raise RuntimeFailure(
-                    "ocid has closed the connection without an answer" if not piece else _CUT,
-                    "has it been stopped? its log says more",
+                    "read the answer of ocid: the connection was closed" if not piece else _CUT,
+                    "was ocid stopped? see its log",
                 )
             head += piece
         text, _, self.early = head.partition(b"\r\n\r\n")
@@ -48,15 +49,15 @@ class Answer:
 
     @property
     def switched(self) -> bool:
-        """Whether the connection is no longer HTTP."""
+        """Return whether the server switched protocols (status 101)."""
         return self.status == _SWITCHED
 
     def whole(self) -> bytes:
-        """All of the body."""
+        """Return the whole body."""
         return b"".join(self.pieces())
 
     def pieces(self) -> Iterator[bytes]:
-        """The body as it comes.  Raises OSError, and RuntimeFailure if it is cut off."""
+        """Yield the body as it arrives.  Raises OSError, and RuntimeFailure if it is truncated."""
         if self.headers.get("transfer-encoding", "").lower() == "chunked":
             yield from self._chunks()
         elif "content-length" in self.headers:
@@ -66,7 +67,7 @@ class Answer:
                 yield piece
 
     def lines(self) -> Iterator[bytes]:
-        """The body's lines as they come, without their ends."""
+        """Yield the body's lines as they arrive, without newlines."""
         rest = b""
         for piece in self.pieces():
             *full, rest = (rest + piece).split(b"\n")
@@ -75,7 +76,7 @@ class Answer:
             yield rest
 
     def close(self) -> None:
-        """Of the connection."""
+        """Close the connection."""
         self.socket.close()
 
     def _chunks(self) -> Iterator[bytes]:
@@ -112,22 +113,23 @@ class Answer:
 
 
 def status_of(line: str) -> int:
-    """Of ``HTTP/1.1 200 OK``.  Raises RuntimeFailure."""
+    """Return the status in a line like ``HTTP/1.1 200 OK``.  Raises RuntimeFailure."""
     version, _, rest = line.partition(" ")
     if not version.startswith("HTTP/1.") or not rest[:3].isdigit():
-        raise RuntimeFailure(f"what answers does not speak HTTP: {line[:80]!r}", "is it ocid?")
+        hint = "is the socket that of ocid?"
+        raise RuntimeFailure(f"read the answer of ocid: not HTTP: {line[:80]!r}", hint)
     return int(rest[:3])
 
 
 def request(method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
-    """What is sent."""
+    """Serialise a request."""
     lines = [f"{method} {path} HTTP/1.1", "Host: ocid"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1") + body
 
 
 def quoted(text: str) -> str:
-    """``text`` as one segment of a path, or a value of a query."""
+    """Percent-encode ``text`` as a path segment or a query value (RFC 3986)."""
     safe = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
     octets = text.encode("utf-8", "surrogateescape")
     return "".join([chr(octet) if octet in safe else f"%{octet:02X}" for octet in octets])

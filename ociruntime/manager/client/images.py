@@ -21,7 +21,7 @@ _SHORT_ID = 12  # digits
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """A line for each name.  Raises UsageError."""
+    """Print a line for each name of each image.  Raises UsageError."""
     images = connection.get(resource("images"))
     form = arguments.text("format")
     if form == "json":

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """One line each.  Raises UsageError."""
+    """Print facts about the daemon, one per line.  Raises UsageError."""
     facts = connection.get(resource("info"))
     if form := arguments.text("format"):
         return write(formatted([facts], form))

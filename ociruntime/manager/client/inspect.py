@@ -6,7 +6,7 @@ from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.commandline.output import write
 from ociruntime.manager.client.connection import Connection, container
 from ociruntime.manager.client.forms import formatted
-from ociruntime.manager.client.several import FAILED, told
+from ociruntime.manager.client.several import FAILED, print_failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Those that are there; an exit status of 1 if one is not.  Raises UsageError."""
+    """Print the containers that exist; return 1 if one was not found.  Raises UsageError."""
     status = 0
     records = []
     for ref in arguments.positional:
@@ -23,7 +23,7 @@ def run(connection: Connection, arguments: Arguments) -> int:
         except HostError:
             raise
         except RuntimeFailure as failure:
-            told(failure)
+            print_failure(failure)
             status = FAILED
     if form := arguments.text("format"):
         return write(formatted(records, form)) or status

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Raises UsageError."""
+    """Send a signal to each container.  Raises UsageError."""
     signal = signal_number(arguments.text("signal", "KILL"))
     if signal == 0:
-        raise UsageError("--signal 0 is none", "inspect tells whether a container runs")
+        hint = "use inspect to see whether a container is running"
+        raise UsageError("--signal: 0 is not a signal", hint)
     body = {"signal": signal}
     return each(arguments.positional, lambda ref: connection.post(container(ref, "kill"), body))

@@ -1,4 +1,4 @@
-"""``ocictl logs``: what a container has written."""
+"""``ocictl logs``: print a container's output."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from ociruntime.manager.client.connection import Connection
 
 FRAMES = "application/vnd.ociruntime.frames"
-HEAD = 5  # bytes of a frame in front of its line: stream and length
+HEAD = 5  # bytes of a frame's header: stream and length
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """With ``--follow`` until the container's end; 1 if nobody reads any more.
+    """Print the logs; with ``--follow``, until the container exits.
 
-    Raises RuntimeFailure.
+    Returns 1 if our output was closed.  Raises RuntimeFailure.
     """
     tail = arguments.number("tail", -1)
     if tail < 0 and "tail" in arguments.numbers:
-        raise UsageError("--tail takes a number of lines, 0 or more")
+        raise UsageError("--tail: must be a number of lines, 0 or more")
     path = container(
         arguments.positional[0],
         "logs",
@@ -39,9 +39,9 @@ def run(connection: Connection, arguments: Arguments) -> int:
 
 
 def print_logs(connection: Connection, path: str) -> bool:
-    """Each line to the stream that it was written to; False if that is not read any more.
+    """Print each line to the stream that the container wrote it to.
 
-    Raises RuntimeFailure.
+    Returns False if our output was closed.  Raises RuntimeFailure.
     """
     answer = connection.open("GET", path, None, {"Accept": FRAMES, "Connection": "close"})
     try:
@@ -51,7 +51,7 @@ def print_logs(connection: Connection, path: str) -> bool:
 
 
 def frames(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """``(1 or 2, line)`` as they become whole.  Raises RuntimeFailure: the last one is cut off."""
+    """Yield ``(1 or 2, line)`` for each frame.  Raises RuntimeFailure if the last is truncated."""
     held = b""
     for piece in pieces:
         held += piece
@@ -62,4 +62,4 @@ def frames(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
             yield held[0], held[HEAD:end]
             held = held[end:]
     if held:
-        raise RuntimeFailure("ocid has closed the connection in the middle of a line")
+        raise RuntimeFailure("read the logs: ocid closed the connection in the middle of a line")

@@ -1,8 +1,8 @@
-"""From the command line of ``ocictl`` to an exit status: the one place where its errors end.
+"""The command line of ``ocictl``: find the command, run it, and turn errors into an exit status.
 
-Exit status: 0; 1 for any failure; 2 for a command line without a command; 130 when interrupted.
-``run``, ``exec`` and ``wait`` end with the container's, and fail with 125.  A program that is not
-there makes whatever was to start it end with 127, one that cannot be executed with 126.
+Exit status: 0 for success; 1 for any failure; 2 without a command; 130 when interrupted.  ``run``,
+``exec`` and ``wait`` exit with the container's status, and with 125 on failure.  A command that
+starts a program exits with 127 if the program is not found, and 126 if it cannot be executed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 PROGRAM = "ocictl"
 FAILED = 1
 NO_COMMAND = 2
-NO_CONTAINER = 125  # of commands whose exit status is a container's
+NO_CONTAINER = 125  # for commands whose exit status is the container's
 INTERRUPTED = 130
-_LIKE_A_CONTAINER = ("run", "exec", "wait")
+_CONTAINER_STATUS = ("run", "exec", "wait")
 
 
 def main(argv: list[str]) -> int:
-    """Runs the command ``argv`` (without the program's name).  Raises nothing."""
+    """Run the command ``argv`` (without the program's name); return its exit status."""
     arguments = Arguments(as_runc=False)
     command: list[str] = []
     try:
@@ -46,10 +46,10 @@ def main(argv: list[str]) -> int:
 
 
 def failure_status(failure: RuntimeFailure, command: list[str]) -> int:
-    """The exit status when ``command`` (its name, or nothing if none was found) fails."""
+    """Return the exit status for a failure of ``command`` ([its name], [] if none was found)."""
     if isinstance(failure, DaemonError) and failure.exit_code:
         return failure.exit_code
-    return NO_CONTAINER if command[:1] and command[0] in _LIKE_A_CONTAINER else FAILED
+    return NO_CONTAINER if command[:1] and command[0] in _CONTAINER_STATUS else FAILED
 
 
 def _run(argv: list[str], arguments: Arguments, found: list[str]) -> int:
@@ -70,7 +70,7 @@ def _run(argv: list[str], arguments: Arguments, found: list[str]) -> int:
     fewest = 0 if name in OUTSIDE and arguments.text("rootfs") else command[2]
     if not fewest <= len(arguments.positional) <= command[3]:
         hint = f"ocictl {name} {command[1]}".rstrip()
-        raise UsageError(f'"{name}" takes other arguments', hint)
+        raise UsageError(f'"{name}": wrong number of arguments', hint)
     if arguments.flag("debug"):
         tell(PROGRAM, how_started(PROGRAM))
     make_in_background(PROGRAM)
@@ -80,14 +80,14 @@ def _run(argv: list[str], arguments: Arguments, found: list[str]) -> int:
     return status
 
 
-def _help_of(words: list[str]) -> str:
+def _help_of(names: list[str]) -> str:
     from ociruntime.manager.client.help import help_of
 
-    return help_of(words)
+    return help_of(names)
 
 
 def _read_options(words: list[str], command: Command, arguments: Arguments) -> None:
-    """Options and arguments; a container's command has its own, which are not looked at."""
+    """Parse options and arguments; the options of a container's command are left alone."""
     tables = (command[5], GLOBAL_OPTIONS)
     if command[0] in INSIDE:
         read_inside(words, tables, arguments)

@@ -8,7 +8,10 @@ from ociruntime.base.errors import UsageError
 
 
 def moment(text: str, option: str, now: float | None = None) -> str | None:
-    """As RFC 3339; None for an empty text.  A time without a zone is local.  Raises UsageError."""
+    """Return a time as RFC 3339, None for an empty text; without a zone it is local.
+
+    Raises UsageError.
+    """
     if not text:
         return None
     if text.replace(".", "", 1).isdecimal():
@@ -30,7 +33,7 @@ def _date(text: str, option: str) -> str:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise _wrong(text, option) from None
-    return _text(found.timestamp())  # one without a zone is local
+    return _text(found.timestamp())  # a time without a zone is taken as local
 
 
 def _text(seconds: float) -> str:
@@ -38,10 +41,10 @@ def _text(seconds: float) -> str:
         whole, rest = divmod(round(seconds * 1_000_000), 1_000_000)
         return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{rest:06d}+00:00"
     except (OverflowError, ValueError, OSError):
-        raise UsageError(f"there is no such time: {seconds}") from None
+        raise UsageError(f"time out of range: {seconds}") from None
 
 
 def _wrong(text: str, option: str) -> UsageError:
     return UsageError(
-        f'--{option}: "{text}" is no time', "10m, 2026-01-31, 2026-01-31T12:00:00Z, or seconds"
+        f'--{option}: "{text}" is not a time', "10m, 2026-01-31, 2026-01-31T12:00:00Z, or seconds"
     )

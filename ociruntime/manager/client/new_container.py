@@ -1,4 +1,4 @@
-"""Options of ``run`` and ``create`` -> what the daemon is asked for; pure but for files named."""
+"""Translation of the options of ``run`` and ``create`` into the request for a container."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Spec = dict[str, Any]
 
-# Option -> member, where the value goes on as it is.
+# Option -> member of the request, where the value is passed on unchanged.
 _TEXTS = {
     "name": "name",
     "workdir": "working_dir",
@@ -37,7 +37,7 @@ _FLAGS = {
 
 
 def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
-    """The record of a new container.  Raises UsageError."""
+    """Create a container and return its status.  Raises UsageError."""
     command = list(arguments.positional)
     image = "" if arguments.text("rootfs") else command.pop(0)
     record: dict[str, Any] = connection.post(
@@ -47,9 +47,9 @@ def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
 
 
 def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
-    """The request's body; what is not said is left to the daemon and the image.
+    """Return the body of the request; members without an option are left out.
 
-    Relative paths are those of our working directory.  Raises UsageError, HostError.
+    Relative paths are resolved in our working directory.  Raises UsageError, HostError.
     """
     spec: Spec = {}
     rootfs = arguments.text("rootfs")
@@ -65,12 +65,12 @@ def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
     spec.update({_LISTS[name]: words for name, words in arguments.lists.items() if name in _LISTS})
     spec.update({_NUMBERS[name]: n for name, n in arguments.numbers.items() if name in _NUMBERS})
     spec.update({_FLAGS[name]: True for name in _FLAGS if arguments.flag(name)})
-    spec.update(_worked_out(arguments))
+    spec.update(_parsed(arguments))
     return spec
 
 
-def _worked_out(arguments: Arguments) -> Spec:
-    """Of the options whose values are written in a way of their own."""
+def _parsed(arguments: Arguments) -> Spec:
+    """Return the members whose options have a syntax of their own."""
     spec: Spec = {}
     if env := environment(arguments.list("env-file"), arguments.list("env"), os.environ):
         spec["env"] = env
@@ -99,9 +99,10 @@ def _worked_out(arguments: Arguments) -> Spec:
 
 
 def environment(files: list[str], words: list[str], own: Mapping[str, str]) -> dict[str, str]:
-    """Of files first, then of single words; a name without a value takes ours, if there is one.
+    """Return the environment from ``--env-file`` and then ``--env``.
 
-    Raises UsageError, HostError.
+    A bare name is copied from ``own``, our environment, if it is set there.  Raises UsageError,
+    HostError.
     """
     found: dict[str, str] = {}
     for path in files:

@@ -29,7 +29,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
 )
 COMMANDS: tuple[Command, ...] = tuple(command for _, group in GROUPS for command in group)
 
-# From the first argument on, the words of these belong to a program in the container.
+# Commands whose arguments are, after the options, the image and the container's command.
 OUTSIDE = ("run", "create")
-# From the second argument on.
+# Commands whose arguments from the second on are the container's command.
 INSIDE = ("exec", "container create")

@@ -1,4 +1,4 @@
-"""Commands that lead into containers, as data, in the form of ``commandline/options.py``."""
+"""Commands about processes in containers, as data, in the form of ``commandline/options.py``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that make containers, as data, in the form of ``commandline/options.py``."""
+"""Commands that create containers, as data, in the form of ``commandline/options.py``."""
 
 from __future__ import annotations
 

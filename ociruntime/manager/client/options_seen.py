@@ -1,4 +1,4 @@
-"""Commands that tell of containers, as data, in the form of ``commandline/options.py``."""
+"""Commands that show containers, as data, in the form of ``commandline/options.py``."""
 
 from __future__ import annotations
 

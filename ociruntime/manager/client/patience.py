@@ -1,4 +1,4 @@
-"""``--time``: how long containers may take to end."""
+"""The option ``--time``: the stop timeout."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ if TYPE_CHECKING:
 
 
 def seconds_to_end(arguments: Arguments) -> dict[str, int]:
-    """A part of a request: without the option the container's own time.  Raises UsageError."""
+    """Return the request's timeout; empty without the option, for the container's own.
+
+    Raises UsageError.
+    """
     if "time" not in arguments.numbers:
         return {}
     seconds = arguments.number("time")
     if seconds < 0:
-        raise UsageError("--time takes a number of seconds, 0 or more")
+        raise UsageError("--time: must be a number of seconds, 0 or more")
     return {"timeout": seconds}

@@ -11,5 +11,5 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Prints what was done."""
+    """Pause each container and print its reference."""
     return each(arguments.positional, lambda ref: connection.post(container(ref, "pause")))

@@ -17,7 +17,7 @@ _TITLES = ["UUID", "STATE", "CREATED", "APPS", "CONTAINER"]
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """A line for each.  Raises UsageError."""
+    """Print a line for each pod.  Raises UsageError."""
     pods = connection.get(resource("pods"))
     if form := arguments.text("format"):
         return write(formatted(pods, form))

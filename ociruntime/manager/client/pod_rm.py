@@ -11,5 +11,5 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Prints what was removed."""
+    """Remove each pod and print its UUID."""
     return each(arguments.positional, lambda uuid: connection.delete(resource("pods", uuid)))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Returns when they have ended.  Raises UsageError."""
+    """Stop each pod and wait for its end.  Raises UsageError."""
     body = seconds_to_end(arguments)
     return each(
         arguments.positional, lambda uuid: connection.post(resource("pods", uuid, "stop"), body)

@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """A line for each: ``80/tcp -> 0.0.0.0:8080``."""
+    """Print a line for each published port, as in ``80/tcp -> 0.0.0.0:8080``."""
     ports = connection.get(container(arguments.positional[0]))["ports"]
     return write("".join(f"{one['port']}/{one['protocol']} -> {outside(one)}\n" for one in ports))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Prints the ids of those that were removed."""
+    """Remove stopped containers and print their ids."""
     del arguments
     removed = connection.post(resource("containers", "prune"))["removed"]
     return write("".join(f"{container_id}\n" for container_id in removed))

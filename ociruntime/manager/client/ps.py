@@ -20,15 +20,15 @@ FILTERS = ("id", "name", "status", "label", "ancestor", "exited")
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Those that run, the newest first.  Raises UsageError."""
+    """Print the running containers, newest first.  Raises UsageError."""
     last = arguments.number("last", 0)
     if "last" in arguments.numbers and last < 1:
-        raise UsageError("--last takes a number of containers, 1 or more")
-    wanted = arguments.list("filter")
-    # Who asks for a status, or for those that have ended, means those that do not run as well.
+        raise UsageError("--last: must be a number of containers, 1 or more")
+    filters = arguments.list("filter")
+    # A filter by status or exit code implies --all, as with docker.
     whole = arguments.flag("all") or last > 0
-    whole = whole or any(one.startswith(("status=", "exited=")) for one in wanted)
-    query = as_query(wanted, FILTERS)
+    whole = whole or any(one.startswith(("status=", "exited=")) for one in filters)
+    query = as_query(filters, FILTERS)
     records = connection.get(resource("containers", all=whole, filters=query))
     records = records[:last] if last else records
     if form := arguments.text("format"):

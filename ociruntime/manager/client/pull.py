@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Prints an id for each image, in the order of the arguments."""
+    """Pull each image and print its id, in the order of the arguments."""
     policy = arguments.text("pull", "always")
     status = 0
     for text in arguments.positional:
@@ -29,7 +29,10 @@ def run(connection: Connection, arguments: Arguments) -> int:
 
 
 def _pulled(connection: Connection, body: dict[str, object]) -> str:
-    """The image's id; meanwhile a bar, if a person looks at it.  Raises RuntimeFailure."""
+    """Pull an image and return its id, with a progress bar on a terminal.
+
+    Raises RuntimeFailure.
+    """
     with Bar() as bar:
         for line in connection.lines("POST", resource("images", "pull"), body):
             if "error" in line:
@@ -37,4 +40,5 @@ def _pulled(connection: Connection, body: dict[str, object]) -> str:
             if "id" in line:
                 return str(line["id"])
             bar(line["progress"], line["done"], line["total"])
-    raise DaemonError("the answer to a pull has no end", "failed", 200)
+    message = f'pull image "{body["image"]}": ocid ended its answer without a result'
+    raise DaemonError(message, "failed", 200)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Prints nothing."""
+    """Rename a container; print nothing."""
     ref, name = arguments.positional
     connection.post(container(ref, "rename"), {"name": name})
     return 0

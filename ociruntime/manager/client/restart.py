@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Raises UsageError."""
+    """Restart each container and print its reference.  Raises UsageError."""
     body = seconds_to_end(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "restart"), body))

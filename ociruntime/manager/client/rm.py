@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Prints what was removed."""
+    """Remove each container and print its reference."""
     force = arguments.flag("force")
     return each(arguments.positional, lambda ref: connection.delete(container(ref, force=force)))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Prints what was removed."""
+    """Remove each image and print its reference."""
     force = arguments.flag("force")
 
     def remove(ref: str) -> None:

@@ -1,4 +1,4 @@
-"""Containers as ``ps`` shows them; pure."""
+"""The rows of ``ps``, from the daemon's records; pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ALL = "0.0.0.0"  # noqa: S104 - nothing is bound here
 
 
 def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
-    """The record with what ``ps`` says in its own words: Status, Command, Ports ..."""
+    """Return the record with the members that ``ps`` formats: status, command, ports ..."""
     return {
         **record,
         "id": record["id"] if full else record["id"][:SHORT_ID],
@@ -35,45 +35,45 @@ def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
 
 
 def cells(shown: dict[str, Any]) -> list[str]:
-    """Of a row, below the titles."""
+    """Return the cells of a row, in the order of ``TITLES``."""
     names = ("id", "image", "command", "created", "status", "ports", "names")
     return [plain(shown[name]) for name in names]
 
 
 def status(record: Record, now: float) -> str:
-    """``Up 3 minutes``, ``Exited (0) 2 hours ago``, ``Created`` ..."""
-    word = record["status"]
-    if word in ("running", "paused"):
+    """Format the status: ``Up 3 minutes``, ``Exited (0) 2 hours ago``, ``Created`` ..."""
+    current = record["status"]
+    if current in ("running", "paused"):
         since = ago(seconds(record["started_at"]), now).removesuffix(" ago")
         up = "Up less than a second" if since in ("", "now") else f"Up {since}"
-        return f"{up} (Paused)" if word == "paused" else up
-    if word == "stopped":
+        return f"{up} (Paused)" if current == "paused" else up
+    if current == "stopped":
         code = "?" if record["exit_code"] is None else record["exit_code"]
         return f"Exited ({code}) {ago(seconds(record['finished_at']), now)}".rstrip()
-    return str(word).capitalize()
+    return str(current).capitalize()
 
 
-def command(words: list[str], *, full: bool) -> str:
-    """In quotes, cut off behind the first characters."""
-    text = " ".join(words)
+def command(argv: list[str], *, full: bool) -> str:
+    """Format an argv in quotes, truncated unless ``full``."""
+    text = " ".join(argv)
     if not full and len(text) > _SHORT_COMMAND:
         text = text[: _SHORT_COMMAND - 1] + "…"
     return f'"{text}"'
 
 
 def ports(forwarded: list[dict[str, Any]]) -> str:
-    """``127.0.0.1:8080->80/tcp, ...``."""
+    """Format published ports as ``127.0.0.1:8080->80/tcp, ...``."""
     return ", ".join(f"{outside(one)}->{one['port']}/{one['protocol']}" for one in forwarded)
 
 
 def outside(port: dict[str, Any]) -> str:
-    """``127.0.0.1:8080``; without an address all are meant."""
+    """Format the host's side of a port as ``127.0.0.1:8080``; the default is every address."""
     address = port.get("host_ip") or _ALL
     return f"{f'[{address}]' if ':' in address else address}:{port['host_port']}"
 
 
 def seconds(time: str | None) -> int | None:
-    """Since 1970, of an RFC 3339 time."""
+    """Convert an RFC 3339 time to seconds since 1970."""
     if not time:
         return None
     from datetime import datetime

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """The container's exit status, or 0 with ``--detach``.  Raises UsageError."""
+    """Run a container; return its exit status, or 0 with ``--detach``.  Raises UsageError."""
     detach = arguments.flag("detach")
     if arguments.flag("tty") and not arguments.flag("interactive") and not detach:
-        raise UsageError("a terminal takes input as well", "-it")
+        raise UsageError("--tty: requires --interactive or --detach", "use -it")
     container_id = created(connection, arguments)["id"]
     try:
         attachment = _started(connection, container_id, arguments)
     except DaemonError:
-        # One that could not be started is nobody's, if it was to be removed anyway.
+        # The container never ran, so --rm would never take effect by itself.
         if arguments.flag("rm"):
             _try(connection.delete, container(container_id, force=True))
         raise
@@ -36,13 +36,13 @@ def run(connection: Connection, arguments: Arguments) -> int:
     if status is None:
         return 0
     if arguments.flag("rm"):
-        # It removes itself: whoever comes next is not to find it any more.
+        # The daemon removes it; wait for that, so that the next command does not find it.
         _try(connection.post, container(container_id, "wait"), {"condition": "removed"})
     return status
 
 
 def _started(connection: Connection, container_id: str, arguments: Arguments) -> Attachment | None:
-    """None if it is in the background."""
+    """Start the container; return its attachment, None with ``--detach``."""
     if arguments.flag("detach"):
         connection.post(container(container_id, "start"))
         return None
@@ -51,9 +51,9 @@ def _started(connection: Connection, container_id: str, arguments: Arguments) ->
     return started(connection, container_id, arguments, stdin=arguments.flag("interactive"))
 
 
-def _try(act: Callable[..., object], *words: object) -> None:
-    """It may have gone meanwhile; what is told is how the container ended."""
+def _try(act: Callable[..., object], *args: object) -> None:
+    """Call ``act``, ignoring a failure: the container may be gone, and its result matters more."""
     try:
-        act(*words)
+        act(*args)
     except RuntimeFailure:
         return

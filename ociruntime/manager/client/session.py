@@ -1,8 +1,8 @@
-"""Our streams or terminal, and those of a container or of a program in it, in between the daemon.
+"""The relay between our streams or terminal and those of a container or a program of ``exec``.
 
 The messages are those of ``manager/api/attachments.py`` and, with ``metered`` input,
 ``executions.py``.
-Nothing here waits for the daemon to take what we send: it may be waiting for us to read.
+Sending never blocks: the daemon may itself be blocked until we read, which would be a deadlock.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ else:
     import _signal
 
 CHUNK = 32768
-WAITING = 65536  # bytes that are not sent yet, with which we read no more input
+WAITING = 65536  # unsent bytes above which no more input is read
 DETACHED = -1
 PASSED_ON = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT)
 
 
 class Session:
-    """``run`` is its whole life.
+    """A relay over ``socket``, run by ``run``.
 
-    ``keys`` (bytes) typed at a terminal leave it; ``on_signal`` gets the numbers of signals that
-    would end us.
+    ``keys`` is the detach key sequence at a terminal.  ``on_signal`` is called with each signal
+    that would otherwise kill the client.
     """
 
     def __init__(
@@ -48,9 +48,10 @@ class Session:
         metered: bool = False,
         early: Iterable[tuple[int, bytes]] = (),
     ) -> None:
-        """``early``: messages that have come already.
+        """Create a session.
 
-        ``metered``: the daemon tells how much input it takes.
+        ``early``: messages that were already received.  ``metered``: the daemon grants input with
+        ``room`` messages.
         """
         self._socket = socket
         self._early = list(early)
@@ -67,7 +68,10 @@ class Session:
         return self._tty and self._with_input and posix.isatty(0)
 
     def run(self) -> int:
-        """The exit code, or DETACHED.  Raises RuntimeFailure."""
+        """Relay until the program exits; return its exit code, or DETACHED.
+
+        Raises RuntimeFailure.
+        """
         if self._shares_terminal:
             from ociruntime.base.terminal import Terminal
 
@@ -82,7 +86,7 @@ class Session:
         try:
             return self._relay(awake)
         except OSError as error:
-            raise HostError("pass on a container's streams", error) from None
+            raise HostError("relay the container's streams", error) from None
         finally:
             if self._terminal is not None:
                 self._terminal.restore()
@@ -93,7 +97,7 @@ class Session:
             posix.close(waker)
 
     def _relay(self, awake: int) -> int:
-        """``awake`` can be read when a signal has come, which may have left something to send."""
+        """Relay in a poll(2) loop; ``awake`` is readable after a signal, whose handler may send."""
         ours = self._socket.fileno()
         code = self._take(self._early)
         while code is None:
@@ -132,10 +136,10 @@ class Session:
             self._room -= len(data)
             self._socket.send(BINARY, b"\0" + data)
 
-    def _send(self, words: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         import json
 
-        self._socket.send(TEXT, json.dumps(words).encode())
+        self._socket.send(TEXT, json.dumps(message).encode())
 
     def _send_signal(self, number: int) -> None:
         self._send({"signal": number})
@@ -148,37 +152,37 @@ class Session:
             self._send({"resize": size})
 
     def _take(self, messages: Iterable[tuple[int, bytes]]) -> int | None:
-        """The exit code, when it comes."""
+        """Handle messages; return the exit code if it is among them, else None."""
         for kind, data in messages:
             if kind != TEXT:
                 write(2 if data[:1] == b"\2" else 1, data[1:])
                 continue
-            words = parse(data)
-            if "error" in words:
+            message = parse(data)
+            if "error" in message:
                 raise refusal(0, data)
-            self._room += int(words.get("room", 0))
-            if "exit_code" in words:
-                return int(words["exit_code"])
+            self._room += int(message.get("room", 0))
+            if "exit_code" in message:
+                return int(message["exit_code"])
         if self._socket.is_closed:
-            raise RuntimeFailure("ocid has ended the connection before the end was told")
+            raise RuntimeFailure("ocid closed the connection before it sent an exit code")
         return None
 
 
 def parse(data: bytes) -> dict[str, Any]:
-    """A text message.  Raises RuntimeFailure."""
+    """Parse a text message.  Raises RuntimeFailure."""
     import json
 
     try:
-        words = json.loads(data)
+        message = json.loads(data)
     except ValueError:
-        words = None
-    if not isinstance(words, dict):
-        raise RuntimeFailure("what ocid says cannot be understood")
-    return words
+        message = None
+    if not isinstance(message, dict):
+        raise RuntimeFailure("read a message of ocid: not a JSON object")
+    return message
 
 
 def write(fd: int, data: bytes) -> bool:
-    """All of it; False if nobody reads any more."""
+    """Write all of ``data``; return False if the reader has closed ``fd``."""
     rest = memoryview(data)
     try:
         while rest:

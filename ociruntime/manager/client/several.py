@@ -1,4 +1,4 @@
-"""Commands that take several references: each is tried, and what was done is printed."""
+"""The loop of commands that take several references: try each, print the result of each."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ FAILED = 1
 
 
 def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
-    """Prints each reference as it is done, or why not; the exit status, which is 1 if one failed.
+    """Call ``act`` for each reference; print the reference, or its error.
 
-    A failure that has an exit status of its own (a program that is not there) gives that.
-    Raises HostError: the daemon cannot be reached.
+    Returns the exit status: 0, or that of the last failure (1, or 126 and 127 for a program that
+    cannot be executed).  Raises HostError if the daemon cannot be reached.
     """
     status = 0
     for ref in refs:
@@ -25,13 +25,13 @@ def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
         except HostError:
             raise
         except RuntimeFailure as failure:
-            told(failure)
+            print_failure(failure)
             status = getattr(failure, "exit_code", 0) or FAILED
         else:
             write(f"{ref}\n")
     return status
 
 
-def told(failure: RuntimeFailure) -> None:
-    """On standard error."""
+def print_failure(failure: RuntimeFailure) -> None:
+    """Print a failure to standard error."""
     tell("ocictl", str(failure))

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """With ``--attach`` the container's streams are ours.  Raises UsageError."""
+    """Start containers; with ``--attach``, relay the container's streams.  Raises UsageError."""
     refs = arguments.positional
     if not (arguments.flag("attach") or arguments.flag("interactive")):
         return each(refs, lambda ref: connection.post(container(ref, "start")))
     if len(refs) > 1:
-        raise UsageError("--attach is about one container", "start the others apart")
+        raise UsageError("--attach: only one container can be attached", "start the others first")
     from ociruntime.manager.client.foreground import in_foreground
 
     stdin = arguments.flag("interactive")

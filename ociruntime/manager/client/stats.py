@@ -20,7 +20,7 @@ _NONE = "-"
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """One line each, of this moment.  Raises UsageError."""
+    """Print the current resource usage of each container.  Raises UsageError."""
     refs = arguments.positional or [one["id"] for one in connection.get(resource("containers"))]
     found = [connection.get(container(ref, "stats")) for ref in refs]
     if form := arguments.text("format"):

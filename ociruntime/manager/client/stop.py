@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Returns when they have ended.  Raises UsageError."""
+    """Stop each container and wait for its exit.  Raises UsageError."""
     body = seconds_to_end(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "stop"), body))

@@ -16,7 +16,7 @@ _COLUMNS = ("pid", "ppid", "user", "cpu_seconds", "memory", "command")
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """A line for each process; numbers are those of the host.  Raises UsageError."""
+    """Print a line for each process; PIDs are those of the host.  Raises UsageError."""
     processes = connection.get(container(arguments.positional[0], "top"))["processes"]
     if form := arguments.text("format"):
         return write(formatted(processes, form))

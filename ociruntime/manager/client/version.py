@@ -7,7 +7,7 @@ from ociruntime.base.errors import RuntimeFailure
 from ociruntime.commandline.output import write
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.forms import formatted
-from ociruntime.manager.client.several import FAILED, told
+from ociruntime.manager.client.several import FAILED, print_failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """Our own also where there is no daemon; then the exit status is 1.  Raises UsageError."""
+    """Print the versions of client and daemon; return 1 if there is no daemon.
+
+    Raises UsageError.
+    """
     facts = {"ocictl": __version__}
     status = 0
     try:
         facts.update(connection.get(resource("version")))
     except RuntimeFailure as failure:
-        told(failure)
+        print_failure(failure)
         status = FAILED
     if form := arguments.text("format"):
         return write(formatted([facts], form)) or status

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, arguments: Arguments) -> int:
-    """The exit status of the last one.  Raises RuntimeFailure: nobody knows how one ended."""
+    """Wait for each container, print its exit code, and return the last one.
+
+    Raises RuntimeFailure if an exit code is unknown.
+    """
     status = 0
     for ref in arguments.positional:
         status = exit_status(ref, connection.post(container(ref, "wait")))

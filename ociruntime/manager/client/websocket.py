@@ -1,4 +1,4 @@
-"""The client's end of a WebSocket (RFC 6455) over the daemon's socket, without extensions."""
+"""A WebSocket client (RFC 6455) over the daemon's socket, without extensions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHUNK = 65536
 
 
 def open_websocket(connection: Connection, path: str) -> WebSocket:
-    """The WebSocket at ``path``, a path with its query.  Raises what ``connection`` does."""
+    """Open the WebSocket at ``path`` (with its query).  Raises the errors of ``connection``."""
     import binascii
 
     key = binascii.b2a_base64(posix.urandom(16), newline=False).decode()
@@ -31,25 +31,25 @@ def open_websocket(connection: Connection, path: str) -> WebSocket:
     answer = connection.open("GET", path, None, headers)
     if not answer.switched:
         answer.close()
-        raise RuntimeFailure(f"ocid has no WebSocket at {path}")
+        raise RuntimeFailure(f"open a WebSocket at {path}: ocid refused the upgrade")
     return WebSocket(answer.socket, answer.early)
 
 
 class WebSocket:
-    """Messages over ``sock``, which belongs to this object from now on.
+    """A WebSocket over ``sock``, which it owns.
 
-    To send never waits: what the other end does not take yet is ``pending``, until ``flush``.
+    Sending never blocks: data that the daemon does not accept yet is ``pending`` until ``flush``.
     """
 
     __slots__ = ("_buffer", "_flushing", "_kind", "_out", "_parts", "_socket", "is_closed")
 
     def __init__(self, sock: _socket.socket, early: bytes) -> None:
-        """``early``: what has come over it already."""
+        """Wrap a connection; ``early`` is the data received after the HTTP header."""
         self._socket = sock
-        self._parts: list[bytes] = []  # of a message that comes in several frames
-        self._kind = BINARY  # told by the first of them
+        self._parts: list[bytes] = []  # the payloads of a fragmented message
+        self._kind = BINARY  # its opcode, from the first fragment
         self._buffer = early
-        self._out: list[bytes] = []  # whole frames; of the first one maybe the rest
+        self._out: list[bytes] = []  # unsent frames; the first may be partly sent
         self._flushing = False
         self.is_closed = False
 
@@ -58,13 +58,14 @@ class WebSocket:
 
     @property
     def pending(self) -> int:
-        """Bytes that are still to be sent."""
+        """The number of unsent bytes."""
         return sum(map(len, self._out))
 
     def send(self, kind: int, data: bytes) -> None:
-        """A message of TEXT or BINARY, whole and in its turn also from a signal handler.
+        """Queue and send a message of kind TEXT or BINARY.
 
-        Nothing happens when the other end has gone.
+        It may be called from a signal handler: frames are never interleaved.  If the daemon has
+        closed the connection, the message is dropped.
         """
         mask = posix.urandom(4)
         size = len(data)
@@ -80,9 +81,9 @@ class WebSocket:
         self.flush()
 
     def flush(self) -> None:
-        """Send as much of what is pending as goes without waiting."""
+        """Send as many pending bytes as possible without blocking."""
         if self._flushing:
-            return  # a signal has come in the middle of it
+            return  # called from a signal handler that interrupted a flush
         self._flushing = True
         try:
             while self._out:
@@ -94,14 +95,14 @@ class WebSocket:
         except BlockingIOError:
             pass
         except (BrokenPipeError, ConnectionResetError):
-            self._out.clear()  # its last messages are about to be read
+            self._out.clear()  # the daemon's last messages can still be received
         finally:
             self._flushing = False
 
     def receive(self) -> list[tuple[int, bytes]]:
-        """Wait for something and return the messages that are whole: (TEXT or BINARY, data).
+        """Wait for data and return the complete messages as (TEXT or BINARY, data).
 
-        Raises RuntimeFailure when the connection ends without a close.
+        Raises RuntimeFailure if the connection ends without a close frame.
         """
         messages = list(self._messages())
         if not messages and not self.is_closed:
@@ -112,11 +113,11 @@ class WebSocket:
     def _receive(self) -> None:
         data = self._socket.recv(CHUNK)
         if not data:
-            raise RuntimeFailure("ocid has closed the connection", "its log says why")
+            raise RuntimeFailure("ocid closed the connection", "see its log")
         self._buffer += data
 
-    def _frame_end(self) -> tuple[int, int] | None:
-        """Where the first frame's data begins and ends, if it is whole."""
+    def _payload_bounds(self) -> tuple[int, int] | None:
+        """Return the bounds of the first frame's payload; None if it is incomplete."""
         if len(self._buffer) < 2:
             return None
         size, begin = self._buffer[1] & 0x7F, 2
@@ -129,8 +130,8 @@ class WebSocket:
 
     def _messages(self) -> list[tuple[int, bytes]]:
         found = []
-        while (place := self._frame_end()) is not None:
-            begin, end = place
+        while (bounds := self._payload_bounds()) is not None:
+            begin, end = bounds
             first, data = self._buffer[0], self._buffer[begin:end]
             self._buffer = self._buffer[end:]
             kind = first & 0x0F
@@ -148,5 +149,5 @@ class WebSocket:
         return found
 
     def close(self) -> None:
-        """Let go of it; the other end sees that."""
+        """Close the connection without a close frame."""
         self._socket.close()

@@ -1,4 +1,4 @@
-"""A container in the daemon's memory: nothing that could not be found again on the disk."""
+"""A container in the daemon's memory; all of its lasting state is on disk."""
 
 from __future__ import annotations
 
@@ -11,36 +11,44 @@ from ociruntime.base.errors import Conflict, ManagerError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ociruntime.manager.containers.pod_status import Look, Place
+    from ociruntime.manager.containers.pod_status import PodHandle, PodStatus
     from ociruntime.manager.containers.record import Answer, Record
 
 
 class Container:
-    """``lock`` is held by whatever changes it; ``record`` is None if its file is ``damage``d."""
+    """A container of the manager.
 
-    def __init__(self, id: str, record: Record | None, place: Place, damage: str = "") -> None:
+    ``lock`` must be held to change it.  ``damage`` is why its record cannot be read, "" if it can.
+    """
+
+    def __init__(
+        self, id: str, record: Record | None, pod_handle: PodHandle, damage: str = ""
+    ) -> None:
         self.id = id
         self._record = record
-        self.place = place
+        self.pod_handle = pod_handle
         self.damage = damage
         self.lock = asyncio.Lock()
-        self.removing = False  # it has begun, and is not to be stopped
+        self.removing = False  # removal has begun and cannot be cancelled
         self.removed = False
         self.watches: list[int] = []
-        self.look_wanted = False
+        self.reconcile_scheduled = False
         self.waiters: list[tuple[str, asyncio.Future[Answer]]] = []
         self._attached = 0
-        self.unattached = asyncio.Event()  # set while nobody reads what it writes
+        self.unattached = asyncio.Event()  # set while no client is attached
         self.unattached.set()
-        self.restart: asyncio.Task[None] | None = None  # one that is waited for
-        self.under_way = False  # that one has begun, and has the lock
-        self.delay = 0.0  # seconds, of the restart before
+        self.restart: asyncio.Task[None] | None = None  # the pending restart
+        self.restarting = False  # that task holds the lock and is restarting
+        self.delay = 0.0  # seconds, the latest backoff
 
     @property
     def record(self) -> Record:
-        """Raises Conflict: it cannot be read."""
+        """The container's record.  Raises Conflict if it cannot be read."""
         if self._record is None:
-            raise Conflict(f"container {self.id} is corrupt: {self.damage}", "rm -f removes it")
+            raise Conflict(
+                f'container "{self.id}": its record is corrupt: {self.damage}',
+                "remove it with rm -f",
+            )
         return self._record
 
     @property
@@ -51,12 +59,12 @@ class Container:
     def name(self) -> str:
         return self._record.name if self._record is not None else self.id[:12]
 
-    def look(self) -> Look:
-        return self.place.look()
+    def pod_status(self) -> PodStatus:
+        return self.pod_handle.pod_status()
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """While somebody is: what is left to read goes with the pod."""
+        """Count an attached client: its unread output would be lost with the pod."""
         self._attached += 1
         self.unattached.clear()
         try:
@@ -67,17 +75,18 @@ class Container:
                 self.unattached.set()
 
     def cancel_restart(self) -> None:
-        """The restart that is waited for, if any, does not come.
+        """Cancel the pending restart, if any.
 
-        One that is under way is not torn apart, which would leave a program starting or half a pod:
-        whoever wants the container otherwise finds it started when they get the lock.
+        A restart that is already under way runs to its end: interrupting it would leave a program
+        starting or an incomplete pod.  The caller finds the container started when it gets the
+        lock.
         """
         task, self.restart = self.restart, None
-        if task is not None and task is not asyncio.current_task() and not self.under_way:
+        if task is not None and task is not asyncio.current_task() and not self.restarting:
             task.cancel()
 
-    def tell(self, conditions: tuple[str, ...], facts: Answer) -> None:
-        """Answer those who wait for one of these."""
+    def notify(self, conditions: tuple[str, ...], facts: Answer) -> None:
+        """Answer the clients that wait for one of these conditions."""
         for entry in list(self.waiters):
             if entry[0] in conditions:
                 self.waiters.remove(entry)
@@ -85,8 +94,9 @@ class Container:
                     entry[1].set_result(facts)
 
     def abandon(self) -> None:
-        """Nobody is answered any more."""
+        """Fail every pending ``wait``: the daemon is shutting down."""
         waiters, self.waiters = self.waiters, []
         for _, future in waiters:
             if not future.done():
-                future.set_exception(ManagerError("the manager is being stopped"))
+                message = f'wait for container "{self.name}": the daemon is shutting down'
+                future.set_exception(ManagerError(message))

@@ -1,4 +1,4 @@
-"""New containers, and new pods for those whose pod has ended."""
+"""Creation of containers, and replacement of the pod of a container whose pod has exited."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from ociruntime.pods.store.pod import Pod
 
 
-async def create(engine: Engine, asked: object) -> Container:
-    """Create a container; after an error nothing is left of it.
+async def create(engine: Engine, request: object) -> Container:
+    """Create a container from a client's request; after an error, nothing of it remains.
 
     Raises BadRequest, Forbidden, Conflict, ManagerError.
     """
-    spec = checked(asked)
+    spec = checked(request)
     engine.settings.check_insecure(spec.get("insecure") or ())
     rootfs = spec.get("rootfs")
     if rootfs is not None and not os.path.isdir(rootfs):
-        raise BadRequest("rootfs", f"there is no directory {rootfs}")
+        raise BadRequest("rootfs", f"directory not found: {rootfs}")
     container_id = names.new_id()
     name = spec.get("name") or names.new_name(engine.names)
     engine.reserve(name, container_id)
@@ -71,22 +71,22 @@ async def _create(engine: Engine, spec: dict[str, Any], container_id: str, name:
         engine.watch(container)
         attributes = {"at": container_id, "image": record.image or f"dir:{spec.get('rootfs')}"}
         engine.events.publish("create", container_id, name, attributes)
-        # From here on it is there.
+        # The commit point: a daemon that is killed from here on leaves a complete container.
         engine.store.forget(container_id, record_store.CREATING, record_store.POD)
     except BaseException:
         known = engine.containers.pop(container_id, None)
         if known is not None:
             engine.unwatch(known)
-            known.place.close()
+            known.pod_handle.close()
         await roll_back(engine, container_id, name)
         raise
     return container
 
 
 async def roll_back(engine: Engine, container_id: str, name: str = "") -> None:
-    """Away with what a creation that was not finished has made.
+    """Remove everything that an unfinished creation has made.
 
-    Raises RuntimeFailure; a further attempt finds what is left.
+    Raises RuntimeFailure; it can be repeated then.
     """
     await _remove_new_pod(engine, container_id, "")
     if engine.events.has("create", container_id, container_id):
@@ -95,48 +95,48 @@ async def roll_back(engine: Engine, container_id: str, name: str = "") -> None:
 
 
 async def _remove_new_pod(engine: Engine, container_id: str, kept: str) -> None:
-    """The one that was being made, unless it has become the container's (``kept``)."""
+    """Remove the pod that was being made, unless it is the container's own by now (``kept``)."""
     uuid = engine.store.new_pod(container_id)
     if uuid and uuid != kept:
         await remove_pod(engine, uuid)
 
 
 async def remove_pod(engine: Engine, uuid: str) -> None:
-    """With all that is in it, whatever state it is in.  Raises RuntimeFailure."""
-    place = engine.place(uuid)
+    """Kill and remove a pod, whatever its state.  Raises RuntimeFailure."""
+    handle = engine.pod_handle(uuid)
     try:
-        pod = place.pod()
+        pod = handle.pod()
         if pod is None:
             return
-        await halt(engine.programs, pod, paused=place.look().paused)
+        await halt(engine.programs, pod, paused=handle.pod_status().paused)
         try:
             await engine.programs.ocipod("rm", uuid)
         except ManagerError:
-            if pod.refresh() != "gone":  # somebody else was quicker
+            if pod.refresh() != "gone":  # another process may have removed it meanwhile
                 raise
     finally:
-        place.close()
+        handle.close()
 
 
 async def replace_pod(engine: Engine, container: Container) -> None:
-    """Another pod for a container whose pod has ended, with the files of the old one.
+    """Move a container whose pod has exited to a new pod, with its files.
 
-    Raises ManagerError; the container is as before then.
+    Raises ManagerError; the container is unchanged then.
     """
     record = container.record
     store = engine.store
     await settle_replacing(engine, container)
-    if container.look().pod_state == "running":
+    if container.pod_status().pod_state == "running":
         return
-    # Those of before may not have gone yet.
-    older = store.noted(record.id, record_store.REPLACING).get("old", ())
+    # An earlier replacement may not have removed its old pods yet.
+    older = store.read_marker(record.id, record_store.REPLACING).get("old", ())
     old = [*(uuid for uuid in older if uuid != record.pod), record.pod]
-    store.note(record.id, record_store.REPLACING, {"old": old, "pod": "", "moving": False})
+    store.write_marker(record.id, record_store.REPLACING, {"old": old, "pod": "", "moving": False})
     try:
         try:
             pod = await _make_pod(engine, record.spec, record.id, record.image_id)
         except ManagerError:
-            # The image may have been collected; by its name it can be had again.
+            # The image may have been garbage-collected: fetch it again by name.
             await _remove_new_pod(engine, record.id, record.pod)
             record.image_id = await _fetch(engine, record.spec)
             pod = await _make_pod(engine, record.spec, record.id, record.image_id)
@@ -144,8 +144,8 @@ async def replace_pod(engine: Engine, container: Container) -> None:
         await _undo_replacing(engine, record)
         raise
     try:
-        note = {"old": old, "pod": pod.uuid, "moving": True}
-        store.note(record.id, record_store.REPLACING, note)
+        marker = {"old": old, "pod": pod.uuid, "moving": True}
+        store.write_marker(record.id, record_store.REPLACING, marker)
         fault("replace.before-move")
         await _finish_replacing(engine, container, pod.uuid)
     finally:
@@ -153,14 +153,14 @@ async def replace_pod(engine: Engine, container: Container) -> None:
 
 
 async def settle_replacing(engine: Engine, container: Container) -> None:
-    """Finish or undo what was begun, by this daemon or one before.  Raises RuntimeFailure."""
+    """Finish or undo an interrupted replacement of the pod.  Raises RuntimeFailure."""
     record = container.record
     store = engine.store
     if not any(store.has(record.id, name) for name in (record_store.REPLACING, record_store.POD)):
         return
-    noted = store.noted(record.id, record_store.REPLACING)
-    uuid = str(noted.get("pod") or "")
-    if noted.get("moving") and uuid != record.pod and _is_there(engine, uuid):
+    marker = store.read_marker(record.id, record_store.REPLACING)
+    uuid = str(marker.get("pod") or "")
+    if marker.get("moving") and uuid != record.pod and _pod_exists(engine, uuid):
         await _finish_replacing(engine, container, uuid)
     elif uuid != record.pod:
         await _undo_replacing(engine, record)
@@ -168,55 +168,59 @@ async def settle_replacing(engine: Engine, container: Container) -> None:
         await _end_replacing(engine, record)
 
 
-def _is_there(engine: Engine, uuid: str) -> bool:
-    place = engine.place(uuid)
+def _pod_exists(engine: Engine, uuid: str) -> bool:
+    handle = engine.pod_handle(uuid)
     try:
-        return place.pod() is not None
+        return handle.pod() is not None
     finally:
-        place.close()
+        handle.close()
 
 
 async def _end_replacing(engine: Engine, record: Record) -> None:
-    """The old pods go; one that does not is in nobody's way, and tried again by the next daemon."""
+    """Remove the old pods.
+
+    A failure is only logged: an old pod does no harm, and the next daemon tries again.
+    """
     store = engine.store
-    for uuid in store.noted(record.id, record_store.REPLACING).get("old", ()):
+    for uuid in store.read_marker(record.id, record_store.REPLACING).get("old", ()):
         if uuid == record.pod:
             continue
         try:
             await remove_pod(engine, str(uuid))
         except RuntimeFailure as failure:
             log.warning("remove the old pod of container %s: %s", record.id[:12], failure)
-            # It names the container's own by now.
+            # This marker names the container's own pod by now.
             store.forget(record.id, record_store.POD)
             return
     store.forget(record.id, record_store.REPLACING, record_store.POD)
 
 
 async def _undo_replacing(engine: Engine, record: Record) -> None:
-    """Nothing was moved yet.  Raises RuntimeFailure."""
+    """Undo a replacement before any file was moved.  Raises RuntimeFailure."""
     store = engine.store
     await _remove_new_pod(engine, record.id, record.pod)
-    noted = store.noted(record.id, record_store.REPLACING).get("old", ())
-    older = [uuid for uuid in noted if uuid != record.pod]
-    if older:  # still to be removed, as before
-        note = {"old": older, "pod": record.pod, "moving": False}
-        store.note(record.id, record_store.REPLACING, note)
+    marked = store.read_marker(record.id, record_store.REPLACING).get("old", ())
+    older = [uuid for uuid in marked if uuid != record.pod]
+    if older:  # still to be removed, from an earlier replacement
+        marker = {"old": older, "pod": record.pod, "moving": False}
+        store.write_marker(record.id, record_store.REPLACING, marker)
         store.forget(record.id, record_store.POD)
     else:
         store.forget(record.id, record_store.REPLACING, record_store.POD)
 
 
 async def _finish_replacing(engine: Engine, container: Container, uuid: str) -> None:
-    """Move what is to be kept, and note the new pod; can be done again.  Raises RuntimeFailure."""
+    """Move the files and record the new pod; idempotent.  Raises RuntimeFailure."""
     record = container.record
-    old, new = container.place, engine.place(uuid)
+    old, new = container.pod_handle, engine.pod_handle(uuid)
     source = old.pod()
     try:
         await asyncio.to_thread(_move_files, source, new.pod())
     except OSError as error:
-        # If somebody is just removing it by hand, there is nothing to be kept any more.
+        # If a user is just removing the old pod by hand, there is nothing left to move.
         if source is not None and source.refresh() not in ("gone", "exited deleting"):
-            raise HostError(f"move the files of container {record.name}", error) from None
+            action = f'move the files of container "{record.name}" to a new pod'
+            raise HostError(action, error) from None
     finally:
         new.close()
     before, record.pod = record.pod, uuid
@@ -227,13 +231,13 @@ async def _finish_replacing(engine: Engine, container: Container, uuid: str) -> 
         raise
     engine.unwatch(container)
     old.close()
-    container.place = engine.place(uuid)
+    container.pod_handle = engine.pod_handle(uuid)
     engine.watch(container)
     await _end_replacing(engine, record)
 
 
 def _move_files(old: Pod | None, new: Pod | None) -> None:
-    """What the program has changed, its volumes and its log.  Raises OSError, RuntimeFailure."""
+    """Move the writable layer, volumes and logs to the new pod.  Raises OSError, RuntimeFailure."""
     if old is None or new is None:
         return
     source, target = (f"/proc/self/fd/{pod.fd}" for pod in (old, new))
@@ -262,23 +266,26 @@ def _replace(source: str, target: str) -> None:
 
 async def _fetch(engine: Engine, spec: dict[str, Any]) -> str:
     settings = engine.settings
-    options = pod_words.global_words(spec, settings.insecure, settings.client_insecure)
-    words = [*options, *pod_words.fetch_words(spec)]
-    # A directory is here: making an image of it waits for nobody's network.
+    options = pod_words.global_args(spec, settings.insecure, settings.client_insecure)
+    args = [*options, *pod_words.fetch_args(spec)]
+    # A local directory needs no network, so it does not compete with slow downloads.
     run = engine.programs.ocipod if "rootfs" in spec else engine.programs.fetch
-    return (await run(*words)).strip()
+    return (await run(*args)).strip()
 
 
 async def _make_pod(engine: Engine, spec: dict[str, Any], container_id: str, image_id: str) -> Pod:
-    """A pod with the app in it, not started.  Raises ManagerError; what was made is noted."""
+    """Make a pod with the container's app in it, not started.
+
+    Raises ManagerError; the marker ``pod`` names the pod for the roll-back.
+    """
     store = engine.store
     settings = engine.settings
-    options = pod_words.global_words(spec, settings.insecure, settings.client_insecure)
-    sandbox, add = pod_words.spec_words(spec, container_id, image_id, store.volume)
+    options = pod_words.global_args(spec, settings.insecure, settings.client_insecure)
+    sandbox, add = pod_words.spec_args(spec, container_id, image_id, store.volume)
     saved = f"--uuid-file-save={store.path(container_id, record_store.POD)}"
     uuid = (await engine.programs.ocipod(*options, *sandbox, saved)).strip()
     await engine.programs.ocipod(*options, "app", "add", uuid, *add)
-    pod = engine.place(uuid).pod()
+    pod = engine.pod_handle(uuid).pod()
     if pod is None:
-        raise ManagerError(f"pod {uuid} of the container has vanished")
+        raise ManagerError(f"make a pod for container {container_id[:12]}: pod {uuid} is gone")
     return pod

@@ -1,4 +1,4 @@
-"""What all parts of the manager share: its directory, its programs, the table of containers."""
+"""The state shared by all parts of the manager: store, events, programs, table of containers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ociruntime.manager.containers import names, watching
 from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.events import EventBus
 from ociruntime.manager.containers.pod_calls import Programs
-from ociruntime.manager.containers.pod_status import APP, Place
+from ociruntime.manager.containers.pod_status import APP, PodHandle
 from ociruntime.manager.containers.record_store import RecordStore
 from ociruntime.pods.store import pod_cgroup
 
@@ -27,7 +27,10 @@ _POD_EVENTS = watching.CLOSE_NOWRITE | watching.MOVE_SELF | watching.DELETE_SELF
 
 
 class Engine:
-    """``on_change`` is called with a container whose pod or app may have changed."""
+    """The manager's shared state.
+
+    ``on_change`` is called with a container whose pod or app may have changed.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -35,7 +38,7 @@ class Engine:
         self.events = EventBus(f"{settings.root}/events.jsonl")
         self.programs = Programs(settings)
         self.containers: dict[str, Container] = {}
-        self.names: dict[str, str] = {}  # also those that are only reserved
+        self.names: dict[str, str] = {}  # name -> container id, including reserved names
         self.hierarchies = pod_cgroup.hierarchies()
         self.on_change: Callable[[Container], None] = _nothing
         self.closing = False
@@ -43,23 +46,23 @@ class Engine:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def open(self) -> None:
-        """Raises ManagerError, HostError."""
+        """Lock the data directory and read the event log.  Raises ManagerError, HostError."""
         self.store.open()
         try:
             self.events.open()
         except OSError as error:
-            raise ManagerError(f"open the events of {self.settings.root}: {error}") from None
-        self._watcher = watching.Watcher(self._look_at_all)
+            raise ManagerError(f"open the event log of {self.settings.root}: {error}") from None
+        self._watcher = watching.Watcher(self._schedule_all)
 
     def abandon(self) -> None:
-        """Nothing is begun any more, and nobody who waits is made to wait for the end of that."""
+        """Start no further work, cancel pending restarts, and fail every pending ``wait``."""
         self.closing = True
         for container in self.containers.values():
             container.cancel_restart()
             container.abandon()
 
     async def close(self) -> None:
-        """Nothing of the daemon is left in the way of the next one."""
+        """Cancel background tasks and release the data directory for the next daemon."""
         self.abandon()
         for task in self._tasks:
             task.cancel()
@@ -69,11 +72,11 @@ class Engine:
             self._watcher.close()
             self._watcher = None
         for container in self.containers.values():
-            container.place.close()
+            container.pod_handle.close()
         self.store.close()
 
     def begin(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
-        """Something that nobody waits for; its errors are logged."""
+        """Run ``work`` as a background task; errors are logged with ``what`` before them."""
 
         async def run() -> None:
             try:
@@ -91,9 +94,10 @@ class Engine:
     # --- the table ---
 
     def reserve(self, name: str, container_id: str) -> None:
-        """Raises Conflict: the name is in use."""
+        """Reserve a name for a container.  Raises Conflict if it is in use."""
         if name in self.names:
-            raise Conflict(f'the name "{name}" is that of container {self.names[name][:12]}')
+            used_by = self.names[name][:12]
+            raise Conflict(f'the container name "{name}" is already in use by "{used_by}"')
         self.names[name] = container_id
 
     def release(self, name: str, container_id: str) -> None:
@@ -101,51 +105,51 @@ class Engine:
             del self.names[name]
 
     def new(self, container_id: str, record: Record | None, damage: str = "") -> Container:
-        """Puts a container into the table."""
+        """Add a container to the table."""
         uuid = record.pod if record is not None else ""
-        container = Container(container_id, record, self.place(uuid), damage)
+        container = Container(container_id, record, self.pod_handle(uuid), damage)
         self.containers[container_id] = container
         if record is not None:
             self.names[record.name] = container_id
         return container
 
-    def place(self, uuid: str) -> Place:
-        return Place(self.settings.directory, uuid, self.hierarchies)
+    def pod_handle(self, uuid: str) -> PodHandle:
+        return PodHandle(self.settings.directory, uuid, self.hierarchies)
 
     def find(self, ref: str) -> Container:
-        """Raises NotFound."""
+        """Return the container that ``ref`` means.  Raises NotFound."""
         known = {name: one for name, one in self.names.items() if one in self.containers}
         return self.containers[names.resolve(ref, self.containers, known)]
 
     def forget(self, container: Container) -> None:
-        """It is no more."""
+        """Drop a removed container from the table."""
         container.removed = True
         container.cancel_restart()
         self.unwatch(container)
-        container.place.close()
+        container.pod_handle.close()
         self.containers.pop(container.id, None)
         self.release(container.name, container.id)
 
     async def save(self, record: Record) -> None:
-        """Raises HostError."""
+        """Save a record without blocking the event loop.  Raises HostError."""
         await asyncio.to_thread(self.store.save, record)
 
     # --- watching ---
 
     def watch(self, container: Container) -> None:
-        """From now on changes of its pod, if there is one, are told.  Raises HostError."""
+        """Watch the container's pod, if it exists, for changes.  Raises HostError."""
         self.unwatch(container)
-        pod = container.place.pod()
+        pod = container.pod_handle.pod()
         if pod is None or self._watcher is None:
             return
-        place = f"/proc/self/fd/{pod.fd}"
+        path = f"/proc/self/fd/{pod.fd}"
 
         def changed() -> None:
             self.on_change(container)
 
-        container.watches = [self._watcher.watch(place, _POD_EVENTS, changed)]
+        container.watches = [self._watcher.watch(path, _POD_EVENTS, changed)]
         container.watches.append(
-            self._watcher.watch(f"{place}/apps/{APP}", watching.MOVED_TO, changed)
+            self._watcher.watch(f"{path}/apps/{APP}", watching.MOVED_TO, changed)
         )
 
     def unwatch(self, container: Container) -> None:
@@ -154,17 +158,21 @@ class Engine:
             if self._watcher is not None:
                 self._watcher.forget(number)
 
-    def _look_at_all(self) -> None:
+    def _schedule_all(self) -> None:
         for container in list(self.containers.values()):
             self.on_change(container)
 
 
 def still_there(container: Container) -> None:
-    """To be asked once its lock is had.  Raises NotFound; Conflict: half of it is gone."""
+    """Check, once the lock is held, that the container was not removed meanwhile.
+
+    Raises NotFound, or Conflict if a removal has begun and failed.
+    """
     if container.removed:
-        raise NotFound(f'there is no container "{container.name}"')
+        raise NotFound(f'no container with name or ID "{container.name}" found')
     if container.removing:
-        raise Conflict(f"container {container.name} is removing", "remove it once more")
+        hint = "remove it again"
+        raise Conflict(f'container "{container.name}": it is partly removed', hint)
 
 
 def _nothing(container: Container) -> None:

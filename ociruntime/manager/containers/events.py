@@ -1,4 +1,4 @@
-"""What happens to containers, in order: kept in a file, and handed to whoever listens.
+"""The log of container events: an ordered file of JSON lines, with subscriptions.
 
 An event is ``{"time", "kind", "id", "name", "attributes"}``; time as RFC 3339 in UTC.  Kinds:
 create start die stop kill restart pause unpause rename destroy oom.
@@ -29,13 +29,13 @@ KINDS = (
 )
 HELD = 4096  # events in memory
 ROTATED_AT = 4 << 20  # bytes of the file
-QUEUED = 4096  # events that wait for one who listens slowly; then he is let go
+QUEUED = 4096  # events queued for a slow subscriber, whose subscription then ends
 
 
 class EventBus:
-    """``path``: the file of JSON lines, with an older one beside it as ``PATH.1``.
+    """The event log at ``path``, rotated to ``PATH.1``.
 
-    A line that was written half, when we were killed, counts for nothing.
+    An incomplete line, left by a daemon that was killed while writing, is ignored.
     """
 
     def __init__(self, path: str) -> None:
@@ -47,7 +47,7 @@ class EventBus:
         self._size = 0
 
     def open(self) -> None:
-        """Read what was kept.  Raises OSError."""
+        """Read the latest events and open the file for appending.  Raises OSError."""
         for path in (f"{self._path}.1", self._path):
             for event in _read(path):
                 self._remember(event)
@@ -71,10 +71,10 @@ class EventBus:
     def publish(
         self, kind: str, container_id: str, name: str, attributes: dict[str, Any] | None = None
     ) -> None:
-        """Note the event and tell all who listen.
+        """Append an event to the log and send it to all subscribers.
 
-        One whose attribute ``at`` was told for that kind and container is not told again; one that
-        cannot be written (the disk is full) is told all the same.
+        An event is published once per kind, container and attribute ``at``.  An event that cannot
+        be written (the disk is full) is still sent.
         """
         attributes = attributes or {}
         if self.has(kind, container_id, str(attributes.get("at") or "")):
@@ -89,7 +89,7 @@ class EventBus:
         try:
             self._write(json.dumps(event, separators=(",", ":")).encode() + b"\n")
         except OSError as error:
-            log.warning("note an event in %s: %s", self._path, error)
+            log.warning("write an event to %s: %s", self._path, error)
         self._remember(event)
         for queue in list(self._queues):
             if queue.full():
@@ -106,7 +106,7 @@ class EventBus:
         self._size += os.write(self._fd, line)
 
     def has(self, kind: str, container_id: str, at: str) -> bool:
-        """Whether the event with this attribute ``at`` is among those that are remembered."""
+        """Return whether an event with this attribute ``at`` is among the latest ones."""
         return bool(at) and (kind, container_id, at) in self._stamps
 
     def _remember(self, event: Event) -> None:
@@ -118,21 +118,22 @@ class EventBus:
             self._stamps.add(stamp)
 
     def since(self, moment: str) -> list[Event]:
-        """Those remembered from this time on.  Raises ValueError: it is no time."""
+        """Return the latest events from this time on.  Raises ValueError if it is not a time."""
         first = datetime.fromisoformat(moment)
         return [event for event in self._events if datetime.fromisoformat(event["time"]) >= first]
 
     def subscribe(self, since: str = "") -> AsyncGenerator[Event, None]:
-        """Events from the time ``since`` (RFC 3339 with a zone; empty: from now) until the end.
+        """Return a subscription from ``since`` on (RFC 3339 with a zone; empty: from now on).
 
-        It ends with the manager, or if it is read too slowly.  Raises ValueError.
+        It ends with the manager, or when the subscriber falls behind by ``QUEUED`` events.  Raises
+        ValueError.
         """
         queue: asyncio.Queue[Event | None] = asyncio.Queue(QUEUED)
         past = self.since(since) if since else []
         self._queues.add(queue)
-        return self._told(past, queue)
+        return self._subscription(past, queue)
 
-    async def _told(
+    async def _subscription(
         self, past: list[Event], queue: asyncio.Queue[Event | None]
     ) -> AsyncGenerator[Event, None]:
         try:

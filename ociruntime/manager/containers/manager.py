@@ -1,4 +1,4 @@
-"""The manager: what can be asked of it, each as one method."""
+"""The manager's public interface: one method per request of a client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ociruntime.manager.containers import (
     states,
 )
 from ociruntime.manager.containers.engine import Engine, still_there
-from ociruntime.manager.containers.pod_status import APP, NOWHERE
+from ociruntime.manager.containers.pod_status import APP, NO_POD
 from ociruntime.manager.containers.reload import reload
 
 if TYPE_CHECKING:
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from ociruntime.manager.containers.record import Answer
     from ociruntime.manager.containers.settings import Settings
 
-    Words = list[str]
+    Argv = list[str]
 
 CONDITIONS = ("not-running", "next-exit", "removed")
 
 
 class Manager:
-    """Containers below ``settings.root``, by references: an id, its beginning, or a name.
+    """The containers below ``settings.root``; ``ref`` is an id, an unambiguous prefix, or a name.
 
-    Every method raises NotFound if a reference means no container, Conflict if its state forbids
-    the request, ManagerError (or another RuntimeFailure) for what could not be done; what could not
-    be done has changed nothing.  With ``strict`` a verb that has nothing to do is a Conflict, too.
+    Every method raises NotFound if no container matches ``ref``, Conflict if the container's state
+    forbids the request, and ManagerError (or another RuntimeFailure) if the request fails; a failed
+    request changes nothing.  With ``strict``, a request with nothing to do raises Conflict, too.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -51,83 +51,87 @@ class Manager:
         return self._engine.events
 
     async def open(self) -> None:
-        """Take the lock of the directory, and up the containers that there are.
+        """Lock the data directory and load the existing containers.
 
-        Raises ManagerError: another daemon has it; HostError.
+        Raises ManagerError if another daemon holds the lock, HostError.
         """
         engine = self._engine
-        engine.on_change = lambda container: lifecycle.notice(engine, container)
+        engine.on_change = lambda container: lifecycle.schedule_reconcile(engine, container)
         engine.open()
         await reload(engine)
 
     def abandon(self) -> None:
-        """Answer those who wait for containers that the manager ends; nothing is begun any more."""
+        """Start no further work, and fail every pending ``wait``: the manager is shutting down."""
         self._engine.abandon()
 
     async def close(self) -> None:
-        """Let go of everything; containers keep running."""
+        """Cancel background work and release the data directory; containers keep running."""
         await self._engine.close()
 
     async def create(self, spec: dict[str, Any]) -> Answer:
-        """A new container.  Raises BadRequest as well, with the JSON path."""
+        """Create a container and return its status.  Raises BadRequest with the JSON path."""
         return self._answer(await creation.create(self._engine, spec))
 
     async def start(self, ref: str, *, strict: bool = False) -> bool:
-        """False if it ran already.  Raises StartFailed, which has the exit code.
+        """Start a container; return False if it was running already.
 
-        ``strict``: it must be created or stopped.
+        Raises StartFailed, which carries the exit code.  ``strict``: raise Conflict unless the
+        container is created or stopped.
         """
         return await lifecycle.start(self._engine, self._engine.find(ref), strict=strict)
 
     async def prepare(self, ref: str) -> None:
-        """Let it have a pod that runs, in which it may be started at once."""
+        """Make sure that the container has a running pod, without starting the container."""
         await lifecycle.prepare(self._engine, self._engine.find(ref))
 
     async def stop(self, ref: str, seconds: float | None = None, *, strict: bool = False) -> bool:
-        """Back when it has ended; False if it did not run.  ``seconds``: until it is killed.
+        """Stop a container and wait for its end; return False if it was not running.
 
-        ``strict``: it must run.
+        ``seconds`` is the time between the stop signal and SIGKILL, by default the container's own.
+        ``strict``: raise Conflict unless the container is running.
         """
         container = self._engine.find(ref)
-        return await lifecycle.stop(self._engine, container, _patience(seconds), strict=strict)
+        return await lifecycle.stop(
+            self._engine, container, _checked_timeout(seconds), strict=strict
+        )
 
     async def kill(self, ref: str, signal: str = "SIGKILL") -> None:
-        """Send a signal (name or number) to its first process, which must run."""
+        """Send a signal (name or number) to the container's init; it must be running."""
         try:
             await running.kill(self._engine, self._engine.find(ref), signal)
         except UsageError as error:
             raise BadRequest("signal", error.message, error.hint) from None
 
     async def restart(self, ref: str, seconds: float | None = None) -> None:
-        """``stop`` and ``start``."""
-        await lifecycle.restart(self._engine, self._engine.find(ref), _patience(seconds))
+        """Stop and start a container."""
+        await lifecycle.restart(self._engine, self._engine.find(ref), _checked_timeout(seconds))
 
     async def pause(self, ref: str) -> None:
-        """Conflict if it is already."""
+        """Freeze the container's processes.  Raises Conflict if they are frozen already."""
         await running.pause(self._engine, self._engine.find(ref), paused=True)
 
     async def unpause(self, ref: str) -> None:
-        """Conflict if it is not paused."""
+        """Thaw the container's processes.  Raises Conflict unless the container is paused."""
         await running.pause(self._engine, self._engine.find(ref), paused=False)
 
     async def wait(self, ref: str, condition: str = "not-running") -> Answer:
-        """``{"exit_code", "signal", "oom_killed", "error", "finished_at"}``.
+        """Wait and return ``{"exit_code", "signal", "oom_killed", "error", "finished_at"}``.
 
-        ``condition``: ``not-running`` (now or later), ``next-exit``, ``removed``.  Raises
-        ManagerError if the manager is closed meanwhile.
+        ``condition`` is ``not-running`` (returns at once if the container is not running),
+        ``next-exit`` or ``removed``.  Raises ManagerError if the manager shuts down meanwhile.
         """
         if condition not in CONDITIONS:
-            raise BadRequest("condition", f'"{condition}" is not possible', ", ".join(CONDITIONS))
+            raise BadRequest("condition", f'unknown value "{condition}"', ", ".join(CONDITIONS))
         container = self._engine.find(ref)
         if condition == "not-running" and not self._is_up(container):
-            async with container.lock:  # its end is noted
+            async with container.lock:  # a stop in progress has recorded the exit by then
                 still_there(container)
                 if not container.is_corrupt:
-                    await lifecycle.note(self._engine, container)
+                    await lifecycle.reconcile(self._engine, container)
                 if not self._is_up(container):
                     return removal.facts_of(container)
         if self._engine.closing:
-            raise ManagerError("the manager is being stopped")
+            raise ManagerError(f'wait for container "{ref}": the daemon is shutting down')
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         entry = (condition, future)
         container.waiters.append(entry)
@@ -140,13 +144,13 @@ class Manager:
     def _is_up(self, container: Container) -> bool:
         if container.is_corrupt:
             return False
-        look = container.look()
+        pod_status = container.pod_status()
         return container.restart is not None or states.status_of(
-            look, container.record.ever_started
+            pod_status, container.record.ever_started
         ) in (*states.ACTIVE, states.RESTARTING)
 
     async def rename(self, ref: str, name: str) -> None:
-        """Raises BadRequest: it is no name; Conflict: it is in use."""
+        """Rename a container.  Raises BadRequest (invalid name), Conflict (name in use)."""
         names.check_name(name, "name")
         engine = self._engine
         container = engine.find(ref)
@@ -165,7 +169,7 @@ class Manager:
             engine.events.publish("rename", container.id, name, {"before": before})
 
     async def remove(self, ref: str, *, force: bool = False) -> None:
-        """With all its files.  A running one only with ``force``."""
+        """Remove a container and its files; ``force`` kills a running one first."""
         container = self._engine.find(ref)
         if force and not container.is_corrupt:
             container.cancel_restart()
@@ -173,7 +177,7 @@ class Manager:
         await removal.remove(self._engine, container, force=force)
 
     async def prune(self) -> list[str]:
-        """Remove all that are created or stopped; their ids."""
+        """Remove every created or stopped container; return the ids of the removed ones."""
         removed = []
         for container in list(self._engine.containers.values()):
             try:
@@ -184,16 +188,17 @@ class Manager:
         return removed
 
     def get(self, ref: str) -> Answer:
-        """All about a container, as it is now."""
+        """Return a container's status and configuration, as ``inspect`` shows them."""
         return self._answer(self._engine.find(ref))
 
     def list(
         self, *, all: bool = True, filters: Mapping[str, list[str]] | None = None
     ) -> list[Answer]:
-        """Newest first; without ``all`` those that run or are paused.
+        """Return the containers, newest first; without ``all`` only running and paused ones.
 
-        ``filters``: ``id``, ``name`` (a part of it), ``status``, ``image``, ``label`` (``NAME`` or
-        ``NAME=VALUE``), ``exited`` (a code); one of the values of each.  Raises BadRequest.
+        ``filters``: ``id`` (prefix), ``name`` (substring), ``status``, ``image``, ``label``
+        (``NAME`` or ``NAME=VALUE``), ``exited`` (exit code).  A container must match one value of
+        every filter.  Raises BadRequest.
         """
         tests = _tests(filters or {})
         found = [self._answer(container) for container in self._engine.containers.values()]
@@ -205,32 +210,32 @@ class Manager:
         return sorted(shown, key=lambda one: one["created_at"] or "", reverse=True)
 
     def find(self, ref: str) -> str:
-        """The container's id."""
+        """Return the container's full id."""
         return self._engine.find(ref).id
 
     def pod(self, ref: str) -> tuple[str, str, str]:
-        """``(directory, UUID, name of the app)``: what ``open_pod`` takes reaches the rest."""
+        """Return ``(data directory, pod UUID, app name)`` of the container, for ``open_pod``."""
         return self.settings.directory, self._engine.find(ref).record.pod, APP
 
     def attached(self, ref: str) -> AbstractContextManager[None]:
-        """While it lasts, the container's pod is not ended of itself, for some time."""
+        """Return a context in which a client is attached: the exited pod waits for it to drain."""
         return self._engine.find(ref).attached()
 
     @property
     def programs(self) -> Programs:
-        """What runs ``ocipod`` with the manager's directories."""
+        """The runner of ``ocipod`` commands, with the manager's directories."""
         return self._engine.programs
 
-    def ocipod_command(self, *words: str) -> Words:
-        """The command line of ``ocipod`` with these words."""
-        return self.programs.command(*words)
+    def ocipod_command(self, *args: str) -> Argv:
+        """Return the argv that runs ``ocipod`` with these arguments."""
+        return self.programs.command(*args)
 
     def _answer(self, container: Container) -> Answer:
         if container.is_corrupt:
-            return record.corrupt_answer(container.id, container.damage, NOWHERE)
+            return record.corrupt_answer(container.id, container.damage, NO_POD)
         pending = container.restart is not None
-        told = record.answer(container.record, container.look(), starting=pending)
-        return told | {"status": states.REMOVING} if container.removing else told
+        result = record.answer(container.record, container.pod_status(), starting=pending)
+        return result | {"status": states.REMOVING} if container.removing else result
 
 
 Test = tuple[str, list[str]]
@@ -256,12 +261,12 @@ def _passes(one: Answer, tests: list[Test]) -> bool:
     return all(any(_FILTERS[name](one, value) for value in values) for name, values in tests)
 
 
-def _has_label(labels: dict[str, str], wanted: str) -> bool:
-    name, equals, value = wanted.partition("=")
+def _has_label(labels: dict[str, str], label: str) -> bool:
+    name, equals, value = label.partition("=")
     return name in labels and (not equals or labels[name] == value)
 
 
-def _patience(seconds: float | None) -> float | None:
+def _checked_timeout(seconds: float | None) -> float | None:
     if seconds is not None and not 0 <= seconds <= 1_000_000:
-        raise BadRequest("seconds", f"{seconds} is no number of seconds", "0 or more")
+        raise BadRequest("seconds", f"invalid timeout {seconds}", "0 to 1000000")
     return seconds

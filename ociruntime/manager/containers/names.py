@@ -1,4 +1,4 @@
-"""Names and ids of containers: which are allowed, which one is meant; pure but for chance."""
+"""Names and ids of containers: generation, syntax, and the lookup of a reference."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _THINGS = (
 
 
 def new_id() -> str:
-    """64 hexadecimal digits."""
+    """Return a random id of 64 hexadecimal digits."""
     return secrets.token_hex(_ID_LENGTH // 2)
 
 
 def new_name(taken: Collection[str]) -> str:
-    """One that is not among ``taken``."""
+    """Return a random name that is not among ``taken``."""
     while True:
         name = f"{secrets.choice(_QUALITIES)}-{secrets.choice(_THINGS)}"
         for candidate in (name, f"{name}-{secrets.token_hex(2)}"):
@@ -44,27 +44,27 @@ def new_name(taken: Collection[str]) -> str:
 
 
 def check_name(name: object, where: str) -> str:
-    """Raises BadRequest."""
+    """Check and return a container's name.  Raises BadRequest with the member ``where``."""
     if (
         not isinstance(name, str)
         or not 0 < len(name) <= _LONGEST
         or name[0] not in _LETTERS
         or set(name) - _LETTERS - set("_.-")
     ):
-        hint = "letters and digits, behind the first also _ . -, 128 at most"
-        raise BadRequest(where, f"{name!r} is no name of a container", hint)
+        hint = "letters and digits, after the first also _ . -, at most 128"
+        raise BadRequest(where, f"{name!r} is not a valid container name", hint)
     if is_id(name):
-        raise BadRequest(where, "a name of 64 hexadecimal digits would be taken for an id")
+        raise BadRequest(where, "a name of 64 hexadecimal digits would be mistaken for an id")
     return name
 
 
 def is_id(text: str) -> bool:
-    """Whether it has the form of a whole id."""
+    """Return whether ``text`` has the form of a full id."""
     return len(text) == _ID_LENGTH and not set(text) - _HEX
 
 
 def resolve(ref: str, ids: Collection[str], names: Mapping[str, str]) -> str:
-    """The id that is meant: by itself, by a name, by a beginning that no other has.
+    """Return the id that ``ref`` means: a name, a full id, or an unambiguous prefix of one.
 
     ``names``: name -> id.  Raises NotFound.
     """
@@ -76,5 +76,7 @@ def resolve(ref: str, ids: Collection[str], names: Mapping[str, str]) -> str:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise NotFound(f'{len(matches)} containers have an id that begins with "{ref}"')
-    raise NotFound(f'there is no container "{ref}"')
+        raise NotFound(
+            f'ambiguous container ID "{ref}": {len(matches)} containers match', "give more digits"
+        )
+    raise NotFound(f'no container with name or ID "{ref}" found')

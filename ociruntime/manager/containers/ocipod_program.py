@@ -1,4 +1,4 @@
-"""The program ``ocipod``, asked for what the manager itself knows nothing of: images and pods."""
+"""Calls of ``ocipod`` for what the manager does not implement itself: images and pods."""
 
 from __future__ import annotations
 
@@ -16,30 +16,33 @@ if TYPE_CHECKING:
 
     from ociruntime.manager.containers.pod_calls import Programs
 
-# It has one exit status for all failures: words of its errors -> what they mean here.
+# ocipod exits with one status for all failures, so its message tells them apart.
 _MEANING: tuple[tuple[str, type[ManagerError]], ...] = (
     ("is not in the store", NotFound),
     ("is used by a pod", Conflict),
 )
-_NO_WORD = "ocipod ended without a word"
+_SILENT = "run ocipod: it failed without an error message"
 
 
-async def call(programs: Programs, *words: str) -> str:
-    """Its standard output.  Raises ManagerError with its error, HostError."""
+async def call(programs: Programs, *args: str) -> str:
+    """Run ``ocipod`` and return its standard output.
+
+    Raises NotFound, Conflict or ManagerError with its error, HostError.
+    """
     try:
-        return await programs.ocipod(*words)
+        return await programs.ocipod(*args)
     except BadRequest:
         raise
     except ManagerError as failure:
-        raise _meant(str(failure)) from None
+        raise _classified(str(failure)) from None
 
 
-async def progress_of(programs: Programs, *words: str) -> AsyncIterator[dict[str, Any]]:
-    """``{"progress", "done", "total"}`` while it fetches, then ``{"id"}``.
+async def progress_of(programs: Programs, *args: str) -> AsyncIterator[dict[str, Any]]:
+    """Run ``ocipod fetch``; yield ``{"progress", "done", "total"}`` objects, then ``{"id"}``.
 
     Raises ManagerError with its error, HostError.
     """
-    process = await programs.started(programs.command(*words))
+    process = await programs.started(programs.command(*args))
     assert process.stdout is not None
     assert process.stderr is not None
     out = asyncio.ensure_future(process.stdout.read())
@@ -53,7 +56,8 @@ async def progress_of(programs: Programs, *words: str) -> AsyncIterator[dict[str
         status = await process.wait()
         found = (await out).decode(errors="replace").split()
     except ValueError:
-        raise ManagerError("ocipod has written a line that is too long, or no JSON") from None
+        message = "read the progress of ocipod fetch: a line is too long or invalid JSON"
+        raise ManagerError(message) from None
     finally:
         out.cancel()
         if process.returncode is None:
@@ -61,10 +65,10 @@ async def progress_of(programs: Programs, *words: str) -> AsyncIterator[dict[str
                 process.kill()
             await process.wait()
     if status or not found:
-        raise _meant(message_of(errors, "ocipod") or _NO_WORD)
+        raise _classified(message_of(errors, "ocipod") or _SILENT)
     yield {"id": found[-1]}
 
 
-def _meant(text: str) -> ManagerError:
-    kind = next((kind for words, kind in _MEANING if words in text), ManagerError)
+def _classified(text: str) -> ManagerError:
+    kind = next((kind for part, kind in _MEANING if part in text), ManagerError)
     return kind(text)

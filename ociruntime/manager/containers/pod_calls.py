@@ -1,6 +1,6 @@
-"""How the manager changes pods: by the program ``ocipod``, by a pod's monitor, by the runtime.
+"""The ways in which the manager changes pods: ``ocipod``, a pod's monitor, the OCI runtime.
 
-All of it works on pods alone: nothing that is done depends on the manager staying alive.
+Nothing that they start depends on the daemon staying alive.
 """
 
 from __future__ import annotations
@@ -27,60 +27,62 @@ if TYPE_CHECKING:
     from ociruntime.manager.containers.settings import Settings
     from ociruntime.pods.store.pod import Pod
 
-AT_ONCE = 8  # programs that run at a time
-FETCHES_AT_ONCE = 8  # besides these: nobody knows how long a registry takes
+AT_ONCE = 8  # ocipod commands that run at a time
+FETCHES_AT_ONCE = 8  # counted apart, so that a slow registry does not block other requests
 _PR_SET_PDEATHSIG = 1
 _SIGKILL = 9
 
 
 class Programs:
-    """Runs ``ocipod`` with the manager's directories, and runtimes."""
+    """A runner of ``ocipod`` (with the manager's directories) and of OCI runtimes."""
 
     def __init__(self, settings: Settings) -> None:
         self._command = [*_ocipod(), *_options(settings)]
-        self._room = asyncio.Semaphore(AT_ONCE)
-        self._room_to_fetch = asyncio.Semaphore(FETCHES_AT_ONCE)
-        # The daemon may raise its own: containers are to have what it was started with.
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._fetch_slots = asyncio.Semaphore(FETCHES_AT_ONCE)
+        # The daemon may raise its own limit; containers get the one it was started with.
         self._descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-    def command(self, *words: str) -> list[str]:
-        """The command line of ``ocipod``."""
-        return [*self._command, *words]
+    def command(self, *args: str) -> list[str]:
+        """Return the argv that runs ``ocipod`` with these arguments."""
+        return [*self._command, *args]
 
-    async def ocipod(self, *words: str) -> str:
-        """Its standard output.  Raises ManagerError with its error."""
-        async with self._room:
-            return await self._run(self.command(*words), "ocipod")
+    async def ocipod(self, *args: str) -> str:
+        """Run ``ocipod`` and return its standard output.  Raises ManagerError with its error."""
+        async with self._slots:
+            return await self._run(self.command(*args), "ocipod")
 
-    async def fetch(self, *words: str) -> str:
-        """As ``ocipod``, in nobody's way but that of others who fetch."""
-        async with self._room_to_fetch:
-            return await self._run(self.command(*words), "ocipod")
+    async def fetch(self, *args: str) -> str:
+        """Run ``ocipod fetch`` like ``ocipod``, but queued only behind other fetches."""
+        async with self._fetch_slots:
+            return await self._run(self.command(*args), "ocipod")
 
-    async def runtime(self, pod: Pod, *words: str) -> str:
-        """Of the runtime that has made the pod's container, whose id goes behind the first word.
+    async def runtime(self, pod: Pod, *args: str) -> str:
+        """Run a command of the runtime that made the pod's container; return its output.
 
-        At once: what is to be killed or paused does not wait for others.
-        Raises ManagerError with its error, PodError.
+        ``args`` are the verb and what follows the container id.  The command is never queued: kill
+        and pause must not wait for other requests.  Raises ManagerError with its error, PodError.
         """
         program = find_runtime(str(read_runtime_config(pod).get("runtime") or "ociruntime"))
         calls = RuntimeCalls(program, pod.uuid)
-        verb, *rest = words
+        verb, *rest = args
         return await self._run(calls.command("", (verb, calls.container(APP), *rest)), "")
 
     async def _run(self, command: list[str], name: str) -> str:
         process = await self.started(command)
         out, err = await process.communicate()
         if process.returncode:
-            raise ManagerError(message_of(err, name) or f"{command[0]} ended without a word")
+            status = process.returncode
+            message = f"run {command[0]}: it failed without an error message (status {status})"
+            raise ManagerError(message_of(err, name) or message)
         return out.decode(errors="replace")
 
     async def started(self, command: list[str]) -> asyncio.subprocess.Process:
-        """Start a command with nothing to read and pipes to write to.
+        """Start a command with an empty standard input and pipes for its output.
 
-        Raises BadRequest if a client's word cannot be an argument, HostError.
+        Raises BadRequest if an argument from the client contains NUL, HostError.
         """
-        if any("\0" in word for word in command):
+        if any("\0" in arg for arg in command):
             raise BadRequest("", "a name must not contain NUL")
         try:
             return await asyncio.create_subprocess_exec(
@@ -88,7 +90,7 @@ class Programs:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,  # what a terminal sends is meant for us
+                start_new_session=True,  # the terminal's signals are meant for the daemon alone
                 preexec_fn=_child_of(os.getpid(), self._descriptors),
             )
         except OSError as error:
@@ -96,67 +98,75 @@ class Programs:
 
 
 def message_of(errors: bytes, name: str) -> str:
-    """The last message of a program that puts its name before each.
+    """Return the last error message of a program that prefixes each message with its name.
 
-    A runtime's (``name`` is empty) is one line of its log, in text: the value of ``msg``.
+    For a runtime, ``name`` is empty and the last line of standard error is the message.
     """
     lines = errors.decode(errors="replace").strip().splitlines()
     if not lines:
         return ""
     if name:
-        told = [line for line in lines if line.startswith(f"{name}: ")]
-        return (told or lines)[-1].removeprefix(f"{name}: ")
+        messages = [line for line in lines if line.startswith(f"{name}: ")]
+        return (messages or lines)[-1].removeprefix(f"{name}: ")
     return lines[-1]
 
 
 async def ask(pod: Pod, request: dict[str, Any]) -> dict[str, Any]:
-    """What a running pod's monitor answers.
+    """Send a request to a pod's monitor and return its answer.
 
-    Raises PodError with what the monitor says, or if the pod does not run; HostError.
+    Raises PodError if the pod is not running or the monitor answers with an error, HostError.
     """
     sock = control.connect(pod)
     try:
         sock.setblocking(False)
         return await ask_over(sock, request)
     except OSError as error:
-        raise HostError(f"talk to the monitor of pod {pod.uuid}", error) from None
+        raise HostError(f"send a request to the monitor of pod {pod.uuid}", error) from None
     finally:
         sock.close()
 
 
 async def ask_over(sock: socket, request: dict[str, Any]) -> dict[str, Any]:
-    """As ``ask``, over a connection that stays and does not block.  Raises OSError, PodError."""
+    """Send a request over an open, non-blocking connection and return the monitor's answer.
+
+    Raises OSError, PodError.
+    """
     loop = asyncio.get_running_loop()
     await loop.sock_sendall(sock, records.text_of(request))
     return answer_of(await loop.sock_recv(sock, LARGEST))
 
 
-async def halt(
-    programs: Programs, pod: Pod, *, paused: bool = False, patience: float = 5.0
-) -> None:
-    """End a pod at once, with all that is in it; back when it has ended.  Raises RuntimeFailure."""
+async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: float = 5.0) -> None:
+    """Kill a pod with all of its apps and wait for its end.  Raises RuntimeFailure.
+
+    ``timeout`` (seconds) applies to the monitor's answer and to the exit of the pod each; then
+    ``ocipod stop --force`` is the fallback.
+    """
     if pod.refresh() != "running":
         return
     if paused:
         try:
-            await programs.runtime(pod, "resume")  # what is frozen does not end
+            await programs.runtime(pod, "resume")  # frozen processes do not die on v1
         except RuntimeFailure:
             pass
     try:
-        await asyncio.wait_for(ask(pod, {"op": "halt", "force": True, "seconds": 0}), patience)
-        deadline = asyncio.get_running_loop().time() + patience
+        await asyncio.wait_for(ask(pod, {"op": "halt", "force": True, "seconds": 0}), timeout)
+        deadline = asyncio.get_running_loop().time() + timeout
         while asyncio.get_running_loop().time() < deadline:
             if pod.refresh() != "running":
                 return
             await asyncio.sleep(0.01)
     except (RuntimeFailure, TimeoutError):
-        pass  # it may be just starting, or hang: the program has means for that
+        pass  # the monitor may still be starting, or hang: ocipod stop handles both
     if pod.refresh() == "running":
         await programs.ocipod("stop", "--force", "--wait", pod.uuid)
 
 
 def _child_of(parent: int, descriptors: tuple[int, int]) -> Callable[[], None]:
-    """What is begun for a daemon that is killed ends with it: the next one puts it in order."""
+    """Return a ``preexec_fn`` that ties the child's life to the daemon's.
+
+    A command that outlived a killed daemon would race with the clean-up of the next one.
+    """
     from ociruntime._shim import lib
 
     def prepare() -> None:
@@ -173,11 +183,11 @@ def _package() -> str:
 
 
 def _ocipod() -> list[str]:
-    """Return what starts ``ocipod``: its launcher, else an interpreter as the daemon's own."""
+    """Return the argv of ``ocipod``: its launcher, or an interpreter with the daemon's options."""
     if launcher := own_launcher("ocipod"):
         return [launcher]
-    words = sys.orig_argv[1:]
-    options = words[: words.index(sys.argv[0])] if sys.argv[0] in words else []
+    args = sys.orig_argv[1:]
+    options = args[: args.index(sys.argv[0])] if sys.argv[0] in args else []
     interpreter = [sys.executable, *(options or ("-I", "-S", "-B", "-X", "utf8"))]
     return [*interpreter, f"{_package()}/pods/cli/__main__.py"]
 

@@ -1,4 +1,4 @@
-"""A look at the pod of a container: by its files and its lock, without waiting for anybody."""
+"""The status of a container's pod, read from its files and its lock without blocking."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ _RUNS = ("running", "stopping")
 
 
 @dataclass
-class Look:
-    """``pod_state`` as ``Pod.state``, ``app_state`` as the app's record has it, "" without one.
+class PodStatus:
+    """A snapshot of the status of a container's pod and app.
 
-    ``last`` is None while the app has not been started in this pod; ``problem`` is what kept us
-    from looking.
+    ``pod_state`` is that of ``Pod.state``; ``app_state`` that of the app's ``state.json``, "" if
+    there is none.  ``last`` is None if the app was never started in this pod.  ``problem`` is why
+    the status could not be read, "" if it could.
     """
 
     pod_state: str = GONE
@@ -38,11 +39,15 @@ class Look:
     problem: str = ""
 
 
-NOWHERE = Look()
+NO_POD = PodStatus()
 
 
-class Place:
-    """The pod, kept open: looking at its lock opens nothing, so that watching it sees nothing."""
+class PodHandle:
+    """A handle on a container's pod, which keeps its directory open.
+
+    Testing the pod's lock through the open descriptor opens and closes nothing; a close would wake
+    our own inotify watch for CLOSE_NOWRITE.
+    """
 
     def __init__(self, directory: str, uuid: str, hierarchies: list[str]) -> None:
         self.directory = directory
@@ -51,7 +56,7 @@ class Place:
         self._pod: Pod | None = None
 
     def pod(self) -> Pod | None:
-        """None if there is none (any more).  Raises RuntimeFailure."""
+        """Return the open pod; None if it does not exist (any more).  Raises RuntimeFailure."""
         if self._pod is None and self.uuid:
             self._pod = find(self.directory, self.uuid)
         return self._pod
@@ -61,35 +66,37 @@ class Place:
             self._pod.close()
             self._pod = None
 
-    def look(self) -> Look:
-        """What there is to be seen; raises nothing that a pod could be the reason of."""
+    def pod_status(self) -> PodStatus:
+        """Return the status of the pod; errors are reported as ``problem``, never raised."""
         try:
             pod = self.pod()
             if pod is None:
-                return Look()
-            # First: how its app ended is written before a pod has exited.
+                return PodStatus()
+            # Before the app's state is read: the monitor writes that before the pod exits.
             state = pod.refresh()
             if state == GONE:
                 self.close()
-                return Look()
-            return self._look(pod, state)
+                return PodStatus()
+            return self._read(pod, state)
         except (RuntimeFailure, OSError) as error:
-            return Look(problem=str(error))
+            return PodStatus(problem=str(error))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            return Look(problem=f"a file of pod {self.uuid} is damaged: {error}")
+            return PodStatus(problem=f"a file of pod {self.uuid} is damaged: {error}")
 
-    def _look(self, pod: Pod, state: str) -> Look:
+    def _read(self, pod: Pod, state: str) -> PodStatus:
         app = read_object(pod, f"apps/{APP}/state.json")
         if app is None:
-            return Look(state)
+            return PodStatus(state)
         runs = state == "running" and app["state"] in _RUNS
-        look = Look(state, str(app["state"]), _last_of(app), stopped_by=app.get("stopped_by"))
+        status = PodStatus(
+            state, str(app["state"]), _last_of(app), stopped_by=app.get("stopped_by")
+        )
         if runs:
-            look.pid = app.get("pid")
-            look.paused = self._is_frozen()
+            status.pid = app.get("pid")
+            status.paused = self._is_frozen()
         if state == "running":
-            look.addresses = _addresses(read_object(pod, "net-info.json"))
-        return look
+            status.addresses = _addresses(read_object(pod, "net-info.json"))
+        return status
 
     def _is_frozen(self) -> bool:
         for directory in self._cgroups:

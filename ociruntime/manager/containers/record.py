@@ -1,10 +1,11 @@
-"""What the manager notes of a container, and what it tells of it.
+"""A container's record on disk (``container.state``), and the JSON shown to clients.
 
-``container.state`` holds facts alone; whether the container runs is asked of its pod at each look.
+The record holds only what cannot be read from the pod: whether the container is running is always
+read from the pod itself.
 
     {"id", "name", "image", "image_id", "command": [...], "created_at", "pod": UUID, "spec": {...},
      "wanted": "running" | "stopped", "ever_started", "restart_count",
-     "seen_start", "seen_end": what of its life was told as events,
+     "seen_start", "seen_end": the last start and exit that were published as events,
      "last": {"started_at", "finished_at", "exit_code", "signal", "oom_killed", "error"}}
 """
 
@@ -18,7 +19,7 @@ from ociruntime.base.errors import ManagerError
 from ociruntime.manager.containers.states import CORRUPT, error_of, status_of
 
 if TYPE_CHECKING:
-    from ociruntime.manager.containers.pod_status import Look
+    from ociruntime.manager.containers.pod_status import PodStatus
 
     Answer = dict[str, Any]
 
@@ -28,7 +29,7 @@ _STOP_TIMEOUT = 10
 
 @dataclass
 class Last:
-    """How the container has run the last time; times as RFC 3339, None: not known (yet)."""
+    """The container's latest run; times are RFC 3339, None means not known (yet)."""
 
     started_at: str | None = None
     finished_at: str | None = None
@@ -40,7 +41,7 @@ class Last:
 
 @dataclass
 class Record:
-    """A container's facts."""
+    """The contents of a container's ``container.state``."""
 
     id: str
     name: str
@@ -50,7 +51,7 @@ class Record:
     created_at: str
     pod: str
     spec: dict[str, Any]
-    wanted: str = STOPPED  # by the user
+    wanted: str = STOPPED  # the state that the user asked for last
     ever_started: bool = False
     restart_count: int = 0
     seen_start: str = ""
@@ -72,24 +73,24 @@ class Record:
 
     @property
     def policy(self) -> tuple[str, int]:
-        """Name of the restart policy, and how often at most (0: without end)."""
+        """The restart policy: its name, and the maximum number of restarts (0: unlimited)."""
         policy = self.spec.get("restart_policy") or {}
         return str(policy.get("name") or "no"), int(policy.get("maximum") or 0)
 
 
 def to_text(record: Record) -> bytes:
-    """The record's file."""
+    """Serialise a record as the contents of ``container.state``."""
     return json.dumps(asdict(record), indent=1).encode() + b"\n"
 
 
 def from_text(text: bytes) -> Record:
-    """The record of a file.  Raises ManagerError: the file is damaged."""
+    """Parse the contents of ``container.state``.  Raises ManagerError if they are damaged."""
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise ManagerError(f"it is not JSON: {error}") from None
+        raise ManagerError(f"invalid JSON: {error}") from None
     if not isinstance(document, dict):
-        raise ManagerError("it is not one JSON object")
+        raise ManagerError("must be a JSON object")
     optional = ("wanted", "ever_started", "restart_count", "seen_start", "seen_end", "last")
     _check(document, Record, optional)
     last = document.pop("last", {})
@@ -121,13 +122,13 @@ def _check(
         raise ManagerError(f"{missing[0]} is missing")
     for name, value in document.items():
         if not isinstance(value, _TYPES.get(name, str)):
-            raise ManagerError(f"{name} has another type")
+            raise ManagerError(f"{name} has the wrong type")
 
 
-def answer(record: Record, look: Look, *, starting: bool = False) -> Answer:
-    """All that is told of a container; ``starting``: a restart is pending."""
-    last = look.last or record.last
-    status = status_of(look, record.ever_started)
+def answer(record: Record, pod_status: PodStatus, *, starting: bool = False) -> Answer:
+    """Return what clients are shown of a container; ``starting``: a restart is pending."""
+    last = pod_status.last or record.last
+    status = status_of(pod_status, record.ever_started)
     if starting and status == "stopped":
         status = "restarting"
     spec = record.spec
@@ -145,8 +146,8 @@ def answer(record: Record, look: Look, *, starting: bool = False) -> Answer:
         "exit_code": last.exit_code,
         "signal": last.signal,
         "oom_killed": last.oom_killed,
-        "error": error_of(look) or last.error,
-        "pid": look.pid,
+        "error": error_of(pod_status) or last.error,
+        "pid": pod_status.pid,
         "pod": record.pod,
         "restart_policy": {"name": name, "maximum": maximum},
         "restart_count": record.restart_count,
@@ -154,14 +155,17 @@ def answer(record: Record, look: Look, *, starting: bool = False) -> Answer:
         "auto_remove": record.auto_remove,
         "stop_signal": record.stop_signal,
         "stop_timeout": record.stop_timeout,
-        "addresses": look.addresses,
+        "addresses": pod_status.addresses,
         "ports": spec.get("ports") or [],
         "spec": spec,
     }
 
 
-def corrupt_answer(container_id: str, why: str, look: Look) -> Answer:
-    """The same of a container whose record cannot be read; ``look``: at no pod."""
+def corrupt_answer(container_id: str, why: str, pod_status: PodStatus) -> Answer:
+    """Return the same members for a container whose record cannot be read.
+
+    ``pod_status`` is the status of a missing pod.
+    """
     blank = Record(container_id, container_id[:12], "", "", [], "", "", {})
     unknown = {"status": CORRUPT, "error": why, "created_at": None, "pod": None}
-    return answer(blank, look) | unknown
+    return answer(blank, pod_status) | unknown

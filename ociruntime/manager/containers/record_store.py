@@ -1,12 +1,12 @@
-"""The manager's directory: one directory a container, whose files are replaced whole.
+"""The manager's data directory: one directory per container, whose files are replaced atomically.
 
-ROOT/lock                            held by the daemon
-ROOT/events.jsonl, events.jsonl.1    events.py
-ROOT/volumes/NAME                    volumes with names
-ROOT/containers/ID/container.state   record.py
-ROOT/containers/ID/creating          there until all of the container is
-ROOT/containers/ID/replacing         while it gets another pod: {"old": [UUIDs], "pod", "moving"}
-ROOT/containers/ID/removing          it is being removed
+ROOT/lock                            flock(2) held by the daemon
+ROOT/events.jsonl, events.jsonl.1    the event log, see events.py
+ROOT/volumes/NAME                    named volumes
+ROOT/containers/ID/container.state   the record, see record.py
+ROOT/containers/ID/creating          marker: creation is not finished
+ROOT/containers/ID/replacing         marker: moving to a new pod: {"old": [UUIDs], "pod", "moving"}
+ROOT/containers/ID/removing          marker: removal has begun
 ROOT/containers/ID/pod               the UUID of the pod that is being made
 """
 
@@ -36,7 +36,7 @@ _TEMPORARY = ".tmp-"
 
 
 class RecordStore:
-    """``root`` is made if need be (mode 0750).  Methods raise HostError."""
+    """The data directory ``root``, created if missing (mode 0750).  Methods raise HostError."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -45,7 +45,7 @@ class RecordStore:
         self._lock = -1
 
     def open(self) -> None:
-        """Raises ManagerError if another daemon has it, HostError."""
+        """Create and lock the data directory.  Raises ManagerError if another daemon holds it."""
         for path in (self.root, self.containers, self.volumes):
             make_directory(os.path.abspath(path), 0o750, "data directory")
         try:
@@ -54,7 +54,8 @@ class RecordStore:
         except BlockingIOError:
             self.close()
             raise ManagerError(
-                f"another ocid has {self.root}", "--root gives this one a directory of its own"
+                f"lock {self.root}: another ocid is using it",
+                "give this one a data directory of its own with --root",
             ) from None
         except OSError as error:
             self.close()
@@ -66,12 +67,12 @@ class RecordStore:
             self._lock = -1
 
     def path(self, container_id: str, name: str = "") -> str:
-        """Of a container's directory, or of a file in it."""
+        """Return the path of a container's directory, or of a file in it."""
         directory = f"{self.containers}/{container_id}"
         return f"{directory}/{name}" if name else directory
 
     def ids(self) -> list[str]:
-        """Of all containers there are directories of; what was written half is removed."""
+        """Return the ids of all container directories; remove temporary files of killed writers."""
         try:
             found = sorted(entry.name for entry in os.scandir(self.containers) if entry.is_dir())
             for container_id in found:
@@ -79,34 +80,34 @@ class RecordStore:
                     if name.startswith(_TEMPORARY):
                         os.unlink(self.path(container_id, name))
         except OSError as error:
-            raise HostError(f"look through {self.containers}", error) from None
+            raise HostError(f"list {self.containers}", error) from None
         return found
 
     def has(self, container_id: str, name: str) -> bool:
         return os.path.lexists(self.path(container_id, name))
 
     def is_empty(self, container_id: str) -> bool:
-        """Whether nothing is in its directory, as after a kill just when it was made or removed."""
+        """Return whether the directory is empty: a kill came right after mkdir or before rmdir."""
         try:
             return not os.listdir(self.path(container_id))
         except OSError as error:
             raise HostError(f"list {self.path(container_id)}", error) from None
 
     def begin(self, container_id: str) -> None:
-        """A directory for a new container, with ``creating`` in it."""
+        """Make the directory of a new container, with the marker ``creating`` in it."""
         try:
             os.mkdir(self.path(container_id), 0o750)
         except OSError as error:
             raise HostError(f"make {self.path(container_id)}", error) from None
-        self.note(container_id, CREATING, {})
+        self.write_marker(container_id, CREATING, {})
         self._sync(self.containers)
 
     def save(self, record: Record) -> None:
-        """From now on, and after a power failure, this is the record."""
+        """Replace the container's record durably (fsync of file and directory)."""
         self._replace(record.id, STATE, records.to_text(record))
 
     def load(self, container_id: str) -> Record:
-        """Raises ManagerError: the file is not there, or damaged."""
+        """Read a container's record.  Raises ManagerError if it is missing or damaged."""
         path = self.path(container_id, STATE)
         try:
             with open(path, "rb") as file:
@@ -116,15 +117,15 @@ class RecordStore:
         except ManagerError as error:
             raise ManagerError(f"{path}: {error}") from None
         if found.id != container_id:
-            raise ManagerError(f"{path}: it is the record of {found.id}")
+            raise ManagerError(f"{path}: contains the record of another container, {found.id}")
         return found
 
-    def note(self, container_id: str, name: str, value: dict[str, Any]) -> None:
-        """Put ``value`` into a file of the container, for good."""
+    def write_marker(self, container_id: str, name: str, value: dict[str, Any]) -> None:
+        """Write a marker file of the container durably."""
         self._replace(container_id, name, json.dumps(value).encode() + b"\n")
 
-    def noted(self, container_id: str, name: str) -> dict[str, Any]:
-        """What ``note`` has put there; empty if there is nothing that could be understood."""
+    def read_marker(self, container_id: str, name: str) -> dict[str, Any]:
+        """Return the contents of a marker; empty if it is missing or damaged."""
         try:
             with open(self.path(container_id, name), "rb") as file:
                 value = json.load(file)
@@ -133,21 +134,21 @@ class RecordStore:
         return value if isinstance(value, dict) else {}
 
     def new_pod(self, container_id: str) -> str:
-        """What ``--uuid-file-save`` has written; empty if it did not come so far."""
+        """Return the UUID that ``ocipod`` wrote to ``--uuid-file-save``; empty if there is none."""
         try:
             with open(self.path(container_id, POD), encoding="ascii", errors="replace") as file:
                 return file.read().strip()
         except OSError:
             return ""
 
-    def pods_noted(self, container_id: str) -> list[str]:
-        """UUIDs of pods that it has had, or was about to have."""
-        noted = self.noted(container_id, REPLACING)
-        found = [*noted.get("old", ()), noted.get("pod"), self.new_pod(container_id)]
+    def marked_pods(self, container_id: str) -> list[str]:
+        """Return the UUIDs of former pods and of the pod being made, from the markers."""
+        marker = self.read_marker(container_id, REPLACING)
+        found = [*marker.get("old", ()), marker.get("pod"), self.new_pod(container_id)]
         return list(dict.fromkeys(str(uuid) for uuid in found if uuid))
 
     def forget(self, container_id: str, *names: str) -> None:
-        """Remove these files, for good, if they are there."""
+        """Remove these marker files durably; missing ones are ignored."""
         try:
             for name in names:
                 try:
@@ -159,7 +160,10 @@ class RecordStore:
         self._sync(self.path(container_id))
 
     def remove(self, container_id: str) -> None:
-        """The container's directory; the files that say what is to become of it go last."""
+        """Remove the container's directory; ``creating`` and ``removing`` go last.
+
+        If the daemon is killed on the way, the next one still sees that the container must go.
+        """
         path = self.path(container_id)
         last = (CREATING, REMOVING)
         try:
@@ -177,7 +181,7 @@ class RecordStore:
         self._sync(self.containers)
 
     def volume(self, name: str) -> str:
-        """The directory of a volume with a name, made if need be."""
+        """Return the directory of a named volume, created if missing."""
         path = f"{self.volumes}/{name}"
         try:
             os.makedirs(path, 0o755, exist_ok=True)

@@ -1,7 +1,8 @@
-"""What a new daemon finds: containers are taken up as they are, what was half done is finished.
+"""Loading of the existing containers when the daemon starts.
 
-Nothing is removed but what was not made to the end, or whose removal had begun; and a container
-about which nothing can be learnt just now stays as it is.
+Running containers are left alone.  An unfinished creation is rolled back, and an unfinished removal
+or replacement of a pod is completed; nothing else is removed.  A container that cannot be read is
+kept.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from ociruntime.base.errors import ManagerError, RuntimeFailure
 from ociruntime.manager.containers import record_store, restart_policy, states
 from ociruntime.manager.containers.creation import roll_back, settle_replacing
 from ociruntime.manager.containers.engine import log
-from ociruntime.manager.containers.lifecycle import note, release_ports, remove_later, restart_later
+from ociruntime.manager.containers.lifecycle import (
+    reconcile,
+    release_ports,
+    remove_later,
+    restart_later,
+)
 from ociruntime.manager.containers.removal import remove_held
 
 if TYPE_CHECKING:
@@ -21,21 +27,24 @@ if TYPE_CHECKING:
 
 
 async def reload(engine: Engine) -> None:
-    """Raises HostError if not even the directory can be read; all else is logged."""
+    """Load and reconcile every container; a failure of one is logged.
+
+    Raises HostError if the data directory cannot be read.
+    """
     for container_id in engine.store.ids():
         try:
-            container = await _take_up(engine, container_id)
+            container = await _load(engine, container_id)
         except RuntimeFailure as failure:
-            log.warning("container %s: %s", container_id[:12], failure)
+            log.warning('load container "%s": %s', container_id[:12], failure)
             continue
         if container is not None and not container.is_corrupt:
-            await _go_on(engine, container)
+            await _resume(engine, container)
 
 
-async def _take_up(engine: Engine, container_id: str) -> Container | None:
+async def _load(engine: Engine, container_id: str) -> Container | None:
     store = engine.store
     if store.has(container_id, record_store.CREATING):
-        log.info("container %s was not made to the end", container_id[:12])
+        log.info('container "%s": rolling back its unfinished creation', container_id[:12])
         await roll_back(engine, container_id)
         return None
     if store.is_empty(container_id):
@@ -45,10 +54,10 @@ async def _take_up(engine: Engine, container_id: str) -> Container | None:
         record = store.load(container_id)
     except ManagerError as damage:
         container = engine.new(container_id, None, str(damage))
-        log.warning("container %s is corrupt: %s", container_id[:12], damage)
+        log.warning('container "%s": its record is corrupt: %s', container_id[:12], damage)
     else:
         container = engine.new(container_id, record)
-    # First: perhaps not much of its pod is left.
+    # Before anything else: a half-removed pod cannot be reconciled.
     if store.has(container_id, record_store.REMOVING):
         await remove_held(engine, container)
         return None
@@ -58,16 +67,16 @@ async def _take_up(engine: Engine, container_id: str) -> Container | None:
     return container
 
 
-async def _go_on(engine: Engine, container: Container) -> None:
-    """What has happened meanwhile, and what its restart policy says."""
+async def _resume(engine: Engine, container: Container) -> None:
+    """Reconcile a container with what happened while no daemon ran; apply its restart policy."""
     record = container.record
     try:
         async with container.lock:
-            look = await note(engine, container)
+            pod_status = await reconcile(engine, container)
     except RuntimeFailure as failure:
-        log.warning("container %s: %s", record.name, failure)
+        log.warning('reconcile container "%s": %s', record.name, failure)
         return
-    stopped = states.status_of(look, record.ever_started) == states.STOPPED
+    stopped = states.status_of(pod_status, record.ever_started) == states.STOPPED
     if container.restart is not None or not stopped:
         return
     if record.auto_remove:

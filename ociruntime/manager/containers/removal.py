@@ -1,4 +1,4 @@
-"""The end of containers."""
+"""Removal of containers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _REFUSED = (*states.ACTIVE, states.UNKNOWN, states.RESTARTING)
 
 
 async def remove(engine: Engine, container: Container, *, force: bool) -> None:
-    """With all its files; a running one only with ``force``.  Raises Conflict, ManagerError."""
+    """Remove a container and its files; ``force`` removes a running one, too.
+
+    Raises Conflict, ManagerError.
+    """
     if force:
         container.cancel_restart()
     async with container.lock:
@@ -35,23 +38,27 @@ async def remove(engine: Engine, container: Container, *, force: bool) -> None:
 
 def _refuse(container: Container) -> None:
     ever_started = container.record.ever_started
-    status = states.status_of(container.look(), ever_started)
+    status = states.status_of(container.pod_status(), ever_started)
     if container.restart is not None and status == states.STOPPED:
         status = states.RESTARTING
     if status in _REFUSED:
-        raise Conflict(f'container "{container.name}": it is {status}', "stop it first, or --force")
+        hint = "stop it first, or use --force"
+        raise Conflict(f'remove container "{container.name}": it is {status}', hint)
 
 
 async def remove_held(engine: Engine, container: Container) -> None:
-    """While its lock is ours.  From the note on it is gone, sooner or later."""
-    await asyncio.to_thread(engine.store.note, container.id, record_store.REMOVING, {})
+    """Remove a container whose lock the caller holds.
+
+    The marker ``removing`` is the point of no return: the next daemon finishes the removal.
+    """
+    await asyncio.to_thread(engine.store.write_marker, container.id, record_store.REMOVING, {})
     container.removing = True
     if container.is_corrupt:
         pods = await asyncio.to_thread(pods_of, engine.settings.directory, container.id)
     else:
-        pods = [container.record.pod, *engine.store.pods_noted(container.id)]
+        pods = [container.record.pod, *engine.store.marked_pods(container.id)]
     engine.unwatch(container)
-    container.place.close()
+    container.pod_handle.close()
     for uuid in dict.fromkeys(pods):
         await remove_pod(engine, uuid)
     fault("remove.after-pod")
@@ -59,11 +66,11 @@ async def remove_held(engine: Engine, container: Container) -> None:
     engine.events.publish("destroy", container.id, container.name, {"at": container.id})
     await asyncio.to_thread(engine.store.remove, container.id)
     engine.forget(container)
-    container.tell(("not-running", "next-exit", "removed"), facts)
+    container.notify(("not-running", "next-exit", "removed"), facts)
 
 
 def facts_of(container: Container) -> dict[str, object]:
-    """How the container has ended, as ``wait`` tells it."""
+    """Return how the container's latest run ended, in the form that ``wait`` returns."""
     if container.is_corrupt:
         return {"exit_code": None, "signal": None, "oom_killed": False, "error": container.damage}
     last = container.record.last
@@ -77,8 +84,8 @@ def facts_of(container: Container) -> dict[str, object]:
 
 
 def pods_of(directory: str, container_id: str) -> list[str]:
-    """UUIDs of the pods that were made for a container.  Raises HostError."""
-    wanted = {"name": ANNOTATION, "value": container_id}
+    """Return the UUIDs of a container's pods, found by their annotation.  Raises HostError."""
+    annotation = {"name": ANNOTATION, "value": container_id}
     found = []
     for pod in each_pod(directory):
         with pod:
@@ -86,6 +93,6 @@ def pods_of(directory: str, container_id: str) -> list[str]:
                 manifest = read_object(pod, "pod") or {}
             except RuntimeFailure:
                 continue
-            if wanted in manifest.get("annotations", ()):
+            if annotation in manifest.get("annotations", ()):
                 found.append(pod.uuid)
     return found

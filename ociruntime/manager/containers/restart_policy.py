@@ -1,4 +1,4 @@
-"""Whether a container that has ended is started again, and when; pure."""
+"""Restart policies: whether an exited container is restarted, and after which backoff; pure."""
 
 from __future__ import annotations
 
@@ -15,20 +15,24 @@ NAMES = (NO, ON_FAILURE, ALWAYS, UNLESS_STOPPED)
 
 FIRST_DELAY = 0.1  # seconds
 LONGEST_DELAY = 60.0
-STABLE = 10.0  # seconds after which a start counts as a success
+STABLE = 10.0  # seconds of uptime that reset the backoff
 
 
 def next_delay(before: float, uptime: float) -> float:
-    """Seconds to wait, after ``before`` the time before (0: the first) and so long a run."""
+    """Return the next backoff in seconds.
+
+    ``before`` is the previous backoff (0: none yet), ``uptime`` the length of the last run.
+    """
     if before <= 0 or uptime >= STABLE:
         return FIRST_DELAY
     return min(before * 2, LONGEST_DELAY)
 
 
 def should_restart(record: Record, *, at_reload: bool = False) -> bool:
-    """Of a container that does not run.  An end that nobody has seen is a failure.
+    """Return whether the policy of a container that is not running demands a restart.
 
-    What the user has stopped stays so, but that ``always`` is started with the daemon.
+    An unknown exit status counts as a failure.  A container stopped by the user stays stopped,
+    except that ``always`` starts it with the daemon (``at_reload``), as docker does.
     """
     name, maximum = record.policy
     if not record.ever_started:

@@ -1,4 +1,4 @@
-"""What is done to a container's processes while they run: signals, and standing still."""
+"""Requests to the processes of a running container: kill, pause, unpause."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ociruntime.base.errors import Conflict, ManagerError, RuntimeFailure
 from ociruntime.manager.containers import states
 from ociruntime.manager.containers.engine import still_there
-from ociruntime.manager.containers.lifecycle import note
+from ociruntime.manager.containers.lifecycle import reconcile
 from ociruntime.manager.containers.record import STOPPED
 from ociruntime.pods.manifest.signal_names import signal_name
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 async def kill(engine: Engine, container: Container, signal: str) -> None:
-    """At once, whoever is waiting for what.
+    """Send a signal to the container's init, without waiting for the container's lock.
 
-    Raises Conflict, ManagerError, UsageError: there is no such signal.
+    Raises Conflict, ManagerError, UsageError (unknown signal).
     """
     name = signal_name(signal)
     still_there(container)
@@ -32,10 +32,10 @@ async def kill(engine: Engine, container: Container, signal: str) -> None:
         await engine.save(record)
     try:
         await engine.programs.runtime(pod, "kill", name)
-        if name == "SIGKILL" and container.look().paused:
-            await engine.programs.runtime(pod, "resume")  # what is frozen does not end
+        if name == "SIGKILL" and container.pod_status().paused:
+            await engine.programs.runtime(pod, "resume")  # frozen processes do not die on v1
     except RuntimeFailure as failure:
-        if record.wanted != before and container.look().pid is not None:
+        if record.wanted != before and container.pod_status().pid is not None:
             record.wanted = before
             await engine.save(record)
         raise ManagerError(f'kill container "{record.name}": {failure}') from None
@@ -43,15 +43,18 @@ async def kill(engine: Engine, container: Container, signal: str) -> None:
 
 
 async def pause(engine: Engine, container: Container, *, paused: bool) -> None:
-    """Or let it go on.  Raises Conflict: it is not running, or not paused; ManagerError."""
+    """Pause or resume the container.
+
+    Raises Conflict if it is not running or is in that state already, ManagerError.
+    """
     verb = "pause" if paused else "resume"
     async with container.lock:
         still_there(container)
-        await note(engine, container)
+        await reconcile(engine, container)
         pod = _active_pod(container)
-        if container.look().paused == paused:
+        if container.pod_status().paused == paused:
             state = "already paused" if paused else "not paused"
-            raise Conflict(f'container "{container.name}": it is {state}')
+            raise Conflict(f'{verb} container "{container.name}": it is {state}')
         try:
             await engine.programs.runtime(pod, verb)
         except ManagerError as failure:
@@ -61,8 +64,8 @@ async def pause(engine: Engine, container: Container, *, paused: bool) -> None:
 
 
 def _active_pod(container: Container) -> Pod:
-    status = states.status_of(container.look(), container.record.ever_started)
-    pod = container.place.pod()
+    status = states.status_of(container.pod_status(), container.record.ever_started)
+    pod = container.pod_handle.pod()
     if status not in states.ACTIVE or pod is None:
         raise Conflict(f'container "{container.name}": it is {status}, not running')
     return pod

@@ -1,4 +1,4 @@
-"""Where the manager keeps what, and how it calls ``ocipod``."""
+"""The daemon's settings: its directories, and the options that it passes to ``ocipod``."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ DIRECTORY = "/var/lib/ociruntime"
 
 @dataclass(frozen=True)
 class Settings:
-    """``root``: the manager's own directory; ``directory``: pods and images, those of ``ocipod``.
+    """The daemon's settings.
 
-    Empty texts: what ``ocipod`` does without the option. ``insecure`` are the checks that are left
-    out for every container, ``client_insecure`` those that a client may leave out for its own.
+    ``root`` is the manager's own data directory, ``directory`` that of ``ocipod`` (pods, images).
+    An empty string means the default of ``ocipod``.  ``insecure`` are the checks disabled for every
+    container, ``client_insecure`` those that a client may disable for its own.
     """
 
     root: str = ROOT
@@ -32,10 +33,10 @@ class Settings:
     debug: bool = False
 
     def check_insecure(self, checks: Sequence[str]) -> None:
-        """Raise Forbidden if a client may not leave out one of these checks."""
+        """Raise Forbidden if a client may not disable one of these checks."""
         for check in checks:
             if check not in self.insecure and check not in self.client_insecure:
                 raise Forbidden(
-                    f'leave out the check "{check}": the daemon does not allow it to clients',
+                    f'disable the check "{check}": the daemon does not allow it',
                     f"start ocid with --allow-insecure={check}",
                 )

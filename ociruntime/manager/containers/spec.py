@@ -1,4 +1,4 @@
-"""What is asked for with a new container: checked by a table, and nothing is left to guess.
+"""The request for a new container (the body of ``POST /v1/containers``), checked by a table.
 
     {"name", "image" or "rootfs", "command": [...], "entrypoint": [...], "env": {NAME: VALUE},
      "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only"}],
@@ -7,7 +7,7 @@
      "stdin", "labels": {NAME: VALUE}, "restart_policy": {"name", "maximum"}, "stop_signal",
      "stop_timeout", "auto_remove", "pull_policy", "insecure": [...]}
 
-All but the image may be left out.
+Only ``image`` or ``rootfs`` is required.  Unknown members are refused.
 """
 
 from __future__ import annotations
@@ -35,9 +35,12 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 
 def checked(spec: object) -> dict[str, Any]:
-    """``spec`` without what is null.  Raises BadRequest, with the JSON path."""
+    """Check a client's spec and return it without its null members.
+
+    Raises BadRequest with the JSON path.
+    """
     if not isinstance(spec, dict):
-        raise BadRequest("", "the container is not described by a JSON object")
+        raise BadRequest("", "the spec of the container must be a JSON object")
     given = {name: value for name, value in spec.items() if value is not None}
     for name, value in given.items():
         check = _MEMBERS.get(name)
@@ -45,61 +48,61 @@ def checked(spec: object) -> dict[str, Any]:
             raise BadRequest(str(name), "unknown member", ", ".join(_MEMBERS))
         check(name, value)
     if ("image" in given) == ("rootfs" in given):
-        raise BadRequest("image", "either image or rootfs is needed")
+        raise BadRequest("image", "either image or rootfs is required")
     if "rootfs" in given and not given.get("command") and not given.get("entrypoint"):
-        raise BadRequest("command", "it is needed with rootfs")
+        raise BadRequest("command", "required with rootfs")
     if given.get("auto_remove") and (given.get("restart_policy") or {}).get("name", "no") != "no":
-        raise BadRequest("auto_remove", "it excludes a restart policy")
+        raise BadRequest("auto_remove", "cannot be combined with a restart policy")
     if given.get("ports") and given.get("network") in _WITHOUT_PORTS:
-        hint = "leave out the ports, or take another network"
-        raise BadRequest("ports", f"network {given['network']} forwards none", hint)
+        hint = "leave out the ports, or use another network"
+        raise BadRequest("ports", f"network {given['network']} cannot forward ports", hint)
     for index, volume in enumerate(given.get("volumes") or ()):
         source = volume.get("source")
         if source is not None and not os.path.exists(source):
-            hint = "make it first, or take a volume with a name"
-            raise BadRequest(f"volumes[{index}].source", f"there is no {source} on this host", hint)
+            hint = "create it first, or use a named volume"
+            raise BadRequest(f"volumes[{index}].source", f"{source} not found on this host", hint)
     return given
 
 
-def _text(where: str, value: object) -> None:
+def _string(where: str, value: object) -> None:
     if not isinstance(value, str):
-        raise BadRequest(where, "it is not a text")
+        raise BadRequest(where, "must be a string")
     if "\0" in value:
-        raise BadRequest(where, "it has a character 0")
+        raise BadRequest(where, "must not contain NUL")
 
 
 def _name(where: str, value: object) -> None:
     check_name(value, where)
 
 
-def _some_text(where: str, value: object) -> None:
-    _text(where, value)
+def _nonempty(where: str, value: object) -> None:
+    _string(where, value)
     if not value:
-        raise BadRequest(where, "it is empty")
+        raise BadRequest(where, "must not be empty")
 
 
-def _image(where: str, value: Any) -> None:  # noqa: ANN401 - as are all that are checked
-    _some_text(where, value)
+def _image(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
+    _nonempty(where, value)
     if value.startswith("-") or value.split() != [value]:
-        raise BadRequest(where, f'"{value}" is no reference of an image')
+        raise BadRequest(where, f'"{value}" is not an image reference')
 
 
 def _path(where: str, value: Any) -> None:  # noqa: ANN401
-    _some_text(where, value)
+    _nonempty(where, value)
     if not value.startswith("/"):
-        raise BadRequest(where, f'"{value}" is no absolute path')
+        raise BadRequest(where, f'"{value}" is not an absolute path')
 
 
 def _flag(where: str, value: object) -> None:
     if not isinstance(value, bool):
-        raise BadRequest(where, "it is neither true nor false")
+        raise BadRequest(where, "must be true or false")
 
 
 def _number(least: float, most: float, whole: bool = True) -> Check:
     def check(where: str, value: object) -> None:
         kinds = (int,) if whole else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds):
-            raise BadRequest(where, "it is no number" if not whole else "it is no whole number")
+            raise BadRequest(where, "must be an integer" if whole else "must be a number")
         if not least <= value <= most:
             raise BadRequest(where, f"{value} is not between {least} and {most}")
 
@@ -109,60 +112,60 @@ def _number(least: float, most: float, whole: bool = True) -> Check:
 def _list_of(check: Check) -> Check:
     def check_all(where: str, value: object) -> None:
         if not isinstance(value, list):
-            raise BadRequest(where, "it is no list")
+            raise BadRequest(where, "must be a list")
         for index, one in enumerate(value):
             check(f"{where}[{index}]", one)
 
     return check_all
 
 
-def _one_of(*words: str) -> Check:
+def _one_of(*values: str) -> Check:
     def check(where: str, value: object) -> None:
-        if value not in words:
-            raise BadRequest(where, f"{value!r} is not possible", ", ".join(words))
+        if value not in values:
+            raise BadRequest(where, f"unknown value {value!r}", ", ".join(values))
 
     return check
 
 
-def _object(members: dict[str, Check], *needed: str) -> Check:
+def _object(members: dict[str, Check], *required: str) -> Check:
     def check(where: str, value: object) -> None:
         if not isinstance(value, dict):
-            raise BadRequest(where, "it is no object")
+            raise BadRequest(where, "must be an object")
         for name, one in value.items():
             if name not in members:
                 raise BadRequest(f"{where}.{name}", "unknown member", ", ".join(members))
             members[name](f"{where}.{name}", one)
-        for name in needed:
+        for name in required:
             if name not in value:
-                raise BadRequest(f"{where}.{name}", "it is missing")
+                raise BadRequest(f"{where}.{name}", "required")
 
     return check
 
 
 def _table(where: str, value: object) -> None:
-    """Names and texts."""
+    """Check an object of strings whose names can be environment variables or labels."""
     if not isinstance(value, dict):
-        raise BadRequest(where, "it is no object")
+        raise BadRequest(where, "must be an object")
     for name, text in value.items():
         if not name or "=" in name or "\0" in name:
-            raise BadRequest(where, f"{name!r} is no name")
-        _text(f"{where}.{name}", text)
+            raise BadRequest(where, f"{name!r} is not a valid name")
+        _string(f"{where}.{name}", text)
 
 
 def _capability(where: str, value: object) -> None:
-    _some_text(where, value)
+    _nonempty(where, value)
     if value != ALL and capability(str(value)) not in CAPABILITIES:
-        raise BadRequest(where, f'"{value}" is no capability', "as in CAP_NET_RAW, or ALL")
+        raise BadRequest(where, f'unknown capability "{value}"', "as in CAP_NET_RAW, or ALL")
 
 
 def capability(word: str) -> str:
-    """``net_raw`` as ``CAP_NET_RAW``."""
+    """Return the full name of a capability: ``CAP_NET_RAW`` for ``net_raw``."""
     name = word.upper()
     return name if name.startswith("CAP_") else f"CAP_{name}"
 
 
 def _signal(where: str, value: object) -> None:
-    _some_text(where, value)
+    _nonempty(where, value)
     try:
         signal_name(str(value))
     except UsageError as error:
@@ -170,16 +173,16 @@ def _signal(where: str, value: object) -> None:
 
 
 def _volume_name(where: str, value: Any) -> None:  # noqa: ANN401
-    _some_text(where, value)
+    _nonempty(where, value)
     if set(value) - _LETTERS or value[0] in "._-" or len(value) > 128:
-        hint = "letters and digits, behind the first also _ . -, 128 at most"
-        raise BadRequest(where, f'"{value}" is no name of a volume', hint)
+        hint = "letters and digits, after the first also _ . -, at most 128"
+        raise BadRequest(where, f'"{value}" is not a valid volume name', hint)
 
 
 def _volume_path(where: str, value: Any) -> None:  # noqa: ANN401
     _path(where, value)
     if "," in value:
-        raise BadRequest(where, "a path with a comma cannot be handed on")
+        raise BadRequest(where, "the path must not contain a comma")
 
 
 def _volume(where: str, value: Any) -> None:  # noqa: ANN401
@@ -191,13 +194,13 @@ def _volume(where: str, value: Any) -> None:  # noqa: ANN401
     }
     _object(members, "target")(where, value)
     if ("source" in value) == ("name" in value):
-        raise BadRequest(where, "either source or name is needed")
+        raise BadRequest(where, "either source or name is required")
 
 
 def _policy(where: str, value: Any) -> None:  # noqa: ANN401
     _object({"name": _one_of(*NAMES), "maximum": _number(0, 1 << 31)}, "name")(where, value)
     if value.get("maximum") and value["name"] != ON_FAILURE:
-        raise BadRequest(f"{where}.maximum", f"it goes with {ON_FAILURE} alone")
+        raise BadRequest(f"{where}.maximum", f"only valid with {ON_FAILURE}")
 
 
 _PORT = _number(1, 65535)
@@ -205,17 +208,17 @@ _MEMBERS: dict[str, Check] = {
     "name": _name,
     "image": _image,
     "rootfs": _path,
-    "command": _list_of(_text),
-    "entrypoint": _list_of(_text),
+    "command": _list_of(_string),
+    "entrypoint": _list_of(_string),
     "env": _table,
     "working_dir": _path,
-    "user": _some_text,
-    "group": _some_text,
+    "user": _nonempty,
+    "group": _nonempty,
     "volumes": _list_of(_volume),
     "ports": _list_of(
         _object(
             {
-                "host_ip": _text,
+                "host_ip": _string,
                 "host_port": _PORT,
                 "port": _PORT,
                 "protocol": _one_of("tcp", "udp"),
@@ -224,9 +227,9 @@ _MEMBERS: dict[str, Check] = {
             "port",
         )
     ),
-    "network": _some_text,
-    "hostname": _some_text,
-    "dns": _list_of(_some_text),
+    "network": _nonempty,
+    "hostname": _nonempty,
+    "dns": _list_of(_nonempty),
     "memory": _number(4096, _MOST_MEMORY),
     "cpus": _number(0.001, 1 << 20, whole=False),
     "pids_limit": _number(1, 1 << 22),

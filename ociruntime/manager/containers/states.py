@@ -1,7 +1,7 @@
-"""What a container's status is, by its pod; pure.
+"""The status of a container, derived from its pod; pure functions.
 
 created -> running <-> paused, running -> stopped -> running.  ``removing`` and ``restarting`` are
-on the way to another; ``unknown``: its pod cannot be read; ``corrupt``: its record cannot.
+transitions; ``unknown`` means that the pod cannot be read, ``corrupt`` that the record cannot.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ociruntime.manager.containers.pod_status import Look
+    from ociruntime.manager.containers.pod_status import PodStatus
 
 CREATED = "created"
 RUNNING = "running"
@@ -20,54 +20,53 @@ REMOVING = "removing"
 UNKNOWN = "unknown"
 CORRUPT = "corrupt"
 
-UNSEEN = "the end was not seen: the pod's monitor was killed, or the machine"
+UNSEEN = "exit status unknown: the pod's monitor was killed, or the host went down"
 
 ACTIVE = (RUNNING, PAUSED)
 _POD_RUNS = "running"
 _READABLE = ("running", "exited", "exited garbage", "exited deleting", "gone")
 
 
-def status_of(look: Look, ever_started: bool) -> str:
-    """The status of a container with a readable record."""
-    if look.problem or look.pod_state not in _READABLE:
+def status_of(pod_status: PodStatus, ever_started: bool) -> str:
+    """Return the status of a container whose record is readable."""
+    if pod_status.problem or pod_status.pod_state not in _READABLE:
         return UNKNOWN
     at_rest = STOPPED if ever_started else CREATED
-    if look.pod_state != _POD_RUNS:
-        return at_rest if look.app_state in ("", "prepared", "preparing") else STOPPED
-    if look.app_state in ("running", "stopping"):
-        return PAUSED if look.paused else RUNNING
-    if look.app_state == "exited":
+    if pod_status.pod_state != _POD_RUNS:
+        return at_rest if pod_status.app_state in ("", "prepared", "preparing") else STOPPED
+    if pod_status.app_state in ("running", "stopping"):
+        return PAUSED if pod_status.paused else RUNNING
+    if pod_status.app_state == "exited":
         return STOPPED
-    if look.app_state == "deleting":
+    if pod_status.app_state == "deleting":
         return REMOVING
-    if look.app_state in ("prepared", "preparing"):
-        return RESTARTING if look.last else at_rest
+    if pod_status.app_state in ("prepared", "preparing"):
+        return RESTARTING if pod_status.last else at_rest
     return UNKNOWN
 
 
-def end_of(look: Look, last_start: str | None) -> str:
-    """What tells this end of a run from others; "" while it runs, or has never run.
+def end_of(pod_status: PodStatus, last_start: str | None) -> str:
+    """Return a key that identifies the exit of the latest run; "" if there was none.
 
-    ``last_start``: when it was started the last time as far as is known, None also if that run has
-    ended already.
+    ``last_start``: the start of the latest known run, None if its exit is recorded already.
     """
-    if look.problem:
+    if pod_status.problem:
         return ""
-    if look.app_state == "exited" and look.last is not None:
-        return look.last.finished_at or "unknown"
-    if look.pod_state == _POD_RUNS:
+    if pod_status.app_state == "exited" and pod_status.last is not None:
+        return pod_status.last.finished_at or "unknown"
+    if pod_status.pod_state == _POD_RUNS:
         return ""
-    if look.app_state in ("running", "stopping") and look.last is not None:
-        return f"unseen {look.last.started_at}"
-    return f"unseen {last_start}" if last_start and look.pod_state == "gone" else ""
+    if pod_status.app_state in ("running", "stopping") and pod_status.last is not None:
+        return f"unseen {pod_status.last.started_at}"
+    return f"unseen {last_start}" if last_start and pod_status.pod_state == "gone" else ""
 
 
-def error_of(look: Look) -> str:
-    """What is to be said about such a status; mostly nothing."""
-    if look.problem:
-        return look.problem
-    if look.pod_state == "gone":
-        return "its pod is gone, with the files that it has changed"
-    if look.pod_state != _POD_RUNS and look.app_state in ("running", "stopping"):
+def error_of(pod_status: PodStatus) -> str:
+    """Return the error that explains an abnormal status; "" if it is normal."""
+    if pod_status.problem:
+        return pod_status.problem
+    if pod_status.pod_state == "gone":
+        return "its pod is gone, and with it the container's files"
+    if pod_status.pod_state != _POD_RUNS and pod_status.app_state in ("running", "stopping"):
         return UNSEEN
     return ""

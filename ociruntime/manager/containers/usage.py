@@ -1,4 +1,4 @@
-"""What a container's processes are and use, from its cgroups and /proc."""
+"""A container's processes and resource usage, from its cgroups and /proc."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _NO_LIMIT = 1 << 60  # v1 writes a number near 2^63
 
 
 def usage(uuid: str, app: str) -> dict[str, Any]:
-    """``{"cpu_seconds", "memory", "memory_limit", "pids", "pids_limit"}``, bytes; None: unknown."""
+    """Return ``{"cpu_seconds", "memory", "memory_limit", "pids", "pids_limit"}``.
+
+    Memory is in bytes; None means unknown or unlimited.
+    """
     found = _files(uuid, app)
     cpu = _scaled(found.get("cpuacct.usage"), _NANOSECONDS)
     if cpu is None:
@@ -42,7 +45,7 @@ _READ = (
 
 
 def _files(uuid: str, app: str) -> dict[str, str]:
-    """Those that there are in one hierarchy or another."""
+    """Return the contents of the control files that exist, by name, from all hierarchies."""
     found = {}
     for directory in _directories(uuid, app):
         for name in _READ:
@@ -76,26 +79,26 @@ def _of_table(text: str | None, key: str) -> str | None:
 
 
 def processes(uuid: str, app: str) -> list[dict[str, Any]]:
-    """``{"pid", "ppid", "user", "cpu_seconds", "memory", "command"}`` of each, by pid.
+    """Return ``{"pid", "ppid", "user", "cpu_seconds", "memory", "command"}`` of each process.
 
-    Numbers are the host's.
+    They are sorted by pid; PIDs and UIDs are those of the host's namespaces.
     """
     found = (_process(pid) for pid in pod_cgroup.processes(_directories(uuid, app)))
     return [one for one in found if one is not None]
 
 
 def _process(pid: int) -> dict[str, Any] | None:
-    """None if it has ended meanwhile."""
+    """Read one process from /proc, see proc(5); None if it has exited meanwhile."""
     try:
         stat = read_file(f"/proc/{pid}/stat")
-        words = read_file(f"/proc/{pid}/cmdline").split(b"\0")
+        argv = read_file(f"/proc/{pid}/cmdline").split(b"\0")
         uid = os.stat(f"/proc/{pid}").st_uid
     except OSError:
         return None
-    # The name, in parentheses, may hold anything.
+    # The name, in parentheses, may itself contain spaces and parentheses.
     name, _, rest = stat.partition(b"(")[2].rpartition(b")")
     fields = rest.split()
-    command = b" ".join(words).strip() or b"[" + name + b"]"
+    command = b" ".join(argv).strip() or b"[" + name + b"]"
     return {
         "pid": pid,
         "ppid": int(fields[1]),

@@ -1,4 +1,4 @@
-"""Being told of changes in directories: inotify(7), in the event loop."""
+"""Watches on directories in the event loop, by inotify(7)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ociruntime.base.errors import HostError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-CLOSE_NOWRITE = 0x10  # a directory was closed: perhaps a lock on it went with that
+CLOSE_NOWRITE = 0x10  # a directory was closed: a flock(2) on it may have been released
 MOVED_TO = 0x80
 MOVE_SELF = 0x800
 DELETE_SELF = 0x400
@@ -23,10 +23,10 @@ _HEAD = struct.Struct("iIII")
 
 
 class Watcher:
-    """``on_overflow`` is called when events were lost: anything may have happened."""
+    """An inotify instance; ``on_overflow`` is called when the kernel's queue has lost events."""
 
     def __init__(self, on_overflow: Callable[[], None]) -> None:
-        """Raises HostError."""
+        """Create the inotify instance.  Raises HostError."""
         self._fd = _check(lib.oci_inotify(), "watch directories")
         self._calls: dict[int, Callable[[], None]] = {}
         self._on_overflow = on_overflow
@@ -37,9 +37,9 @@ class Watcher:
         os.close(self._fd)
 
     def watch(self, path: str, events: int, call: Callable[[], None]) -> int:
-        """``call`` at each of ``events`` of the directory; a number for ``forget``.
+        """Call ``call`` at these events of a directory; return the number for ``forget``.
 
-        ``CLOSE_NOWRITE`` is of the directory itself alone.  Raises HostError.
+        ``CLOSE_NOWRITE`` applies to the directory itself, not to its entries.  Raises HostError.
         """
         number = lib.oci_watch(self._fd, ffi.from_buffer(os.fsencode(path) + b"\0"), events)
         _check(number, f"watch {path}")
@@ -48,14 +48,14 @@ class Watcher:
 
     def forget(self, number: int) -> None:
         if self._calls.pop(number, None) is not None:
-            lib.oci_unwatch(self._fd, number)  # it may have gone with its directory
+            lib.oci_unwatch(self._fd, number)  # an error is expected if the directory is gone
 
     def _read(self) -> None:
         try:
             data = os.read(self._fd, 65536)
         except BlockingIOError:
             return
-        # Many events of one directory, one call.
+        # Coalesce the events of one directory into one call.
         calls: dict[int, Callable[[], None]] = {}
         for number, events, name in parse(data):
             if events & OVERFLOW:
@@ -69,7 +69,7 @@ class Watcher:
 
 
 def parse(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """(watch, events, name of the entry or empty) of what was read."""
+    """Parse what was read into (watch, events, entry name or empty), see inotify(7)."""
     at = 0
     while at < len(data):
         number, events, _, length = _HEAD.unpack_from(data, at)

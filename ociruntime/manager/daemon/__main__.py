@@ -1,6 +1,6 @@
 """Entry point of ``python -I -S -B .../ociruntime/manager/daemon/__main__.py ARGS``.
 
-As ``ociruntime/pods/cli/__main__.py``: without ``site``, the path is put together here.
+Like ``ociruntime/pods/cli/__main__.py`` it sets up ``sys.path`` itself: ``site`` is not loaded.
 """
 
 import posix
@@ -9,7 +9,7 @@ import sys
 
 def _extend_path() -> None:
     directory = __file__.rpartition("/ociruntime/manager/daemon/")[0] or "/"
-    # Not this directory, which Python puts in front.
+    # Drop this directory, which Python puts first.
     sys.path[0:1] = (
         [directory] if sys.path[0].endswith("/manager/daemon") else [directory, sys.path[0]]
     )
@@ -35,5 +35,5 @@ def run() -> int:
 
 
 if __name__ == "__main__":
-    # At once: a thread may still wait for a pod, which lives on without us.
+    # Skip the interpreter's shutdown: a thread may still be waiting for a pod, which lives on.
     posix._exit(run())

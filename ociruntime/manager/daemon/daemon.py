@@ -1,4 +1,4 @@
-"""The daemon's life: it takes up containers, answers requests, and ends when it is asked to."""
+"""The daemon's main loop: load containers, serve requests, shut down on a signal."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ocid")
 
-_PATIENCE = 5.0  # seconds that requests may take to end with the daemon
+_SHUTDOWN_TIMEOUT = 5.0  # seconds for requests in progress at shutdown
 _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
 def serve(settings: Settings, path: str, group: str, debug: bool) -> int:
-    """Until SIGTERM or SIGINT; the exit status.  Raises RuntimeFailure."""
+    """Serve until SIGTERM or SIGINT; return the exit status.  Raises RuntimeFailure."""
     level = logging.DEBUG if debug else logging.INFO
     handler = logging.StreamHandler()
     handler.setFormatter(Lines(_FORMAT))
@@ -34,9 +34,10 @@ def serve(settings: Settings, path: str, group: str, debug: bool) -> int:
 
 
 class Lines(logging.Formatter):
-    """Entries that nothing in them can end: requests, containers and libraries have a say there.
+    """A formatter that prevents log injection by requests, containers and libraries.
 
-    A further line (of a traceback) is indented, so that it cannot look like an entry.
+    Control characters are escaped.  The lines of a traceback are indented, so that none looks like
+    an entry.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - of the base
@@ -66,7 +67,7 @@ async def _serve(settings: Settings, path: str, group: str) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, over.set)
-    # A handler, because what is ignored would be so in containers as well.
+    # A handler and not SIG_IGN, which containers would inherit.
     loop.add_signal_handler(signal.SIGHUP, _nothing)
     notify = Notifier()
     given = activated()
@@ -77,20 +78,20 @@ async def _serve(settings: Settings, path: str, group: str) -> None:
     try:
         sock = given or listen(path, group)
         runner = web.AppRunner(
-            make_application(manager), access_log=None, shutdown_timeout=_PATIENCE
+            make_application(manager), access_log=None, shutdown_timeout=_SHUTDOWN_TIMEOUT
         )
         await runner.setup()
         await web.SockSite(runner, sock).start()
-        log.info("containers below %s, listening at %s", settings.root, sock.getsockname())
+        log.info("containers in %s, listening on %s", settings.root, sock.getsockname())
         notify("READY=1")
         await over.wait()
         notify("STOPPING=1")
-        log.info("ending; containers run on")
+        log.info("shutting down; containers keep running")
         manager.abandon()
         await runner.cleanup()
     finally:
         if given is None and sock is not None:
-            _remove(path)  # before another daemon can have made its own
+            _remove(path)  # while we hold the data directory's lock: it is not a new daemon's
         await manager.close()
 
 
@@ -106,6 +107,6 @@ def _nothing() -> None:
 
 
 def _raise_descriptor_limit() -> None:
-    """Each container's pod is kept open."""
+    """Raise RLIMIT_NOFILE to the hard limit: each container keeps its pod's directory open."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

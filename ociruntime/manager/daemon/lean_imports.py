@@ -1,8 +1,8 @@
-"""What is left out when the daemon imports aiohttp, whose HTTP server it uses on a Unix socket.
+"""Trimming of the import of aiohttp, of which the daemon uses only the HTTP server.
 
-At import aiohttp makes two TLS contexts with the host's certificates, for the client that it is as
-well; it reads the host's table of MIME types, and has the name of the host remembered. All of it
-costs time, and none of it may be in a snapshot.
+At import, aiohttp creates two TLS contexts with the host's certificates for its HTTP client, reads
+the host's table of MIME types, and caches the host's name.  That costs time, and data of the host
+must not get into a snapshot.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import sys
 
 
 def prepare() -> None:
-    """Have ``import ssl`` fail, as in an interpreter without it, and nothing of the host read."""
+    """Make ``import ssl`` fail, as in an interpreter built without it; read no host files."""
     import mimetypes
     import platform
 
     if "ssl" not in sys.modules:
         sys.modules["ssl"] = None  # type: ignore[assignment]
     mimetypes.knownfiles.clear()
-    # The original calls uname(2) for all that the module can tell, and keeps the answer.
+    # The original calls uname(2) and caches all of its fields, including the host's name.
     platform.system = _system
 
 

@@ -1,4 +1,4 @@
-"""The daemon's socket: made, or taken over from the service manager; and telling that one."""
+"""The daemon's socket, created or inherited from systemd, and notification of systemd."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from ociruntime.base.stream_socket import PATH_LIMIT
 from ociruntime.base.trusted import check_file, check_parent, make_directory
 
 MODE = 0o660
-_FIRST = 3  # descriptor of those that are handed over (sd_listen_fds(3))
+_FIRST = 3  # first descriptor passed by systemd: SD_LISTEN_FDS_START, sd_listen_fds(3)
 _BACKLOG = 128
 _DIRECTORY = "directory of the socket"
 
 
 def listen(path: str, group: str) -> socket.socket:
-    """The socket, listening, for root and ``group``; that of a daemon which was killed goes.
+    """Create a listening socket for root and ``group``; replace the stale one of a killed daemon.
 
-    Raises UsageError: no such group, or no path; HostError, also if somebody listens there.
+    Raises UsageError for an unknown group or a path that is too long; HostError, also if another
+    process is listening there.
     """
     group_id = _group_id(group)
     if len(os.fsencode(path)) > PATH_LIMIT:
-        raise UsageError(f"--socket: {path} is too long", f"{PATH_LIMIT} bytes at most")
+        raise UsageError(f"--socket: path too long: {path}", f"at most {PATH_LIMIT} bytes")
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _make_parent(path)
-        _remove_dead(path)
+        _remove_stale(path)
         mask = os.umask(0o777 & ~MODE)
         try:
             made.bind(path)
@@ -41,7 +42,7 @@ def listen(path: str, group: str) -> socket.socket:
         raise
     except OSError as error:
         made.close()
-        raise HostError(f"listen at {path}", error) from None
+        raise HostError(f"listen on {path}", error) from None
     return made
 
 
@@ -51,11 +52,11 @@ def _group_id(group: str) -> int:
     try:
         return grp.getgrnam(group).gr_gid
     except KeyError:
-        raise UsageError(f'--group: there is no group "{group}"') from None
+        raise UsageError(f'--group: unknown group "{group}"') from None
 
 
 def _make_parent(path: str) -> None:
-    """Make the socket's directory, if need be.  Raises HostError if others may exchange it."""
+    """Create the socket's directory if missing.  Raises HostError if other users may replace it."""
     path = os.path.join(os.getcwd(), path)
     check_parent(path, _DIRECTORY)
     parent = os.path.dirname(path)
@@ -64,8 +65,11 @@ def _make_parent(path: str) -> None:
     check_file(path, "socket")
 
 
-def _remove_dead(path: str) -> None:
-    """Raises OSError, also if it is no socket or somebody listens."""
+def _remove_stale(path: str) -> None:
+    """Remove a stale socket.
+
+    Raises OSError, also if the file is not a socket or a process is listening on it.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trial:
         try:
             trial.connect(path)
@@ -78,24 +82,24 @@ def _remove_dead(path: str) -> None:
 
 
 def activated() -> socket.socket | None:
-    """The socket that systemd has opened for us, if it has.  Raises UsageError."""
+    """Return the socket passed by systemd, None if there is none.  Raises UsageError."""
     if os.environ.pop("LISTEN_PID", "") != str(os.getpid()):
         return None
     count = os.environ.pop("LISTEN_FDS", "")
     os.environ.pop("LISTEN_FDNAMES", None)
     if count != "1":
-        raise UsageError(f"LISTEN_FDS={count}: there is to be one socket")
+        raise UsageError(f"LISTEN_FDS={count}: exactly one socket is supported")
     os.set_inheritable(_FIRST, False)
     given = socket.socket(fileno=_FIRST)
     if given.family != socket.AF_UNIX or given.type != socket.SOCK_STREAM:
-        raise UsageError("the socket that is handed over is no Unix stream socket")
+        raise UsageError("LISTEN_FDS: the passed socket is not a Unix stream socket")
     return given
 
 
 class Notifier:
-    """Tells the service manager, if there is one (sd_notify(3)); failures do not matter.
+    """A notifier of systemd (sd_notify(3)); errors are ignored.
 
-    Its address leaves the environment: what a container says of itself is not about us.
+    It removes NOTIFY_SOCKET from the environment: a container must not notify in our name.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""From the command line of ``ocid`` to its end: 0 after a signal that asks for it, else 1."""
+"""The command line of ``ocid``; exit status 0 after SIGTERM or SIGINT, 1 after an error."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ FAILED = 1
 
 
 def main(argv: list[str]) -> int:
-    """Raises nothing."""
+    """Run the daemon; return its exit status."""
     arguments = Arguments(as_runc=False)
     try:
         parse(argv, (OPTIONS,), arguments)
         return _run(arguments)
     except RuntimeFailure as failure:
-        _tell(str(failure))
+        _print(str(failure))
         return FAILED
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # noqa: BLE001 - the last resort: one line, or the way there
+    except Exception as error:  # noqa: BLE001 - the last resort: one line, or a traceback with --debug
         if arguments.flag("debug"):
             show_traceback(error)
-        _tell(f"internal error: {type(error).__name__}: {error}")
+        _print(f"internal error: {type(error).__name__}: {error}")
         return FAILED
 
 
@@ -48,10 +48,10 @@ def _run(arguments: Arguments) -> int:
     if arguments.positional:
         raise UsageError("ocid takes no arguments", "ocid --help")
     if os.geteuid():
-        raise UsageError("pods are root's", "sudo ocid ...")
+        raise UsageError("ocid must be run as root", "sudo ocid ...")
     debug = arguments.flag("debug")
     if debug:
-        _tell(how_started("ocid"))
+        _print(how_started("ocid"))
     make_in_background("ocid")
     prepare()
     from ociruntime.manager.daemon.daemon import serve
@@ -61,7 +61,7 @@ def _run(arguments: Arguments) -> int:
 
 
 def settings_of(arguments: Arguments) -> Settings:
-    """What the options say, directories as absolute paths.  Raises UsageError, HostError."""
+    """Return the settings from the options, with absolute paths.  Raises UsageError, HostError."""
     from ociruntime.manager.containers.settings import DIRECTORY, ROOT, Settings
 
     runtime = arguments.text("runtime")
@@ -80,15 +80,15 @@ def settings_of(arguments: Arguments) -> Settings:
 def _checks(arguments: Arguments, option: str) -> tuple[str, ...]:
     from ociruntime.manager.containers.spec import INSECURE
 
-    words = tuple(word for word in arguments.text(option).split(",") if word)
-    for word in words:
-        if word not in INSECURE:
-            raise UsageError(f'--{option}: unknown word "{word}"', ", ".join(INSECURE))
-    return words
+    checks = tuple(check for check in arguments.text(option).split(",") if check)
+    for check in checks:
+        if check not in INSECURE:
+            raise UsageError(f'--{option}: unknown check "{check}"', ", ".join(INSECURE))
+    return checks
 
 
 def _trusted(path: str) -> str:
-    """The path without symbolic links.  Raises HostError if others may change what is there."""
+    """Return the path without symbolic links.  Raises HostError if other users may change it."""
     path = os.path.join(os.getcwd(), path)
     check_directory(path, "data directory")
     return os.path.realpath(path)
@@ -113,7 +113,7 @@ def help_text() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _tell(text: str) -> None:
+def _print(text: str) -> None:
     try:
         tell("ocid", text)
     except OSError:

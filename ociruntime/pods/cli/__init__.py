@@ -1,1 +1,1 @@
-"""The program ``ocipod``: one file a command; the only place of the pod layer that prints."""
+"""The program ``ocipod``: one file per command; only this package of the pod layer prints."""

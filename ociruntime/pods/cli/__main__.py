@@ -1,27 +1,28 @@
 """Entry point of ``python -I -S -B .../ociruntime/pods/cli/__main__.py ARGS``.
 
-As ``ociruntime/__main__.py``: without ``site``, the path is put together here.
+Like ``ociruntime/__main__.py`` it sets up ``sys.path`` itself, since ``site`` is not loaded.
 """
 
 import gc
 import posix
 import sys
 
-# Whose modules are loaded ahead for which word; one that means something else costs only time.
-AHEAD = {"run": "ocipod run", "prepare": "ocipod run", "monitor": "ocipod monitor"}
+# Argument -> command whose modules to preload.  A wrong guess (an argument that is not the command)
+# costs only time.
+PRELOAD = {"run": "ocipod run", "prepare": "ocipod run", "monitor": "ocipod monitor"}
 
 
 def _extend_path() -> None:
     directory = __file__.rpartition("/ociruntime/pods/cli/")[0] or "/"
-    # Not this directory, which Python puts in front: its modules have the names of commands.
+    # Drop this directory, which Python puts first: its modules would shadow the standard library.
     sys.path[0:1] = [directory] if sys.path[0].endswith("/pods/cli") else [directory, sys.path[0]]
     from ociruntime.startup.archive import find_packages, use_archive
 
     find_packages()
-    command = next((word for word in sys.argv if word in AHEAD), "")
-    # Nothing that is loaded is garbage; looking for some takes a millisecond.
+    command = next((arg for arg in sys.argv if arg in PRELOAD), "")
+    # Loading modules makes no garbage; collecting it would take a millisecond.
     gc.disable()
-    use_archive(directory, AHEAD.get(command, ""))
+    use_archive(directory, PRELOAD.get(command, ""))
     gc.enable()
 
 
@@ -37,13 +38,13 @@ def run() -> int:
         return 130
     except ImportError as error:
         if "--resume-fd" in sys.argv:
-            _try_again()
+            _retry()
         posix.write(2, f"ocipod: the installation is incomplete: {error}\n".encode())
         return 254
 
 
-def _try_again() -> None:
-    """A pod's monitor that wakes while the package is being replaced."""
+def _retry() -> None:
+    """Restart a pod's monitor that woke from hibernation while the package is being replaced."""
     import time
 
     time.sleep(1)

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from ociruntime.pods.cli.context import Context
 
 
-def run(context: Context, words: list[str]) -> int:
-    """The app is in the pod, prepared to be started.  Raises RuntimeFailure."""
+def run(context: Context, args: list[str]) -> int:
+    """Add an app to the pod, ready to be started.  Raises RuntimeFailure."""
     from ociruntime.pods.operations.app_addition import add_to_pod
     from ociruntime.pods.operations.prepare import Request
 
     options = (*APP_OPTIONS, *ADD_OPTIONS)
-    said = read_words(words, (), options, GLOBAL_OPTIONS, leading=1, single=True)
-    context = context.changed(said.globals.texts, said.globals.flags)
-    if not said.positional or len(said.apps) != 1:
-        raise UsageError("app add takes a pod and one image", "ocipod app add UUID IMAGE")
+    parsed = read_words(args, (), options, GLOBAL_OPTIONS, leading=1, single=True)
+    context = context.changed(parsed.globals.texts, parsed.globals.flags)
+    if not parsed.positional or len(parsed.apps) != 1:
+        raise UsageError("app add: a pod and one image are required", "ocipod app add UUID IMAGE")
     check_root()
-    with open_pod(context.directory, said.positional[0]) as pod:
-        add_to_pod(pod, Request(host_of(context), said, warn))
+    with open_pod(context.directory, parsed.positional[0]) as pod:
+        add_to_pod(pod, Request(host_of(context), parsed, warn))
     return 0

@@ -1,4 +1,4 @@
-"""``ocipod app exec``: a command in an app."""
+"""``ocipod app exec``: run a command in a running app."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Becomes the command, or with ``--detach`` starts it.  Raises RuntimeFailure."""
-    uuid, *words = arguments.positional
-    if not words:
-        raise UsageError("app exec needs a command")
+    """Exec the runtime with the command, or with ``--detach`` start it.  Raises RuntimeFailure."""
+    uuid, *argv = arguments.positional
+    if not argv:
+        raise UsageError("app exec: a command is required")
     env = arguments.list("env")
-    for word in env:
-        if not word.partition("=")[1] or word.startswith("="):
-            raise UsageError(f'--env: "{word}" is not NAME=VALUE')
+    for variable in env:
+        if not variable.partition("=")[1] or variable.startswith("="):
+            raise UsageError(f'--env: "{variable}" is not NAME=VALUE')
     if arguments.flag("tty") and arguments.flag("detach"):
-        raise UsageError("--tty and --detach exclude each other", "it would have no terminal")
+        raise UsageError("--tty cannot be combined with --detach")
     command = Command(
-        words,
+        argv,
         tty=arguments.flag("tty"),
         env=env,
         user=arguments.text("user"),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Prints a line or object for each.  Raises RuntimeFailure."""
+    """Print a line or an object for each app.  Raises RuntimeFailure."""
     with open_pod(context.directory, arguments.positional[0]) as pod:
         apps = [(name, app_record(pod, name)["state"]) for name in app_names(pod)]
     kind = arguments.text("format", "text")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Returns when nothing of it is left.  Raises RuntimeFailure."""
+    """Stop an app and remove it with its files.  Raises RuntimeFailure."""
     seconds = seconds_of(arguments)
     with open_pod(context.directory, arguments.positional[0]) as pod:
         remove_app(pod, arguments.text("app"), seconds)

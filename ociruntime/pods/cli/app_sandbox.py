@@ -1,4 +1,4 @@
-"""``ocipod app sandbox``: a pod without apps, to which they are added."""
+"""``ocipod app sandbox``: run a pod without apps, to which apps can be added."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Prints the UUID when the pod is ready, and stays unless --detach was said."""
+    """Run the pod and print its UUID once it is ready; become its monitor without --detach."""
     values = values_of(arguments)
     host = host_of(context)
     check_networks(context, settings_of(host, values, "")["net"])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Returns when it runs, also if it did before.  Raises RuntimeFailure."""
+    """Start an app; do nothing if it is running.  Raises RuntimeFailure."""
     with open_pod(context.directory, arguments.positional[0]) as pod:
         ask(pod, {"op": "start", "app": choose_app(pod, arguments.text("app"))})
     return 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Prints ``name=value`` a line, or an object.  Raises RuntimeFailure."""
+    """Print ``name=value`` lines, or a JSON object.  Raises RuntimeFailure."""
     with open_pod(context.directory, arguments.positional[0]) as pod:
         name = choose_app(pod, arguments.text("app"))
         record = app_record(pod, name)
@@ -31,7 +31,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def status_of(entry: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
-    """What is known of an app: from the manifest and from its record; pure."""
+    """Return an app's status, from its manifest entry and its state file; pure."""
     app = entry.get("app") or {}
     times = {f"{key}_at": record.get(key) for key in ("created", "started", "finished")}
     facts: dict[str, Any] = {

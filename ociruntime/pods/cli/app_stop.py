@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Returns when it has ended, also if it had before.  Raises RuntimeFailure."""
+    """Stop an app and wait for its exit; do nothing if it has exited.  Raises RuntimeFailure."""
     with open_pod(context.directory, arguments.positional[0]) as pod:
         name = choose_app(pod, arguments.text("app"))
         if app_record(pod, name)["state"] == "exited":
@@ -26,8 +26,8 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def seconds_of(arguments: Arguments) -> int:
-    """``--time``.  Raises UsageError."""
+    """Return the stop timeout given by ``--time``.  Raises UsageError."""
     seconds = arguments.number("time", 10)
     if seconds < 0:
-        raise UsageError("--time takes a number of seconds, 0 or more")
+        raise UsageError("--time: must be a number of seconds, 0 or more")
     return seconds

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """The app's exit code, 0 after the detach keys.  Raises RuntimeFailure."""
+    """Attach to an app; return its exit code, or 0 on detach.  Raises RuntimeFailure."""
     mode = arguments.text("mode")
     streams = [] if mode == "list" else parse_mode(mode)
     keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))

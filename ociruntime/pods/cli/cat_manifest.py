@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Prints the manifest as it is now."""
+    """Print the pod's current manifest."""
     with open_pod(context.directory, given_uuid(arguments)) as pod:
         manifest = read_manifest(pod)
     pretty = arguments.flags.get("pretty-print", True)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """What the directories of configuration come to, without secrets, as JSON."""
+    """Print the merged settings as JSON, without secrets."""
     import json
 
     from ociruntime.images.model.settings import Settings

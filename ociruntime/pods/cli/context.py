@@ -1,4 +1,4 @@
-"""What the global options say, for every command."""
+"""The global options of ``ocipod``, parsed for every command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SYSTEM_CONFIG = "/usr/lib/ociruntime"
 LOCAL_CONFIG = "/etc/ociruntime"
 PARTS = ("cas", "locks", "net", "pods")  # of the data directory
 
-# Word of --insecure-options -> the checks that it turns off.
+# Word of --insecure-options -> the checks that it disables.
 INSECURE = {
     "none": (),
     "image": ("image",),
@@ -33,15 +33,19 @@ INSECURE = {
 
 
 class Context:
-    """Directories as absolute paths; ``insecure`` holds names of checks that are turned off.
+    """The global options: directories as absolute paths, ``insecure`` the disabled checks.
 
-    A directory is checked when a command asks for it: HostError if others may change it.
+    A directory is checked when it is first used: its property raises HostError if other users may
+    change it.
     """
 
     __slots__ = ("arguments", "debug", "insecure", "log", "runtime")
 
     def changed(self, texts: dict[str, str], flags: dict[str, bool]) -> Context:
-        """With global options that stand behind the command as well.  Raises UsageError."""
+        """Return a context with the global options given after the command, too.
+
+        Raises UsageError.
+        """
         from ociruntime.commandline.parser import Arguments as Both
 
         both = Both()
@@ -50,7 +54,7 @@ class Context:
         return Context(both)
 
     def __init__(self, arguments: Arguments) -> None:
-        """Raises UsageError."""
+        """Parse the global options.  Raises UsageError."""
         self.arguments = arguments
         self.debug = arguments.flag("debug")
         self.log = Log(debug=self.debug)
@@ -59,7 +63,7 @@ class Context:
 
     @property
     def directory(self) -> str:
-        """Pods and images, without symbolic links."""
+        """The data directory (pods and images), without symbolic links."""
         path = _checked(self.arguments.text("dir", DIRECTORY), "data directory")
         for part in PARTS:
             check_entry(f"{path}/{part}", "data directory")
@@ -67,17 +71,17 @@ class Context:
 
     @property
     def system_config(self) -> str:
-        """The distribution's settings."""
+        """The directory of the distribution's settings."""
         return _checked(self.arguments.text("system-config", SYSTEM_CONFIG), "settings")
 
     @property
     def local_config(self) -> str:
-        """The administrator's settings."""
+        """The directory of the administrator's settings."""
         return _checked(self.arguments.text("local-config", LOCAL_CONFIG), "settings")
 
     @property
     def user_config(self) -> str:
-        """The user's settings, "" if there are none."""
+        """The directory of the user's settings, "" if there are none."""
         user = self.arguments.text("user-config")
         return _checked(user, "settings") if user else ""
 
@@ -85,7 +89,7 @@ class Context:
 def _checked(path: str, kind: str) -> str:
     import os.path
 
-    # The path as it is given: behind a link, ".." is not what it looks like.
+    # Not normalised: after a symbolic link, ".." is not the textual parent.
     path = os.path.join(os.getcwd(), path)
     check_directory(path, kind)
     return os.path.realpath(path)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from ociruntime.base.errors import UsageError
 
-# A longer unit before one that it ends with.
+# "ms" must precede "m": the first match counts.
 _UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("s", 1.0), ("m", 60.0), ("h", 3600.0))
 FOREVER = float("inf")
 
 
 def period(text: str, option: str) -> float:
-    """Seconds, none or more.  Raises UsageError."""
+    """Parse a duration into seconds, 0 or more.  Raises UsageError."""
     seconds = _seconds(text, option)
     if seconds < 0:
-        raise UsageError(f"--{option} {text}: not a negative one")
+        raise UsageError(f"--{option} {text}: must not be negative")
     return seconds
 
 
-def patience(text: str, option: str) -> float:
-    """Seconds to wait: a boolean or a negative duration stands for ever or not at all.
+def timeout(text: str, option: str) -> float:
+    """Parse a timeout into seconds; ``true`` or a negative duration means FOREVER, ``false`` 0.
 
     Raises UsageError.
     """

@@ -1,4 +1,4 @@
-"""``ocipod enter``: a shell or a command in an app."""
+"""``ocipod enter``: run a shell or a command in an app."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHELL = "/bin/sh"
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Becomes the command.  Raises RuntimeFailure."""
+    """Exec the runtime with the command.  Raises RuntimeFailure."""
     uuid, *command = arguments.positional
     pod = open_pod(context.directory, uuid)
     app = choose_app(pod, arguments.text("app"))

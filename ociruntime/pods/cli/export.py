@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Writes the archive; nothing is left of half a one."""
+    """Write the archive; on failure, no partial file remains."""
     from ociruntime.commandline.progress import Bar
     from ociruntime.images.formats.export import write_archive
     from ociruntime.images.store.store import Store
@@ -28,7 +28,8 @@ def run(context: Context, arguments: Arguments) -> int:
         names = [entry["name"] for entry in read_manifest(pod)["apps"]]
         name = arguments.text("app")
         if not name and len(names) != 1:
-            raise UsageError("which app?", f"--app names one: {', '.join(names) or 'it has none'}")
+            hint = f"give one with --app: {', '.join(names)}" if names else "the pod has none"
+            raise UsageError(f"export pod {uuid}: which app?", hint)
         with new_file(target, overwrite=arguments.flag("overwrite")) as file:
             beside = "/tmp" if target == "-" else os.path.dirname(os.path.abspath(target))
             blobs = BlobsAndNew(store.blobs.path)

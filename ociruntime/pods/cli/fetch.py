@@ -16,7 +16,7 @@ SHORT = 12  # digits of an id
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Prints an id for each image, in the order of the arguments."""
+    """Fetch each image and print its id, in the order of the arguments."""
     from ociruntime.images.store.store import Store
 
     signature = _signature(arguments)
@@ -34,9 +34,9 @@ def run(context: Context, arguments: Arguments) -> int:
 def _fetch(
     context: Context, store: Store, text: str, policy: str, signature: bytes | None
 ) -> Image:
-    """Into the store, and unpacked at once: a pod of it is quickly made.
+    """Fetch an image into the store and unpack its tree, so that pods start quickly.
 
-    An image that cannot be unpacked does not stay.
+    An image that cannot be unpacked is removed again.
     """
     from ociruntime.commandline.progress import Bar, Lines
     from ociruntime.images.fetch import fetch
@@ -75,8 +75,8 @@ def _fetch(
             raise
     for warning in warnings:
         warn(warning)
-    for note in trees.notes:
-        context.log.warning(note)
+    for warning in trees.notes:
+        context.log.warning(warning)
     return image
 
 
@@ -85,7 +85,8 @@ def _signature(arguments: Arguments) -> bytes | None:
     if not path:
         return None
     if len(arguments.positional) > 1:
-        raise UsageError("--signature is about one image", "fetch the others apart")
+        hint = "fetch the others separately"
+        raise UsageError("--signature: only one image can be fetched with it", hint)
     from ociruntime.images.model.manifest import LARGEST_DOCUMENT
 
     try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Both passes; trouble with a pod is told and does not change the exit status."""
+    """Mark and remove stopped pods; errors with a pod are printed, and the exit status is 0."""
     grace = _period(arguments, "grace-period", garbage.GRACE)
     expiry = _period(arguments, "expire-prepared", garbage.EXPIRY)
     mark_only = arguments.flag("mark-only")
@@ -24,9 +24,9 @@ def run(context: Context, arguments: Arguments) -> int:
         if kind == garbage.COLLECTING:
             write(f'Garbage collecting pod "{uuid}"\n')
         elif kind == garbage.MOVED:
-            _tell(f'moving pod "{uuid}" to garbage')
+            _print(f'moving pod "{uuid}" to garbage')
         elif kind == garbage.KEPT:
-            _tell(f'pod "{uuid}" not removed: {text}')
+            _print(f'pod "{uuid}" not removed: {text}')
         else:
             tell("ocipod", f'pod "{uuid}": {text}')
     return 0
@@ -37,5 +37,5 @@ def _period(arguments: Arguments, name: str, default: float) -> float:
     return period(text, name) if text else default
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     posix.write(2, f"{plain(line)}\n".encode())

@@ -12,12 +12,15 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Prints the document as it came: its digest is that of these bytes without a last newline."""
+    """Print the document byte for byte; a newline is added if it ends without one.
+
+    The digest of the document is that of the bytes without this newline.
+    """
     from ociruntime.images.lookup import look_up
     from ociruntime.images.store.store import Store
 
     if arguments.flag("config") and arguments.flag("index"):
-        raise UsageError("--config and --index are two documents")
+        raise UsageError("--config cannot be combined with --index")
     with Store(context.directory) as store:
         record = look_up(store, arguments.positional[0])
         digest = record.id
@@ -26,7 +29,7 @@ def run(context: Context, arguments: Arguments) -> int:
         elif arguments.flag("index"):
             digest = record.index
         if not digest:
-            raise ImageError(f'"{arguments.positional[0]}" was not chosen from an index')
+            raise ImageError(f'image "{arguments.positional[0]}" was not chosen from an index')
         text = store.blobs.read(digest).decode("utf-8", "surrogateescape")
     if arguments.flag("pretty-print"):
         import json

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Writes an archive, or with ``--format=oci`` a directory; nothing is left of half a one."""
+    """Write an archive, or with ``--format=oci`` a directory; on failure, nothing remains."""
     from ociruntime.commandline.progress import Bar
     from ociruntime.images.formats.export import write_archive, write_layout
     from ociruntime.images.lookup import look_up
@@ -24,7 +24,7 @@ def run(context: Context, arguments: Arguments) -> int:
         image = store.load(look_up(store, text))
         if arguments.text("format", "oci-archive") == "oci":
             if target == "-":
-                raise UsageError("a directory cannot go to standard output")
+                raise UsageError("--format=oci: cannot write a directory to standard output")
             path = check_target(target, context.directory, overwrite=overwrite)
             put_directory(path, lambda new: write_layout(store.blobs, image, new, bar))
         else:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Writes the image's documents and layers as an image layout, nothing of them unpacked."""
+    """Write the image's documents and packed layers as an OCI image layout."""
     from ociruntime.commandline.progress import Bar
     from ociruntime.images.formats.export import write_layout
     from ociruntime.images.lookup import look_up

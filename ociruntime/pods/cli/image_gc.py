@@ -23,13 +23,12 @@ _GRACE = 24 * 3600.0  # seconds
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Removes trees and images that nobody needs, then files that belong to none.
+    """Remove unused trees and images, then stray files.
 
-    Among these are downloads that were cut, and not gone on with during the grace period.
-
-    Under the lock that pods are prepared with: what a pod is about to use is not named by it yet.
-    It has looked its images up before it takes the lock, maybe only now: that is looked at again.
-    When the images of one pod cannot be told, nothing goes.
+    Stray files include downloads that were interrupted and not resumed within the grace period.
+    The lock of ``prepare`` is held, because a pod being prepared does not name its images yet.  It
+    may have looked them up just before it waits for the lock, so the last use of an image is
+    checked again before its removal.  If the images of a pod cannot be read, nothing is removed.
     """
     from ociruntime.base.fault import fault
     from ociruntime.images.registry.partial import remove_stale
@@ -64,7 +63,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def _remove_trees(trees: TreeStore, gone: Iterable[Tree]) -> tuple[int, int]:
-    """How many went, and the bytes that are free now."""
+    """Remove trees; return their number and the bytes freed."""
     count = freed = 0
     for tree in gone:
         if trees.remove(tree.id, wait=False):
@@ -74,7 +73,7 @@ def _remove_trees(trees: TreeStore, gone: Iterable[Tree]) -> tuple[int, int]:
 
 
 def _remove_images(store: Store, gone: Iterable[Record], before: float) -> tuple[int, int]:
-    """The same for images, without those that were used after ``before``."""
+    """Remove images not used after ``before``; return their number and the bytes freed."""
     count = freed = 0
     for record in gone:
         if store.last_use(record.id) > before:
@@ -85,7 +84,7 @@ def _remove_images(store: Store, gone: Iterable[Record], before: float) -> tuple
 
 
 def _trees(store: Store) -> dict[str, str]:
-    """Id of an image -> that of its tree; a damaged image has none."""
+    """Return the tree id of each image by image id; damaged images are left out."""
     from ociruntime.images.unpack.tree_store import tree_id
 
     found = {}

@@ -32,7 +32,7 @@ _NONE = "-"
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """A line for each name of each image, or one for an image without a name."""
+    """Print a line for each name of each image; an image without a name has one line, too."""
     from ociruntime.images.store.store import Store
     from ociruntime.images.unpack.tree_store import TreeStore
 
@@ -44,10 +44,10 @@ def run(context: Context, arguments: Arguments) -> int:
         key=lambda one: [one[key] for key in keys],
         reverse=arguments.text("order", "asc") == "desc",
     )
-    if wanted := arguments.text("format"):
+    if output_format := arguments.text("format"):
         from ociruntime.commandline.json_output import as_json
 
-        return write(as_json([_for_json(one) for one in found], wanted))
+        return write(as_json([_for_json(one) for one in found], output_format))
     full = arguments.flag("full")
     rows = [] if arguments.flag("no-legend") else [[TITLES[key] for key in fields]]
     rows += [[_cell(one, key, full=full) for key in fields] for one in found]
@@ -55,7 +55,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def _described(store: Store, trees: TreeStore) -> list[dict[str, Any]]:
-    """The facts by field; of a damaged image those that the index has."""
+    """Return the rows by field; for a damaged image, only what the store's index has."""
     from ociruntime.images.unpack.tree_store import tree_id
 
     found = []
@@ -97,7 +97,7 @@ def _cell(one: dict[str, Any], field: str, *, full: bool) -> str:
         return str(value) if full else amount(value)
     if field in ("importtime", "lastused"):
         return date(int(value)) if full else ago(int(value))
-    # A platform is what the image says of itself.
+    # The platform is copied from the image and may be empty.
     return str(value) or _NONE
 
 

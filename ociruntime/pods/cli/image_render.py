@@ -15,7 +15,7 @@ CONFIG = "image-config.json"
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Unpacks the layers, one over the other, into a directory of the user's."""
+    """Unpack the layers of an image, in order, into a directory."""
     from ociruntime.commandline.progress import Bar
     from ociruntime.images.lookup import look_up
     from ociruntime.images.model.settings import Settings
@@ -45,7 +45,7 @@ def run(context: Context, arguments: Arguments) -> int:
 def _fill(
     store: Store, image: Image, target: int, limits: Limits, bar: Bar, *, alone: bool
 ) -> list[str]:
-    """Into the new directory ``target``, a descriptor; what was left out."""
+    """Fill the new directory with descriptor ``target``; return warnings about skipped entries."""
     import os
 
     from ociruntime.images.unpack.unpack import unpack

@@ -17,9 +17,9 @@ _FAILED = 254
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Removes one after another; one that cannot be removed is told, and the others go.
+    """Remove each image; an error with one is printed, and the others are still removed.
 
-    Under the lock that pods are prepared with: no image goes that is about to be used.
+    The lock of ``prepare`` is held, so that no image is removed that a new pod is about to use.
     """
     from ociruntime.images.lookup import look_up
     from ociruntime.images.store.store import Store
@@ -34,7 +34,8 @@ def run(context: Context, arguments: Arguments) -> int:
             try:
                 record = look_up(store, text)
                 if record.id in used:
-                    raise ImageError(f'image "{text}" is used by a pod', "--force removes it")
+                    hint = "--force removes it anyway"
+                    raise ImageError(f'image "{text}" is used by a pod', hint)
                 freed += _remove(context, store, record)
                 count += 1
                 write_lines([" ".join(["removed", record.id, *record.names])])
@@ -46,14 +47,14 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def _remove(context: Context, store: Store, record: Record) -> int:
-    """The image, and its tree if nothing else has it; the bytes that are free now."""
+    """Remove an image, and its tree if no other image or pod uses it; return the bytes freed."""
     from ociruntime.images.unpack.tree_store import TreeStore, tree_id
     from ociruntime.pods.store.references import used_trees
 
     try:
         tree = tree_id(store.load(record))
     except ImageError:
-        tree = ""  # a damaged image: gc finds its tree
+        tree = ""  # damaged image: its tree is left to image gc
     freed = store.remove([record.id])
     if not tree or any(tree_id(image) == tree for image in store.images()):
         return freed

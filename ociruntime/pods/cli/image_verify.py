@@ -17,7 +17,7 @@ _FAILED = 254
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Reads everything of the images; a line for what is damaged, one for the tree."""
+    """Verify blobs and trees; print a line for each damaged blob, and one for the tree."""
     from ociruntime.commandline.progress import Bar
     from ociruntime.images.lookup import look_up
     from ociruntime.images.store.store import Store
@@ -33,7 +33,7 @@ def run(context: Context, arguments: Arguments) -> int:
                 line, whole = _tree(context, store.load(record), bar)
                 lines.append(line)
             else:
-                lines.append("remove the image, and fetch it again")
+                lines.append("remove the image and fetch it again")
             bar.clear()
             write_lines(f"{text}: {line}" for line in lines)
             status = status if whole else _FAILED
@@ -41,7 +41,10 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def _damaged_blobs(store: Store, record: Record, bar: Bar) -> list[str]:
-    """What has not the content that its digest says; its file goes, so that it can come again."""
+    """Remove blobs that do not match their digest, so that they can be fetched again.
+
+    Returns their names.
+    """
     found = []
     digests = store.digests(record.id)
     for done, digest in enumerate(digests):
@@ -53,7 +56,7 @@ def _damaged_blobs(store: Store, record: Record, bar: Bar) -> list[str]:
 
 
 def _tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
-    """What to say of the image's tree, and whether it is as it should be, by now at least."""
+    """Verify the image's tree and repair it; return a message and whether it is intact now."""
     from ociruntime.images.model.settings import Settings
     from ociruntime.images.unpack.tree_store import CHANGED, TreeStore, tree_id
     from ociruntime.pods.store.lock import prepare_lock
@@ -65,8 +68,8 @@ def _tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
     with prepare_lock(context.directory, exclusive=True):
         state = trees.verify(tree, bar)
         if state != CHANGED:
-            return f"blobs are whole, tree is {state}", True
+            return f"blobs are intact, tree is {state}", True
         if tree in running_trees(context.directory):
-            return "tree has changed, and a running pod has it: it stays for now", False
+            return "tree is modified, and not unpacked again while a running pod uses it", False
         trees.render_again(image, bar)
-    return "tree had changed, and is rendered again", True
+    return "tree was modified; unpacked again", True

@@ -21,18 +21,18 @@ _SHORT_ID = 19  # characters of sha256:DIGEST
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Prints the pods; those that cannot be read get a line on standard error at the end."""
+    """Print the pods; unreadable ones are reported on standard error at the end."""
     problems: list[str] = []
     found = []
     for pod in each_pod(context.directory, problems=problems):
         with pod:
             if (one := try_describe(pod, problems)) is not None:
                 found.append(one)
-    wanted = arguments.text("format")
-    if wanted:
+    output_format = arguments.text("format")
+    if output_format:
         from ociruntime.commandline.json_output import as_json
 
-        status = write(as_json(found, wanted))
+        status = write(as_json(found, output_format))
     else:
         full = arguments.flag("full")
         rows = [] if arguments.flag("no-legend") else [_titles(full)]
@@ -47,7 +47,7 @@ def _titles(full: bool) -> list[str]:
 
 
 def pod_rows(pod: dict[str, Any], full: bool) -> list[list[str]]:
-    """A line for each app; what is the pod's stands in the first one only."""
+    """Return a row for each app of a pod; only the first has the pod's own cells."""
     form = date if full else ago
     uuid = pod["name"] if full else pod["name"][:_SHORT]
     of_pod = [pod["state"], form(pod.get("created_at")), form(pod.get("started_at")), networks(pod)]
@@ -65,7 +65,7 @@ def pod_rows(pod: dict[str, Any], full: bool) -> list[list[str]]:
 
 
 def networks(pod: dict[str, Any]) -> str:
-    """``name:ip4=ADDRESS`` of each, of IPv6 alone ``name:ip6=ADDRESS``, else the name."""
+    """Format a pod's networks as ``name:ip4=ADDRESS``, ``name:ip6=ADDRESS`` or ``name``."""
     parts = []
     for network in pod["networks"]:
         family = next((one for one in ("ip4", "ip6") if one in network), "")

@@ -1,4 +1,4 @@
-"""``ocipod logs``: what the apps of a pod have written."""
+"""``ocipod logs``: print the output of a pod's apps."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from ociruntime.pods.cli.context import Context
     from ociruntime.pods.store.pod import Pod
 
-PAUSE = 0.1  # seconds between two looks of --follow
+POLL = 0.1  # seconds between two reads of --follow
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Prints; with ``--follow`` until the pod has ended.  Raises RuntimeFailure."""
+    """Print the logs; with ``--follow``, until the pod exits.  Raises RuntimeFailure."""
     tail = arguments.number("tail", -1)
     if tail < 0 and "tail" in arguments.numbers:
-        raise UsageError("--tail takes a number of lines, 0 or more")
+        raise UsageError("--tail: must be a number of lines, 0 or more")
     with open_pod(context.directory, arguments.positional[0]) as pod:
         names = check_app(app_names(pod), arguments.text("app"))
         printer = Printer(arguments)
         printer.with_app = len(names) > 1
-        readers = {name: LogReader(_place(pod), name) for name in names}
+        readers = {name: LogReader(_log_directory(pod), name) for name in names}
         lines = _read(readers)
         if not arguments.flag("follow"):
             lines += _rest(readers)
-        lines = printer.wanted(in_order(lines))
+        lines = printer.selected(in_order(lines))
         if tail >= 0:
             lines = lines[len(lines) - min(tail, len(lines)) :]
         if printer.print(lines) and arguments.flag("follow"):
@@ -40,24 +40,27 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def _follow(pod: Pod, readers: dict[str, LogReader], printer: Printer, *, changing: bool) -> None:
-    """Until the pod has ended or nobody reads; with ``changing`` also apps that come later."""
+    """Print new lines until the pod exits or our output is closed.
+
+    With ``changing``, apps that are added later are followed, too.
+    """
     import time
 
     while True:
         over = pod.refresh() != "running"
         if changing:
             for name in app_names(pod):
-                readers.setdefault(name, LogReader(_place(pod), name))
+                readers.setdefault(name, LogReader(_log_directory(pod), name))
             printer.with_app = len(readers) > 1
         lines = _read(readers)
         if over:
             lines += _rest(readers)
-        if not printer.print(printer.wanted(in_order(lines))) or over:
+        if not printer.print(printer.selected(in_order(lines))) or over:
             return
-        time.sleep(PAUSE)
+        time.sleep(POLL)
 
 
-def _place(pod: Pod) -> str:
+def _log_directory(pod: Pod) -> str:
     return f"/proc/self/fd/{pod.fd}/logs"
 
 
@@ -70,19 +73,19 @@ def _rest(readers: dict[str, LogReader]) -> list[Line]:
 
 
 class Printer:
-    """Writes lines as the options ask for; to stderr what was stderr."""
+    """A printer of log lines by the options; standard error goes to standard error."""
 
     def __init__(self, arguments: Arguments) -> None:
         self._stream = arguments.text("stream")
         self._with_time = arguments.flag("timestamps")
         self.with_app = False
 
-    def wanted(self, lines: list[Line]) -> list[Line]:
-        """Those of the stream that was asked for."""
+    def selected(self, lines: list[Line]) -> list[Line]:
+        """Return the lines of the selected stream."""
         return [line for line in lines if self._stream in ("", line.stream)]
 
     def print(self, lines: list[Line]) -> bool:
-        """Whether anybody reads."""
+        """Print lines; return False if our output was closed."""
         for line in lines:
             fd = 2 if line.stream == "stderr" else 1
             data = memoryview(form(line, self.with_app, self._with_time))

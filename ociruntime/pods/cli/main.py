@@ -1,8 +1,8 @@
-"""From the command line of ``ocipod`` to an exit status: the one place where its errors end.
+"""The command line of ``ocipod``: find the command, run it, and turn errors into an exit status.
 
-Exit status: 0; 254 for any failure; 2 for a command line without a command; 130 when interrupted;
-what the apps returned for ``run`` and ``run-prepared``, what the program returned for ``enter``
-and ``app exec``.
+Exit status: 0 for success; 254 for any failure; 2 without a command; 130 when interrupted.  ``run``
+and ``run-prepared`` exit with the status of the apps, ``enter`` and ``app exec`` with that of the
+program.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INTERRUPTED = 130
 
 
 def main(argv: list[str]) -> int:
-    """Runs the command ``argv`` (without the program's name).  Raises nothing."""
+    """Run the command ``argv`` (without the program's name); return its exit status."""
     arguments = Arguments(as_runc=False)
     try:
         return _run(argv, arguments)
@@ -61,14 +61,14 @@ def _run(argv: list[str], arguments: Arguments) -> int:
         return write(command_help(command))
     if name not in RAW and not command[2] <= len(arguments.positional) <= command[3]:
         hint = f"ocipod {name} {command[1]}".rstrip()
-        raise UsageError(f'"{name}" takes other arguments', hint)
+        raise UsageError(f'"{name}": wrong number of arguments', hint)
     context = Context(arguments)
     if context.debug:
         context.log.debug(how_started(PROGRAM))
     make_in_background(PROGRAM)
     module_name = name.replace(" ", "_").replace("-", "_")
     module = __import__(f"ociruntime.pods.cli.{module_name}", None, None, ("run",))
-    # Of a RAW command each word has its meaning by its place: it reads them itself.
+    # A RAW command parses its own arguments, since their order matters.
     status: int = module.run(context, rest if name in RAW else arguments)
     context.log.flush()
     return status
@@ -81,7 +81,7 @@ def _help_of(words: list[str]) -> str:
 
 
 def _read_options(words: list[str], command: Command, arguments: Arguments) -> None:
-    """Options and arguments; behind a UUID, the first that is no option begins a program's."""
+    """Parse options and arguments; for ``INSIDE``, the command in the app is left alone."""
     tables = (command[5], GLOBAL_OPTIONS)
     if command[0] in INSIDE:
         read_inside(words, tables, arguments)

@@ -1,4 +1,4 @@
-"""``ocipod monitor``: goes on as the monitor of a pod, which this process was before it slept."""
+"""``ocipod monitor``: resume a pod's monitor after hibernation, in the same process."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """The pod's exit code.  Raises RuntimeFailure: with this process the pod ends."""
-    lock, noted = arguments.number("lock-fd", -1), arguments.number("resume-fd", -1)
-    if lock < 0 or noted < 0:
-        hint = "ocipod run, ocipod run-prepared, ocipod app sandbox"
-        raise UsageError("a pod's monitor is started by who runs the pod", hint)
-    frozen = wake_up(noted)
+    """Resume the monitor; return the pod's exit code.
+
+    Raises RuntimeFailure: the pod ends with this process.
+    """
+    lock, state_fd = arguments.number("lock-fd", -1), arguments.number("resume-fd", -1)
+    if lock < 0 or state_fd < 0:
+        hint = "use ocipod run, ocipod run-prepared or ocipod app sandbox"
+        raise UsageError("monitor: internal command, cannot be run by hand", hint)
+    saved = wake_up(state_fd)
     uuid = arguments.positional[0]
     path = phase_path(context.directory, RUN, uuid)
-    return Supervisor(path, uuid, lock, _warn, frozen).run()
+    return Supervisor(path, uuid, lock, _warn, saved).run()
 
 
 def _warn(text: str) -> None:

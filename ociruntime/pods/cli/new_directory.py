@@ -1,4 +1,4 @@
-"""Directories and files that a command makes for its user: whole, or not at all."""
+"""Atomic creation of directories and files for the user: complete, or not at all."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def check_target(target: str, data: str, *, overwrite: bool) -> str:
-    """Return ``target`` as an absolute path, if a directory may be put there.
+    """Check that a directory may be created at ``target``; return its absolute path.
 
-    A link of that name is not followed: in a volume it may be a container's, and lead anywhere.
-    ``data`` is the directory of pods and images.  Raises UsageError.
+    A symbolic link is refused: in a volume, a container may have made it, to anywhere.  ``data`` is
+    the data directory.  Raises UsageError.
     """
     absolute = os.path.abspath(target)
     if os.path.islink(absolute):
-        raise UsageError(f'"{target}" is a symbolic link', "name the directory itself")
+        raise UsageError(f'"{target}" is a symbolic link', "give the directory itself")
     path = os.path.realpath(absolute)
     for kept in (data, os.getcwd(), "/"):
         if os.path.commonpath([path, os.path.realpath(kept)]) == path:
-            what = "is the root directory" if path == "/" else f'"{kept}" is in it, or is it'
-            raise UsageError(f'"{target}" cannot be replaced: {what}')
+            reason = "it is the root directory" if path == "/" else f'it is or contains "{kept}"'
+            raise UsageError(f'"{target}" cannot be replaced: {reason}')
     inside = os.path.realpath(data)
     if os.path.commonpath([path, inside]) == inside:
-        raise UsageError(f'"{target}" is inside of "{data}", where pods and images are')
+        raise UsageError(f'"{target}" is inside the data directory "{data}"')
     if os.path.ismount(path):
         raise UsageError(f'"{target}" is a mount point')
     if os.path.lexists(path) and not _is_empty_directory(path):
         if not overwrite:
-            raise UsageError(f'"{target}" exists', "--overwrite replaces it")
+            raise UsageError(f'"{target}" already exists', "--overwrite replaces it")
         if not os.path.isdir(path):
-            raise UsageError(f'"{target}" is no directory')
+            raise UsageError(f'"{target}" is not a directory')
     return path
 
 
 def put_directory(path: str, fill: Callable[[int], None]) -> None:
-    """Make a directory at ``path`` (checked), or replace the one that is there.
+    """Create or replace the directory at ``path``, which was checked by ``check_target``.
 
-    ``fill`` is given the descriptor of a new directory beside it, which takes its place when all is
-    done.  The programs of a container may write there too: everything is made relative to
-    descriptors, and no link that they put in the way is followed.  Raises HostError, and whatever
-    ``fill`` raises; then nothing has changed.
+    ``fill`` is called with the descriptor of a new, temporary directory beside it, which is then
+    renamed.  Programs of a container may write in the parent, too; so all operations are relative
+    to descriptors, and no symbolic link is followed.  Raises HostError and the errors of ``fill``;
+    nothing is changed then.
     """
     name = os.path.basename(path)
     temporary = _temporary(name)
@@ -76,7 +76,7 @@ def put_directory(path: str, fill: Callable[[int], None]) -> None:
 
 
 def _put(parent: int, temporary: str, name: str) -> None:
-    """Rename the new directory to ``name``, and remove what is there.  Raises OSError."""
+    """Rename the new directory to ``name`` and remove the old one.  Raises OSError."""
     try:
         os.rmdir(name, dir_fd=parent)
     except FileNotFoundError:
@@ -98,7 +98,7 @@ def _put(parent: int, temporary: str, name: str) -> None:
 
 @contextmanager
 def new_file(target: str, *, overwrite: bool) -> Iterator[BinaryIO]:
-    """A file that appears as ``target`` when the context ends well; ``-`` is standard output.
+    """Return a context with a new file, renamed to ``target`` on success; ``-`` is stdout.
 
     Raises UsageError, HostError.
     """
@@ -109,7 +109,7 @@ def new_file(target: str, *, overwrite: bool) -> Iterator[BinaryIO]:
     if os.path.isdir(path):
         raise UsageError(f'"{target}" is a directory')
     if os.path.lexists(path) and not overwrite:
-        raise UsageError(f'"{target}" exists', "--overwrite replaces it")
+        raise UsageError(f'"{target}" already exists', "--overwrite replaces it")
     name = os.path.basename(path)
     temporary = _temporary(name)
     try:
@@ -138,20 +138,20 @@ def _temporary(name: str) -> str:
 
 
 def _open_real(path: str) -> int:
-    """Open a directory by its real path: a link that is there by now is not followed."""
+    """Open a directory by its real path; a symbolic link that appeared since is not followed."""
     fd = os.open("/", _DIRECTORY)
     for part in path.split("/"):
         if part:
             try:
-                step = os.open(part, _DIRECTORY, dir_fd=fd)
+                child = os.open(part, _DIRECTORY, dir_fd=fd)
             finally:
                 os.close(fd)
-            fd = step
+            fd = child
     return fd
 
 
 def _check_same(parent: int, name: str, fd: int) -> None:
-    """Raise OSError unless ``name`` is still what ``fd`` is."""
+    """Raise OSError unless ``name`` still refers to the file of ``fd``."""
     if not os.path.samestat(os.stat(name, dir_fd=parent, follow_symlinks=False), os.fstat(fd)):
         raise OSError(errno.ESTALE, "it was replaced while it was being written", name)
 

@@ -34,7 +34,7 @@ _SANDBOX_OPTIONS: tuple[Option, ...] = (
     ("user-label", "", "list", "NAME=VALUE", ""),
 )
 
-# Accepted to be refused with a reason; not shown.
+# Hidden: accepted only to be refused with an explanation.
 _INTERACTIVE: Option = ("interactive", "", "flag", "", "")
 _RUN_OPTIONS: tuple[Option, ...] = (
     *(option for option in RUN_OPTIONS if option[0] != "interactive"),

@@ -1,4 +1,4 @@
-"""Commands that make pods of images, as data, in the form of ``commandline/options.py``."""
+"""Commands that make pods from images, as data, in the form of ``commandline/options.py``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands that make or run a pod have in common: from their words to the pod."""
+"""Steps shared by the commands that prepare or run a pod, from the arguments to the pod."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 def read(
     context: Context, words: list[str], options: tuple[Option, ...]
 ) -> tuple[Context, PodWords]:
-    """What was said, and the context with the global options among it.  Raises UsageError."""
-    said = read_words(words, options, APP_OPTIONS, GLOBAL_OPTIONS)
-    return context.changed(said.globals.texts, said.globals.flags), said
+    """Parse the arguments; return the context with their global options, and the rest.
+
+    Raises UsageError.
+    """
+    parsed = read_words(words, options, APP_OPTIONS, GLOBAL_OPTIONS)
+    return context.changed(parsed.globals.texts, parsed.globals.flags), parsed
 
 
 def values_of(arguments: Arguments) -> Values:
-    """The options of a command that has no words of apps among them."""
+    """Return the options of a command without app options among them."""
     values = Values()
     values.texts = arguments.texts
     values.lists = arguments.lists
@@ -36,7 +39,7 @@ def values_of(arguments: Arguments) -> Values:
 
 
 def host_of(context: Context) -> Host:
-    """What a pod remembers of the global options.  Raises PodError: there is no such runtime."""
+    """Return the global options that a pod stores.  Raises PodError if the runtime is not found."""
     host = Host(context.directory)
     host.runtime = find_runtime(context.runtime)
     host.insecure = context.insecure
@@ -48,7 +51,7 @@ def host_of(context: Context) -> Host:
 
 
 def prepared(context: Context, words: PodWords, *, runs: bool) -> Pod:
-    """The pod, its lock held; with ``runs`` its networks are checked as well.
+    """Prepare a pod and return it with its lock held; ``runs``: check its networks, too.
 
     Raises RuntimeFailure.
     """
@@ -74,24 +77,27 @@ def prepared(context: Context, words: PodWords, *, runs: bool) -> Pod:
 
 
 def check_networks(context: Context, networks: list[tuple[str, str]]) -> None:
-    """That there are such networks, before anything is made.  Raises NetworkError."""
+    """Check that the networks exist, before anything is created.  Raises NetworkError."""
     from ociruntime.pods.net import choice
     from ociruntime.pods.net.configuration import net_directories
 
-    places = net_directories(context.user_config, context.local_config, context.system_config)
-    choice.check(networks, places)
+    directories = net_directories(context.user_config, context.local_config, context.system_config)
+    choice.check(networks, directories)
 
 
 def check_root() -> None:
-    """Raises UsageError if we are not root."""
+    """Raise UsageError unless we are root."""
     import posix
 
     if posix.geteuid():
-        raise UsageError("pods are root's", "sudo ocipod ...")
+        raise UsageError("ocipod must be run as root", "sudo ocipod ...")
 
 
 def save_uuid(values: Values, pod: Pod) -> None:
-    """Does what --uuid-file-save says.  Raises HostError after removing the pod."""
+    """Write the UUID to the file of --uuid-file-save.
+
+    On failure, removes the pod and raises HostError.
+    """
     path = values.text("uuid-file-save")
     if not path:
         return
@@ -106,5 +112,5 @@ def save_uuid(values: Values, pod: Pod) -> None:
 
 
 def warn(text: str) -> None:
-    """One line on standard error, at once: what follows may take long."""
+    """Print a warning to standard error, unbuffered: the next step may take long."""
     tell("ocipod", text)

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from ociruntime.pods.cli.context import Context
 
 
-def run(context: Context, words: list[str]) -> int:
-    """Prints the pod's UUID."""
-    context, said = read(context, words, (*PREPARE_OPTIONS, *PREPARED_OPTIONS))
-    with prepared(context, said, runs=False) as pod:
+def run(context: Context, args: list[str]) -> int:
+    """Prepare a pod and print its UUID."""
+    context, parsed = read(context, args, (*PREPARE_OPTIONS, *PREPARED_OPTIONS))
+    with prepared(context, parsed, runs=False) as pod:
         to_prepared(pod)
         return write(f"{pod.uuid}\n")

@@ -17,7 +17,7 @@ _FAILED = 254
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Removes one after another; trouble with one is told, and the others are removed."""
+    """Remove each pod; an error with one is printed, and the others are still removed."""
     status = 0
     for given in given_uuids(arguments):
         try:

@@ -1,4 +1,4 @@
-"""``ocipod run``: a pod is prepared, and this process becomes its monitor."""
+"""``ocipod run``: prepare a pod and become its monitor."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from ociruntime.pods.cli.context import Context
 
 
-def run(context: Context, words: list[str]) -> int:
-    """Ends with the exit code of the pod, or with --detach when it is ready."""
-    context, said = read(context, words, (*PREPARE_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS))
-    pod = prepared(context, said, runs=True)
-    save_uuid(said.options, pod)
+def run(context: Context, args: list[str]) -> int:
+    """Run a pod; return its exit code, or with --detach 0 once it is ready."""
+    context, parsed = read(context, args, (*PREPARE_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS))
+    pod = prepared(context, parsed, runs=True)
+    save_uuid(parsed.options, pod)
     to_run(pod)
-    if not said.options.flag("detach"):
+    if not parsed.options.flag("detach"):
         return be_monitor(pod, warn)
     start_monitor(pod, warn)
     return write(f"{pod.uuid}\n")

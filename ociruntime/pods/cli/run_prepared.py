@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """As ``run``, with a pod that ``prepare`` has made."""
+    """Run a pod made by ``prepare``; return what ``run`` returns."""
     values = values_of(arguments)
     check_root()
     pod = open_pod(context.directory, arguments.positional[0])
@@ -53,7 +53,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def _of_caller(context: Context) -> dict[str, object]:
-    """What the command line now says counts, not what it said at ``prepare``."""
+    """Return the settings that this command line overrides from ``prepare``."""
     return {
         "runtime": find_runtime(context.runtime),
         "insecure": sorted(context.insecure),

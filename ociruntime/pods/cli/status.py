@@ -5,7 +5,7 @@ from __future__ import annotations
 from ociruntime.base.errors import PodError
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.times import date
-from ociruntime.pods.cli.durations import patience
+from ociruntime.pods.cli.durations import timeout
 from ociruntime.pods.cli.list import networks
 from ociruntime.pods.cli.uuids import given_uuid
 from ociruntime.pods.store.description import RUNNING, describe
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Prints ``name=value`` lines, or JSON; waits before if that is wanted."""
-    until_end = patience(arguments.text("wait"), "wait")
-    until_ready = patience(arguments.text("wait-ready"), "wait-ready")
+    """Wait if requested, then print the status as ``name=value`` lines or JSON."""
+    until_end = timeout(arguments.text("wait"), "wait")
+    until_ready = timeout(arguments.text("wait-ready"), "wait-ready")
     with open_pod(context.directory, given_uuid(arguments)) as pod:
         if until_ready or until_end:
             _wait(pod, until_ready, until_end)
         found = {"name": pod.uuid, "state": GONE} if pod.state == GONE else describe(pod)
-    wanted = arguments.text("format")
-    if wanted:
+    output_format = arguments.text("format")
+    if output_format:
         from ociruntime.commandline.json_output import as_json
 
-        return write(as_json(found, wanted))
+        return write(as_json(found, output_format))
     return write_lines(lines(found))
 
 
@@ -43,11 +43,11 @@ def _wait(pod: Pod, until_ready: float, until_end: float) -> None:
     if until_ready and not wait_until_ready(pod, until_ready):
         raise PodError(f"pod {pod.uuid} is not ready: it is {pod.state}")
     if until_end and not wait_for_end(pod, until_end):
-        raise PodError(f"pod {pod.uuid} has not ended: it is still {pod.state}")
+        raise PodError(f"wait for pod {pod.uuid}: timeout: it is still {pod.state}")
 
 
 def lines(pod: dict[str, Any]) -> list[str]:
-    """What is known, a line each; how apps ended only when the pod has."""
+    """Format a pod's status; exit codes of apps are shown only once the pod has stopped."""
     found = [f"state={pod['state']}"]
     for name in ("created", "started"):
         if f"{name}_at" in pod:

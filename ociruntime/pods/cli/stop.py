@@ -1,4 +1,4 @@
-"""``ocipod stop``: asks pods to end, or ends them."""
+"""``ocipod stop``: stop running pods, or kill them with ``--force``."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ FAILED = 254
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Each pod is tried; the exit status tells whether all went well.  Raises UsageError."""
+    """Stop each pod; return 254 if one could not be stopped.  Raises UsageError."""
     seconds = arguments.number("time", 10)
     if seconds < 0:
-        raise UsageError("--time takes a number of seconds, 0 or more")
+        raise UsageError("--time: must be a number of seconds, 0 or more")
     status = 0
     for uuid in given_uuids(arguments):
         try:

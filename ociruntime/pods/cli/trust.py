@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Shows every key, asks, and then adds all of them or none."""
+    """Show each key and ask for confirmation; then add all keys, or none."""
     from ociruntime.images.trust.policy import check_prefix
     from ociruntime.images.trust.trusted_keys import add_key, read_key_file
 
     prefix = arguments.text("prefix")
     if arguments.flag("root") == bool(prefix):
-        hint = "--prefix=PREFIX, or --root for the images of everybody"
-        raise UsageError("say for which images the keys are trusted", hint)
+        hint = "--prefix=PREFIX, or --root for all images"
+        raise UsageError("trust: either --prefix or --root is required", hint)
     if prefix:
         prefix = check_prefix(prefix, "--prefix")
     keys = [(path, key) for path in arguments.positional for key in read_key_file(path)]
@@ -37,27 +37,27 @@ def run(context: Context, arguments: Arguments) -> int:
 
 def _description(prefix: str, path: str, key: Key) -> list[str]:
     groups = " ".join(key.fingerprint[at : at + 4] for at in range(0, len(key.fingerprint), 4))
-    whose = f'images "{prefix}"' if prefix else "all images"
-    people = [f"  {person}" for person in key.user_ids]
-    return [f"key for {whose}, from {path}", f"  {groups}", *people]
+    scope = f'images "{prefix}"' if prefix else "all images"
+    users = [f"  {user_id}" for user_id in key.user_ids]
+    return [f"key for {scope}, from {path}", f"  {groups}", *users]
 
 
 def _agreed() -> bool:
-    """Asks until the answer is yes or no.  Raises ImageError when nobody answers."""
+    """Ask until the answer is yes or no.  Raises ImageError at the end of input."""
     while True:
         write("trust this key (yes/no)? ")
         line = _line()
         if not line:
             write("\n")
-            hint = "--skip-fingerprint-review does not ask"
-            raise ImageError("nobody has said that the key is trusted", hint)
+            hint = "--skip-fingerprint-review skips the question"
+            raise ImageError("trust the key: no answer on standard input", hint)
         answer = line.strip().lower()
         if answer in ("yes", "no"):
             return answer == "yes"
 
 
 def _line() -> str:
-    """A line of standard input, a byte at a time: what follows is not ours."""
+    """Read a line of standard input, byte by byte: the rest may belong to another program."""
     import posix
 
     line = b""

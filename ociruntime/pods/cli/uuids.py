@@ -1,4 +1,4 @@
-"""The UUIDs that a command line names, itself or by a file."""
+"""The UUIDs given on a command line, as arguments or by ``--uuid-file``."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 
 def given_uuid(arguments: Arguments) -> str:
-    """The only one.  Raises UsageError, HostError."""
+    """Return the UUID of a command that takes one.  Raises UsageError, HostError."""
     return given_uuids(arguments)[0]
 
 
 def given_uuids(arguments: Arguments) -> list[str]:
-    """One or more.  Raises UsageError, HostError."""
+    """Return the UUIDs of a command that takes several.  Raises UsageError, HostError."""
     file = arguments.text("uuid-file")
     if bool(file) == bool(arguments.positional):
-        raise UsageError("which pod?", "a UUID, or --uuid-file=FILE, but not both")
+        raise UsageError("which pod?", "give either a UUID or --uuid-file=FILE")
     if not file:
         return arguments.positional
     try:

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
     from ociruntime.pods.cli.context import Context
 
-# Versions of the specifications that are followed.
+# Versions of the supported specifications.
 IMAGE_SPEC = "1.1"
 CNI_SPEC = "1.1.0"
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Prints one line each."""
+    """Print the versions, one per line."""
     del context, arguments
     facts = {
         "ocipod": __version__,

@@ -1,1 +1,1 @@
-"""Control groups: where a container goes, what it may use, how it is removed."""
+"""Control groups: placement of containers, resource limits, removal."""

@@ -1,4 +1,4 @@
-"""Reading and writing control files, and what the kernel's refusals mean.
+"""Reading and writing of control files, and explanations of the kernel's errors.
 
 A control file takes each write(2) as one command, so nothing is ever split.
 """
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 _FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
 
-# cgroup files vanish while they are open: ENODEV is their way to say so.
+# An open cgroup file whose cgroup was removed returns ENODEV.
 GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
 
 
 def read(path: str) -> str:
-    """The whole file.  Raises OSError."""
+    """Return the contents of a control file.  Raises OSError."""
     fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
         data = b""
@@ -36,7 +36,7 @@ def read(path: str) -> str:
 
 
 def write(path: str, value: str) -> None:
-    """One write of ``value``.  Raises OSError; a short write is EIO."""
+    """Put ``value`` into a control file by one system call.  Raises OSError (EIO if short)."""
     data = value.encode("utf-8", "surrogateescape")
     fd = posix.open(path, posix.O_WRONLY | posix.O_CLOEXEC)
     try:
@@ -47,7 +47,7 @@ def write(path: str, value: str) -> None:
 
 
 def is_directory(path: str) -> bool:
-    """False also if there is nothing."""
+    """Return whether ``path`` is a directory; False if it does not exist."""
     try:
         return posix.stat(path).st_mode & S_IFMT == S_IFDIR
     except OSError:
@@ -94,7 +94,7 @@ def _write_setting(setting: Setting, directory: str) -> None:
         path = f"{directory}/{file}"
         try:
             first = read(path).split()[0] + " " if setting.keep_first else ""
-            for line in value.splitlines() or ["\n"]:  # without a byte nothing is written
+            for line in value.splitlines() or ["\n"]:  # an empty write would be ignored
                 write(path, first + line)
         except FileNotFoundError:
             continue
@@ -108,7 +108,10 @@ def _write_setting(setting: Setting, directory: str) -> None:
 
 
 def check_floor(setting: Setting, directory: str) -> None:
-    """checkBeforeUpdate: a limit below what is used would make the kernel kill somebody."""
+    """Refuse a limit below the current usage (checkBeforeUpdate): it would trigger the OOM killer.
+
+    Raises ConfigError, HostError.
+    """
     value = setting.files[0][1]
     try:
         usage = int(read(f"{directory}/{setting.floor}"))
@@ -134,7 +137,7 @@ def _hint(file: str, directory: str, number: int) -> str:
     if number == errno.ENODEV:
         return "the host has no device or interface of that name"
     if number in GONE:
-        return "the cgroup has been removed by somebody else"
+        return "the cgroup was removed by another process"
     for prefix, numbers, hint in _HINTS:
         if file.startswith(prefix) and number in numbers:
             return hint(directory) if callable(hint) else hint
@@ -193,22 +196,28 @@ _HINTS: tuple[tuple[str, tuple[int, ...], str | Callable[[str], str]], ...] = (
 
 
 def in_user_namespace() -> bool:
-    """By the namespace itself: a nested one may have a map that looks like the first one's."""
+    """Return whether this process is in a nested user namespace.
+
+    The namespace's inode decides, not uid_map: a nested namespace can map all ids, too.
+    """
     return posix.stat("/proc/self/ns/user").st_ino != _FIRST_USER_NAMESPACE
 
 
 def may_set_device_rules() -> bool:
-    """Only the first user namespace's root may; for others see cgroups/delegation.py."""
+    """Return whether device rules can be set: only by root of the initial user namespace.
+
+    For other users, ``delegation.py`` has already checked the rules.
+    """
     return posix.geteuid() == 0 and not in_user_namespace()
 
 
 def gone(error: OSError) -> bool:
-    """True if the error only says that the cgroup or the process is no more."""
+    """Return whether the error means that the cgroup or the process no longer exists."""
     return error.errno in GONE
 
 
 def failure(action: str, error: OSError, hint: str = "") -> HostError:
-    """HostError with a hint for what a cgroup file system can say about any operation."""
+    """Return a HostError, with a hint for errors that any cgroup operation can meet."""
     if not hint and error.errno == errno.EROFS:
         hint = "the cgroup file system is mounted read-only here"
     elif not hint and error.errno in (errno.EACCES, errno.EPERM):

@@ -1,9 +1,9 @@
-"""The cgroups that an ordinary user may use: those that have been delegated to him.
+"""The cgroups that an unprivileged user may use, because they are delegated to the user.
 
-Also for root in a user namespace.  A v2 cgroup is delegated by giving away its directory and
-its ``cgroup.procs`` (cgroups(7), delegation); a process can be moved only within what has been
-given away as a whole, so the common ancestor counts, too.  Where nothing is delegated the
-container stays in its creator's cgroup, unless it asks for limits.
+The same applies to root in a user namespace.  A v2 cgroup is delegated by changing the owner of
+its directory and of its ``cgroup.procs`` (cgroups(7), delegation).  A process can be moved only
+within a delegated subtree, so the common ancestor must be delegated, too.  Where nothing is
+delegated, the container stays in its creator's cgroup, unless it asks for limits.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def keep_within_reach(
         top = hierarchy.mountpoint.rstrip("/")
         mine = own.get(hierarchy.option, top)
         if not control_files.is_directory(mine):
-            mine = top  # it is outside of what is mounted here
+            mine = top  # the caller's cgroup is outside of this mount
         placement = each
         if layout.mode == "v2" and not chosen:
             placement, cgroup.path = _nearby(each, cgroup.path, mine)
@@ -98,7 +98,7 @@ def _nearby(placement: Placement, path: str, mine: str) -> tuple[Placement, str]
 
 
 def _obstacle(placement: Placement, mine: str) -> str:
-    """Why the container cannot be put there, or nothing."""
+    """Return why the container cannot be placed there; "" if it can."""
     directories = [placement.hierarchy.mountpoint.rstrip("/"), *placement.directories]
     deepest = [each for each in directories if control_files.is_directory(each)][-1]
     if deepest == placement.directory:
@@ -110,12 +110,12 @@ def _obstacle(placement: Placement, mine: str) -> str:
     if placement.hierarchy.version == 2:
         common = _common(directories, mine)
         if not posix.access(f"{common}/cgroup.procs", posix.W_OK, effective_ids=True):
-            return f"this user may not move processes out of {mine}: {common} is not his"
+            return f"this user may not move processes out of {mine}: {common} is not delegated"
     return ""
 
 
 def _common(directories: list[str], mine: str) -> str:
-    """The deepest of ``directories`` that ``mine`` is in, too."""
+    """Return the deepest of ``directories`` that is an ancestor of ``mine``, or ``mine`` itself."""
     shared = directories[0]
     for each in directories:
         if mine == each or mine.startswith(each + "/"):

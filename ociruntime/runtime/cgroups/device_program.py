@@ -1,4 +1,4 @@
-"""The device policy as an eBPF program for cgroup v2, and its way into the kernel.
+"""Compilation of the device policy into an eBPF program for cgroup v2, and its attachment.
 
 Sources: include/uapi/linux/bpf.h (BPF_PROG_TYPE_CGROUP_DEVICE, struct
 bpf_cgroup_dev_ctx), bpf(2).  Loaded only on hosts with cgroup v2.
@@ -30,7 +30,7 @@ _PROG_GET_FD_BY_ID, _PROG_QUERY = 13, 16
 _TYPE_CGROUP_DEVICE = 15
 _ATTACH_CGROUP_DEVICE = 6
 _ALLOW_MULTI = 2
-# Some kernels write back more of the attribute than its size says.
+# Padded: some kernels write back more of the attribute than the given size.
 _ATTRIBUTE_SIZE = 256
 _MOST_PROGRAMS = 64
 
@@ -40,7 +40,7 @@ def _instruction(opcode: int, dst: int = 0, src: int = 0, offset: int = 0, value
 
 
 def assemble(wanted: DevicePolicy) -> bytes:
-    """An array of struct bpf_insn; the program returns 1 for allowed, 0 for EPERM.
+    """Return an array of struct bpf_insn; the program returns 1 to allow, 0 for EPERM.
 
     The rules are walked from the last to the first, for the last one wins.  r3 holds the
     kinds of access for which no rule has spoken yet: a ``deny`` that touches them ends the
@@ -132,14 +132,14 @@ def bpf_load(program: bytes) -> int:
 
 
 def bpf_attach(cgroup: int, program: int) -> None:
-    """Attach, leaving room for the programs of nested managers.  Raises OSError."""
+    """Attach with BPF_F_ALLOW_MULTI, for the programs of nested managers.  Raises OSError."""
     attribute = bytearray(_ATTRIBUTE_SIZE)
     pack_into("=IIII", attribute, 0, cgroup, program, _ATTACH_CGROUP_DEVICE, _ALLOW_MULTI)
     _bpf(_PROG_ATTACH, attribute)
 
 
 def _attached(cgroup: int) -> list[int]:
-    """The ids of the programs attached to this very cgroup."""
+    """Return the ids of the programs attached to this cgroup itself, not to its ancestors."""
     import ociruntime._shim as shim
 
     numbers = bytearray(4 * _MOST_PROGRAMS)

@@ -1,4 +1,4 @@
-"""Putting a device policy in force: the v1 lists, or an eBPF program where there is only v2."""
+"""Enforcement of a device policy: by the v1 lists, or by an eBPF program on v2."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DeviceRules:
             raise ConfigError(where, "the host has no device cgroup")
 
     def install(self) -> None:
-        """Replace whatever rules the cgroup has."""
+        """Replace the cgroup's device rules."""
         if self._program:
             from ociruntime.runtime.cgroups.device_program import install
 
@@ -63,7 +63,7 @@ def _write_lists(directory: str, lines: list[tuple[str, str, str]]) -> None:
                 posix.write(lists[file], line.encode())
             except OSError as error:
                 if error.errno == errno.EPERM and not may_set_device_rules():
-                    return  # the kernel lets only the first namespace's root touch the lists
+                    return  # only root of the initial user namespace may write the lists
                 raise _explain(directory, file, line, where, error) from None
     finally:
         for fd in lists.values():

@@ -32,7 +32,7 @@ _LARGEST_MINOR = (1 << 20) - 1
 
 
 class DeviceRule:
-    """One rule for devices of one kind.
+    """A rule for devices of one kind.
 
     ``kind`` is ``c`` or ``b``; ``major`` and ``minor`` may be ANY; ``access`` is a mask of
     MKNOD, READ and WRITE; ``where`` is the rule's JSON path, empty for a built-in one.
@@ -51,7 +51,7 @@ class DeviceRule:
         self.where = where
 
     def covers(self, other: DeviceRule) -> bool:
-        """True if every device of ``other`` is one of this rule's."""
+        """Return whether this rule includes every device of ``other``."""
         return (
             self.kind == other.kind
             and self.major in (ANY, other.major)
@@ -59,7 +59,7 @@ class DeviceRule:
         )
 
     def meets(self, other: DeviceRule) -> bool:
-        """True if the two have a device in common."""
+        """Return whether the two rules have a device in common."""
         return (
             self.kind == other.kind
             and (ANY in (self.major, other.major) or self.major == other.major)
@@ -67,7 +67,7 @@ class DeviceRule:
         )
 
     def line(self) -> str:
-        """As written to devices.allow and devices.deny: ``c 136:* rwm``."""
+        """Return the line for devices.allow or devices.deny, as in ``c 136:* rwm``."""
         major = "*" if self.major == ANY else str(self.major)
         minor = "*" if self.minor == ANY else str(self.minor)
         letters = "".join(letter for letter, bit in _LETTERS if self.access & bit)
@@ -75,7 +75,7 @@ class DeviceRule:
 
 
 class DevicePolicy:
-    """``allow_rest`` is the verdict where no rule speaks; of the rules the last one wins."""
+    """Device rules, of which the last match wins; ``allow_rest`` is the default verdict."""
 
     __slots__ = ("allow_rest", "rules")
 
@@ -100,12 +100,12 @@ _DEFAULT_RULES: tuple[tuple[str, int, int, int], ...] = (
 
 
 def default_rules() -> list[DeviceRule]:
-    """What every container gets."""
+    """Return the rules for the devices that every container has."""
     return [DeviceRule(True, *fields) for fields in _DEFAULT_RULES]
 
 
 def policy(entries: Sequence[dict[str, Any]], where: str) -> DevicePolicy:
-    """The policy of ``linux.resources.devices``.  Raises ConfigError."""
+    """Return the policy of ``linux.resources.devices``.  Raises ConfigError."""
     result = DevicePolicy(False, default_rules())
     for index, entry in enumerate(entries):
         path = f"{where}[{index}]"
@@ -147,7 +147,7 @@ def _number(value: int | None, largest: int, where: str) -> int:
 
 
 def lines_v1(wanted: DevicePolicy) -> list[tuple[str, str, str]]:
-    """(file, line, JSON path) in the order of writing; the first one wipes the list.
+    """Return (file, line, JSON path) in the order of writing; the first line clears the list.
 
     A v1 list is a verdict for everything and a set of exceptions without order.  So the
     rules are played through here and only the outcome is written.  Where a rule takes a part

@@ -8,11 +8,11 @@ from ociruntime.base.errors import HostError
 from ociruntime.runtime.cgroups.control_files import failure, gone, read, write
 from ociruntime.runtime.cgroups.members import wait_for
 
-_PATIENCE = 10.0  # seconds
+_FREEZE_TIMEOUT = 10.0  # seconds
 
 
 def frozen(directory: str, version: int) -> bool:
-    """True if the cgroup is frozen or on its way there; False also if it is gone."""
+    """Return whether the cgroup is frozen or freezing; False if it does not exist."""
     try:
         if version == 1:
             return _state_v1(directory) != "THAWED"
@@ -24,14 +24,14 @@ def frozen(directory: str, version: int) -> bool:
 
 
 def freeze(directory: str, version: int) -> None:
-    """Stop every process and return when all have stopped.
+    """Freeze every process and wait until all are frozen.
 
-    If some do not within 10 s, all are set going again and HostError is raised.
+    If that takes more than 10 s, thaws them again and raises HostError.
     """
     file, on, off = _command(version)
     try:
         write(f"{directory}/{file}", on)
-        if wait_for(lambda: _has_stopped(directory, version, on), _PATIENCE):
+        if wait_for(lambda: _has_stopped(directory, version, on), _FREEZE_TIMEOUT):
             return
         write(f"{directory}/{file}", off)
     except OSError as error:
@@ -42,7 +42,7 @@ def freeze(directory: str, version: int) -> None:
 
 
 def thaw(directory: str, version: int) -> None:
-    """Let everybody go on.  A cgroup that is gone is thawed.  Raises HostError."""
+    """Thaw every process; a removed cgroup counts as thawed.  Raises HostError."""
     file, _, off = _command(version)
     try:
         write(f"{directory}/{file}", off)
@@ -52,7 +52,7 @@ def thaw(directory: str, version: int) -> None:
 
 
 def event(directory: str, name: str, file: str = "cgroup.events") -> int:
-    """One number of a flat-keyed file; 0 if the key is missing.  Raises OSError."""
+    """Return a number from a flat-keyed file; 0 if the key is missing.  Raises OSError."""
     for line in read(f"{directory}/{file}").splitlines():
         key, _, value = line.partition(" ")
         if key == name:
@@ -75,6 +75,6 @@ def _has_stopped(directory: str, version: int, on: str) -> bool:
         return event(directory, "frozen") == 1
     if _state_v1(directory) == on:
         return True
-    # A process that was being forked slips through: the kernel catches it on another write.
+    # A process being forked can escape the freezer until FROZEN is written again.
     write(f"{directory}/freezer.state", on)
     return False

@@ -1,15 +1,15 @@
-"""The cgroup of one container, in all hierarchies of the host.
+"""A container's cgroup in all hierarchies of the host.
 
 The order of a creation::
 
-    cgroup = Cgroup.plan(layout, cgroups_path, id)   looks at nothing
-    store(cgroup.record())                           what may have to be removed, beforehand
+    cgroup = Cgroup.plan(layout, cgroups_path, id)   pure: computes the paths
+    store(cgroup.record())                           what a later command may have to remove
     cgroup.create(resources)                         directories, cpusets, device rules
     cgroup.attach(pid)                               or clone3 with open_v2()
     cgroup.apply(resources)                          limits, memory last
 
-Everything after ``record`` also works on a ``from_record`` of it, at any point in between
-and after a crash: what is missing is taken as gone.
+All methods after ``record`` also work on a ``from_record`` of it, at any point and after a crash:
+a missing directory counts as removed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NO_RESOURCES: dict[str, Any] = {}
 
 
 class Cgroup:
-    """``path`` is the same below every mount point; ``placements`` has one per hierarchy."""
+    """A container's cgroup: one ``path`` below every mount point, one placement per hierarchy."""
 
     __slots__ = (
         "_made_ahead",
@@ -49,7 +49,7 @@ class Cgroup:
     def __init__(self, path: str, placements: list[Placement], where: str = "") -> None:
         self.path = path
         self.placements = placements
-        self.first_pid = 0  # once there is one: a systemd scope is made around a process
+        self.first_pid = 0  # the init's pid, 0 before it exists; systemd makes a scope around it
         self._where = where
         self._made_ahead: Placement | None = None
         self._precedent: Mapping[str, Any] | None = None  # resources that create() has seen
@@ -57,60 +57,61 @@ class Cgroup:
 
     @classmethod
     def plan(cls, layout: Layout, cgroups_path: str | None, container_id: str) -> Self:
-        """Pure: the paths that the container will have.  Raises ConfigError."""
+        """Compute the container's paths; pure.  Raises ConfigError."""
         path = paths.resolve(cgroups_path, container_id)
         where = paths.WHERE if cgroups_path else ""
         return cls(path, [Placement(each, path) for each in layout.hierarchies], where)
 
     def record(self) -> dict[str, Any]:
-        """JSON-able; notes which directories exist already, so take it before :meth:`create`.
+        """Return a JSON-able record; call it before :meth:`create`.
 
-        Taken again afterwards it also knows of directories that others made meanwhile, and
-        that those which existed were free: needed if :attr:`adopted`.
+        It lists which directories exist already.  A second record, after :meth:`create`, also has
+        the directories that other processes made meanwhile, and that existing ones were unused; it
+        is required if :attr:`adopted`.
         """
         return {"path": self.path, "placements": [each.record() for each in self.placements]}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """The inverse of :meth:`record`; looks at nothing."""
+        """Return the cgroup of a record; pure."""
         path = record["path"]
         return cls(path, [Placement.from_record(each, path) for each in record["placements"]])
 
     @property
     def adopted(self) -> bool:
-        """True after :meth:`create` if a directory of the container's was there before.
+        """Return whether :meth:`create` found the container's directory existing in a hierarchy.
 
-        A record of before leaves its members alone, for they may be somebody else's.
+        With an earlier record, its members are left alone, since they may not be the container's.
         """
         return any(each.adopted for each in self.placements)
 
     @property
     def unit(self) -> str:
-        """Name of the systemd unit that it is (systemd_group.py), else empty."""
+        """The name of its systemd unit (systemd_group.py), else empty."""
         return ""
 
     @property
     def born_inside(self) -> bool:
-        """True if a process can be cloned into its v2 directory; else it is moved there."""
+        """Tell if a process can be cloned into its v2 directory; else it must be moved there."""
         return self._v2() is not None
 
     @property
     def paths(self) -> dict[str, str]:
-        """Mount point of each hierarchy -> the container's directory in it."""
+        """Return the container's directory in each hierarchy, by mount point."""
         return {each.hierarchy.mountpoint: each.directory for each in self.placements}
 
     def hierarchies(self) -> tuple[tuple[str, str], ...]:
-        """(what names the hierarchy in v1 mount options, the container's directory) each."""
+        """Return (v1 mount option of the hierarchy, the container's directory) for each."""
         return tuple((each.hierarchy.option, each.directory) for each in self.placements)
 
     def visible(self) -> tuple[tuple[str, str], ...]:
-        """What mounts of cgroup file systems show in the container, as :meth:`hierarchies`."""
+        """Return what cgroup mounts in the container show, in the form of :meth:`hierarchies`."""
         return self.hierarchies() if self.shown is None else self.shown
 
     def settings(
         self, resources: Mapping[str, Any] | None, where: str = "linux.resources"
     ) -> list[Setting]:
-        """What :meth:`create` and :meth:`apply` will write, device rules aside; pure."""
+        """Return what :meth:`create` and :meth:`apply` write, without device rules; pure."""
         if not resources:
             return []
         from ociruntime.runtime.cgroups.resources import settings
@@ -122,10 +123,10 @@ class Cgroup:
         return settings(resources, versions, where)
 
     def make_v2(self) -> bool:
-        """Make the v2 directory ahead of :meth:`create`, if v1 ones will take more time than that.
+        """Make the v2 directory before :meth:`create`, if there are v1 ones, which take longer.
 
-        Returns whether a process may be born there while the rest is made. Raises ConfigError and
-        HostError.
+        Returns whether a process may be cloned into it while the others are made.  Raises
+        ConfigError and HostError.
         """
         unified = self._v2()
         if unified is None or not self._v1():
@@ -140,12 +141,12 @@ class Cgroup:
         where: str = "linux.resources",
         rootless: bool = False,
     ) -> None:
-        """Make the directories and set what must be in force before anybody enters.
+        """Make the directories and write what must be in force before a process enters.
 
-        Refuses bad resources before anything is made, and a cgroup of that name which is in
-        use or frozen; after an error what was made is gone again.  ``rootless``: do without
-        hierarchies that this user may not write to, as far as no resource needs them.
-        Raises ConfigError and HostError.
+        Invalid resources, and a cgroup of that name that is in use or frozen, are refused before
+        anything is made; after an error, everything made is removed.  ``rootless``: skip
+        hierarchies that this user may not write to, unless a resource needs them.  Raises
+        ConfigError and HostError.
         """
         resources = resources or _NO_RESOURCES
         found = self.settings(resources, where)
@@ -156,7 +157,7 @@ class Cgroup:
             try:
                 self.remove()
             except RuntimeFailure:
-                pass  # the first error is the one to tell; the record is still there
+                pass  # report the first error; the record still allows a later removal
             raise
         self._precedent = resources
 
@@ -168,7 +169,7 @@ class Cgroup:
             cpuset.inherit_cpuset()
             precedent = [each for each in found if each.controller == "cpuset"]
             control_files.apply(precedent, self.directories())
-        # One that may not be written is no loss: whoever may not do that makes no devices.
+        # If the rules cannot be written, the same lack of privilege prevents mknod(2).
         if devices.directory in self.paths.values():
             devices.install()
 
@@ -190,7 +191,7 @@ class Cgroup:
         placement.make(self._where)
 
     def open_v2(self) -> int:
-        """A descriptor of the v2 directory for CLONE_INTO_CGROUP, or -1.  Raises HostError."""
+        """Open the v2 directory for CLONE_INTO_CGROUP; -1 without v2.  Raises HostError."""
         unified = self._v2()
         if unified is None:
             return -1
@@ -200,10 +201,10 @@ class Cgroup:
             raise control_files.failure(f"open cgroup {unified.directory}", error) from None
 
     def open_v1_entrances(self) -> list[int]:
-        """Open the file ``tasks`` of each v1 directory, for a process that enters by itself.
+        """Open the file ``tasks`` of each v1 directory, for a process that moves itself there.
 
-        That is all a process needs to move itself there, whatever it may do otherwise: the kernel
-        looks at who has opened the file. Raises HostError.
+        The kernel checks the privileges of the opener, so an unprivileged process can use the
+        descriptor.  Raises HostError.
         """
         entrances: list[int] = []
         for each in self._v1():
@@ -227,11 +228,12 @@ class Cgroup:
     def attach(
         self, pid: int, born_in_v2: bool = False, beside: int = 0, only_v2: bool = False
     ) -> None:
-        """Move a process, with all its threads, into every hierarchy, or the v2 one alone.
+        """Move a process, with all its threads, into the cgroup in every hierarchy.
 
         ``born_in_v2``: it was cloned into the v2 directory.  ``beside``: a process of the
-        container, to whose cgroup to go where the payload has made cgroups of its own, for
-        then v2 allows no process in the container's.  Raises HostError.
+        container, whose cgroup is the fallback on v2 if the container has made cgroups of its own:
+        then the container's own cgroup takes no process ("no internal processes").  Raises
+        HostError.
         """
         for each in self.placements:
             if (born_in_v2 and each.hierarchy.version == 2) or (
@@ -248,10 +250,9 @@ class Cgroup:
                 raise control_files.failure(action, error, _attach_hint(error)) from None
 
     def apply(self, resources: Mapping[str, Any] | None, where: str = "linux.resources") -> None:
-        """Set the limits of a new container; memory comes last.
+        """Write the limits of a new container, memory last.
 
-        What :meth:`create` has set from the same resources is not written again.  Raises
-        ConfigError and HostError.
+        Settings that :meth:`create` has written are skipped.  Raises ConfigError and HostError.
         """
         found = self.settings(resources, where)
         if self._precedent is resources:
@@ -261,19 +262,19 @@ class Cgroup:
         control_files.apply(found, self.directories())
 
     def tell(self, settings: Sequence[Setting]) -> None:
-        """Let know of settings, before they are written, who else writes such files: nobody."""
+        """Hook called before settings are written; a no-op here, overridden for systemd."""
 
     def processes(self) -> list[int]:
-        """All members, those of cgroups below included, in ascending order."""
+        """Return the pids of all members, including those of nested cgroups, in ascending order."""
         from ociruntime.runtime.cgroups import members
 
         return members.processes([each.directory for each in self._own()])
 
     def kill(self) -> None:
-        """SIGKILL to every member; returns without waiting for their end.
+        """Send SIGKILL to every member, without waiting for their end.
 
-        With a v2 directory the kernel does it in one step; in v1 hierarchies somebody may
-        have been moved elsewhere, so those are looked through as well.  Raises HostError.
+        On v2, cgroup.kill does it in one step.  In the v1 hierarchies, a process may have been
+        moved out of one of them, so all are searched.  Raises HostError.
         """
         from ociruntime.runtime.cgroups import freezer, members
 
@@ -283,12 +284,12 @@ class Cgroup:
         directories = [each.directory for each in own if not (done and each is unified)]
         freezing = _with_controller(own, "freezer")
         if not done and freezing is not None and members.processes([freezing.directory]):
-            self._hold(freezing.directory)  # nobody can fork while the list is read
+            self._hold(freezing.directory)  # no member can fork while the list is read
         try:
             members.kill_each(directories)
         finally:
             if freezing is not None:
-                freezer.thaw(freezing.directory, 1)  # a frozen process cannot even die
+                freezer.thaw(freezing.directory, 1)  # on v1 a frozen process cannot die
 
     def _hold(self, directory: str) -> None:
         try:
@@ -299,18 +300,18 @@ class Cgroup:
 
     @property
     def freezable(self) -> bool:
-        """Whether there is a freezer that is the container's alone."""
+        """Return whether the container has a freezer cgroup of its own."""
         return self._freezer() is not None
 
     def frozen(self) -> bool:
-        """True while paused, or on the way there; False without a freezer or a directory."""
+        """Return whether the container is paused or pausing; False without a freezer."""
         from ociruntime.runtime.cgroups import freezer
 
         where = self._freezer()
         return where is not None and freezer.frozen(where.directory, where.hierarchy.version)
 
     def freeze(self) -> None:
-        """Stop all members; back when they have stopped.  Raises HostError."""
+        """Freeze all members and wait until they are frozen.  Raises HostError."""
         from ociruntime.runtime.cgroups import freezer
 
         where = self._freezer()
@@ -319,7 +320,7 @@ class Cgroup:
         freezer.freeze(where.directory, where.hierarchy.version)
 
     def thaw(self) -> None:
-        """Let all members go on.  Raises HostError."""
+        """Thaw all members.  Raises HostError."""
         from ociruntime.runtime.cgroups import freezer
 
         where = self._freezer()
@@ -327,16 +328,16 @@ class Cgroup:
             freezer.thaw(where.directory, where.hierarchy.version)
 
     def remove(self, kill: bool = False) -> None:
-        """Remove the directories that :meth:`create` has made, and what is below them.
+        """Remove the directories that :meth:`create` has made, and all below them.
 
-        ``kill``: if somebody is still there, :meth:`kill`, which is cheaper than looking
-        first.  Waits up to 10 s for the last to leave.  Raises HostError naming those left,
-        and can then be called again.
+        ``kill``: if a process is still there, call :meth:`kill`; that is cheaper than checking
+        first.  Waits up to 10 s for the last process to leave.  Raises HostError naming the
+        processes left; it can then be called again.
         """
         remove_all(self.placements, self.kill if kill else None)
 
     def hand_over(self, uid: int, gid: int = -1) -> None:
-        """Change the owner of the v2 cgroup, -1: not the group; nothing where v1 is in use.
+        """Change the owner of the v2 cgroup; do nothing on v1.  ``gid`` -1: keep the group.
 
         Raises HostError.
         """
@@ -347,7 +348,7 @@ class Cgroup:
                 hand_over(each.directory, uid, gid)
 
     def oom_killed(self) -> bool:
-        """True if the kernel has killed a member for want of memory."""
+        """Return whether a member was OOM-killed."""
         from ociruntime.runtime.cgroups.oom import oom_kills
 
         memory = self._of("memory")
@@ -367,7 +368,7 @@ class Cgroup:
         return _with_controller(own, "freezer") or _with_version_2(own)
 
     def directories(self) -> dict[str, str]:
-        """Controller -> the container's directory; ``""`` for the v2 one."""
+        """Return the container's directory by controller; ``""`` is the v2 one."""
         found = {}
         for each in self.placements:
             for controller in each.hierarchy.controllers:
@@ -398,7 +399,7 @@ class Cgroup:
             )
 
     def _device_rules(self, resources: Mapping[str, Any], where: str) -> DeviceRules:
-        """Ready to be installed.  Raises ConfigError."""
+        """Return the device rules, ready to be installed.  Raises ConfigError."""
         from ociruntime.runtime.cgroups.device_rules import DeviceRules
 
         listing, unified = self._of("devices"), self._v2()
@@ -425,7 +426,7 @@ def _with_version_2(placements: list[Placement]) -> Placement | None:
 
 
 def _attach_beside(directory: str, path: str, pid: int, beside: int) -> bool:
-    """Into that v2 cgroup below ``directory`` in which ``beside`` is; False if it is not."""
+    """Move ``pid`` to the v2 cgroup of ``beside``; return False if that is not below ours."""
     try:
         for line in control_files.read(f"/proc/{beside}/cgroup").splitlines():
             inner = line.partition(path + "/")[2]
@@ -433,7 +434,7 @@ def _attach_beside(directory: str, path: str, pid: int, beside: int) -> bool:
                 control_files.write(f"{directory}/{inner}/cgroup.procs", str(pid))
                 return True
     except OSError:
-        pass  # what is reported is that the container's own could not be entered
+        pass  # the caller reports the error of the container's own cgroup
     return False
 
 

@@ -43,11 +43,11 @@ _DEEPEST = 32
 
 
 class Malformed(ValueError):
-    """What is wrong with the text, in words that follow it."""
+    """A syntax error; its message continues a sentence that begins with the text."""
 
 
 def parse(text: str) -> tuple[str, Any]:
-    """(D-Bus signature, value): lists, tuples, dicts, (signature, value) of a variant.
+    """Return (D-Bus signature, value): lists, tuples, dicts, (signature, value) of a variant.
 
     Raises Malformed.
     """
@@ -60,7 +60,7 @@ def parse(text: str) -> tuple[str, Any]:
 
 
 def element_type(signature: str, start: int = 0) -> str:
-    """The one complete type that begins at ``start``.  Raises Malformed."""
+    """Return the single complete type that begins at ``start``.  Raises Malformed."""
     end = _type_end(signature, start, 0)
     return signature[start:end]
 
@@ -95,7 +95,7 @@ class _Reader:
             self.position += 1
 
     def value(self, expected: str) -> tuple[str, Any]:
-        """The next value, of the type ``expected`` if one is."""
+        """Parse the next value, of type ``expected`` if that is given."""
         self.skip_blanks()
         self._depth += 1
         if self._depth > _DEEPEST:
@@ -232,7 +232,7 @@ class _Reader:
         return f"a{{{key_kind}{value_kind}}}", found
 
     def _elements(self, opening: str, closing: str) -> Any:  # noqa: ANN401 - an iterator
-        """Stops before each element; a comma may follow the last."""
+        """Yield before each element; a comma may follow the last."""
         self._take(opening)
         while not self._comes(closing):
             yield
@@ -263,7 +263,7 @@ class _Reader:
         return letter
 
     def _container(self, expected: str, opening: str) -> str:
-        """The types inside, empty if nothing is expected."""
+        """Return the element types of the expected container, "" if none is expected."""
         if expected and not expected.startswith(opening):
             raise Malformed(f"has a value that is not of the type {expected}")
         inner = expected[len(opening) :]
@@ -281,7 +281,7 @@ class _Reader:
 
 
 def _whole(word: str) -> int:
-    """Decimal, 0x hexadecimal, or octal with a leading 0, as in C."""
+    """Parse a decimal, hexadecimal (0x) or octal (0) number, as in C."""
     digits = word.lstrip("+-")
     if len(word) - len(digits) > 1 or not digits.isascii() or "_" in digits:
         raise ValueError

@@ -1,4 +1,4 @@
-"""Which cgroup hierarchies the host has, and where they are mounted.
+"""Detection of the host's cgroup hierarchies and their mount points.
 
 Sources: proc_pid_mountinfo(5), cgroups(7).  Three modes: ``v1`` (one hierarchy per
 controller or group of controllers), ``v2`` (one unified hierarchy) and ``hybrid`` (v1
@@ -20,7 +20,7 @@ _USUAL_PLACE = "/sys/fs/cgroup"
 
 
 class Hierarchy:
-    """One mounted hierarchy.
+    """A mounted hierarchy.
 
     ``controllers`` are kernel names (``memory``, ``cpu``, ``cpuacct``); ``name`` is that
     of a named v1 hierarchy (``systemd``), else empty.  ``mountpoint`` is absolute;
@@ -43,13 +43,13 @@ class Hierarchy:
 
     @property
     def option(self) -> str:
-        """What names the hierarchy in v1 mount options; empty for v2."""
+        """The v1 mount option that names the hierarchy; empty for v2."""
         if self.version == 2:
             return ""
         return f"name={self.name}" if self.name else ",".join(self.controllers)
 
     def record(self) -> dict[str, Any]:
-        """A JSON-able form."""
+        """Return a JSON-able form."""
         return {
             "version": self.version,
             "controllers": list(self.controllers),
@@ -59,7 +59,7 @@ class Hierarchy:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """The inverse of :meth:`record`."""
+        """Return the hierarchy of a record."""
         return cls(
             tuple(record["controllers"]),
             record["name"],
@@ -69,7 +69,7 @@ class Hierarchy:
 
 
 class Layout:
-    """All hierarchies of a host: v1 ones in the kernel's order, the unified one last."""
+    """The hierarchies of a host: v1 ones in the kernel's order, the unified one last."""
 
     __slots__ = ("hierarchies", "mode")
 
@@ -79,7 +79,7 @@ class Layout:
 
 
 class CgroupMount:
-    """One line of mountinfo with file system type cgroup or cgroup2."""
+    """A mount of file system type cgroup or cgroup2 in mountinfo."""
 
     __slots__ = ("mountpoint", "options", "version")
 
@@ -90,9 +90,9 @@ class CgroupMount:
 
 
 def detect() -> Layout:
-    """The layout seen by the calling process.
+    """Return the layout that this process sees.
 
-    A host without any cgroup mount has an empty one of mode ``v1``.
+    Without any cgroup mount it is an empty layout of mode ``v1``.
     """
     mounts = parse_mountinfo(_read("/proc/self/mountinfo"))
     existing = parse_existing(_read("/proc/self/cgroup"))
@@ -132,9 +132,9 @@ def parse_mountinfo(text: str) -> list[CgroupMount]:
 
 
 def parse_existing(text: str) -> list[tuple[str, ...]]:
-    """The v1 hierarchies in /proc/PID/cgroup, in ascending order of their number.
+    """Return the v1 hierarchies in /proc/PID/cgroup, by ascending number.
 
-    Each is what names it: ``("cpu", "cpuacct")`` or ``("name=systemd",)``.
+    Each is a tuple of names: ``("cpu", "cpuacct")`` or ``("name=systemd",)``.
     """
     lines = []
     for line in text.splitlines():
@@ -175,7 +175,7 @@ def assemble(
 
 
 def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
-    """The host's own mount: root file systems of running containers hold more of them."""
+    """Return the host's own mount: root file systems of running containers have more of them."""
     for mount in mounts:
         if mount.mountpoint == _USUAL_PLACE or mount.mountpoint.startswith(_USUAL_PLACE + "/"):
             return mount

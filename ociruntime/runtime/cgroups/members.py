@@ -1,4 +1,4 @@
-"""Who is in a cgroup, and how to kill them all."""
+"""The processes in a cgroup: listing, killing, waiting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROUNDS = 100
 
 
 def tree(directory: str) -> list[str]:
-    """The cgroups below and including ``directory``, children first; none if it is gone."""
+    """Return ``directory`` and the cgroups below it, children first; none if it is gone."""
     try:
         # kernfs counts subdirectories in the link number as other file systems do.
         if posix.stat(directory).st_nlink <= 2:
@@ -36,10 +36,10 @@ def tree(directory: str) -> list[str]:
 
 
 def pids(directory: str) -> list[int]:
-    """The processes of one cgroup, none if it is gone.
+    """Return the processes of one cgroup; none if it is gone.
 
-    Processes of another pid namespace appear as 0 and are left out.  A threaded v2 cgroup
-    has no list of processes, but one of threads, any of which names its process.
+    Processes outside our pid namespace appear as 0 and are left out.  A threaded v2 cgroup
+    lists only threads; each thread id leads to its process.
     """
     for file in ("cgroup.procs", "cgroup.threads"):
         try:
@@ -55,7 +55,7 @@ def pids(directory: str) -> list[int]:
 
 
 def processes(directories: Sequence[str]) -> list[int]:
-    """The processes of these cgroups and all below, each once, in ascending order."""
+    """Return the processes of these cgroups and all below, each once, in ascending order."""
     found: set[int] = set()
     for top in directories:
         for directory in tree(top):
@@ -64,7 +64,7 @@ def processes(directories: Sequence[str]) -> list[int]:
 
 
 def kill_unified(directory: str) -> bool:
-    """SIGKILL to a whole v2 tree in one step; False where the kernel (before 5.14) cannot."""
+    """Kill a v2 tree by cgroup.kill; return False on kernels without it (before 5.14)."""
     try:
         write(f"{directory}/cgroup.kill", "1")
     except OSError as error:
@@ -77,7 +77,7 @@ def kill_unified(directory: str) -> bool:
 
 
 def kill_each(directories: Sequence[str]) -> None:
-    """SIGKILL to every member, round after round until nobody new appears."""
+    """Send SIGKILL to every member, in rounds until no new member appears."""
     signalled: set[int] = set()
     for _ in range(_ROUNDS):
         fresh = [pid for pid in processes(directories) if pid not in signalled]
@@ -88,7 +88,7 @@ def kill_each(directories: Sequence[str]) -> None:
 
 
 def _kill_members(wanted: Sequence[int], present: Callable[[], list[int]]) -> None:
-    """Hold each process by a pidfd, look whether it still is a member, and only then kill."""
+    """Open a pidfd for each process, check that it is still a member, and only then kill it."""
     from _signal import pidfd_send_signal  # type: ignore[import-not-found]
 
     handles: dict[int, int] = {}
@@ -97,7 +97,7 @@ def _kill_members(wanted: Sequence[int], present: Callable[[], list[int]]) -> No
             try:
                 handles[pid] = posix.pidfd_open(pid)
             except OSError as error:
-                # No such process, or the descriptors are used up: the next round's.
+                # The process is gone, or descriptors ran out: leave it to the next round.
                 if error.errno not in (errno.ESRCH, errno.EINVAL, errno.EMFILE, errno.ENFILE):
                     raise failure(f"open process {pid}", error) from None
         for pid in present():
@@ -114,7 +114,7 @@ def _kill_members(wanted: Sequence[int], present: Callable[[], list[int]]) -> No
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
-    """Look again and again, at growing intervals, until it is so; False at the deadline."""
+    """Poll a condition at growing intervals; return False on timeout."""
     deadline = time.monotonic() + seconds
     pause = 0.0001
     while not condition():

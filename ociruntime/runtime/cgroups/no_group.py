@@ -1,6 +1,6 @@
-"""No cgroup of its own: the container stays in its caller's (``--cgroup-manager disabled``).
+"""``--cgroup-manager disabled``: the container stays in its caller's cgroup.
 
-For callers who have put themselves into the right cgroup already, such as a service's.
+It serves callers that are in the right cgroup already, such as that of a service.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class NoCgroup(Cgroup):
-    """Makes nothing, limits nothing, removes nothing; recorded as a Cgroup without places."""
+    """A null object: it makes, limits and removes nothing; its record has no placements."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class NoCgroup(Cgroup):
 
     @classmethod
     def plan_none(cls, layout: Layout, config: Config) -> Self:
-        """Raises ConfigError for limits, since there would be nothing to limit."""
+        """Return the null cgroup.  Raises ConfigError if the config has limits."""
         resources: Mapping[str, Any] = (config.get("linux") or {}).get("resources") or {}
         for section, value in resources.items():
             if section == "devices":
@@ -44,17 +44,17 @@ class NoCgroup(Cgroup):
         where: str = "linux.resources",
         rootless: bool = False,
     ) -> None:
-        """Nothing to make: what the resources say has been looked at in :meth:`plan_none`."""
+        """Do nothing: :meth:`plan_none` has checked the resources."""
 
     def apply(self, resources: Mapping[str, Any] | None, where: str = "linux.resources") -> None:
-        """Nothing to write, likewise."""
+        """Do nothing: :meth:`plan_none` has checked the resources."""
 
 
 def _check_devices(rules: list[dict[str, Any]] | None, config: Config) -> None:
-    """Engines always have such rules: they are no loss for who can make no device.
+    """Refuse device rules that would have an effect.
 
-    What is in /dev, the configuration itself has put there; only a rule that denies a single
-    device would take it away.
+    Engines always send device rules.  They do not matter to a container without CAP_MKNOD: its /dev
+    has only what the config put there.  Only a rule that denies a single device would matter.
     """
     process: Any = config.get("process") or {}
     capabilities = process.get("capabilities") or {}
@@ -75,7 +75,7 @@ def _refusal(where: str, hint: str = "") -> ConfigError:
 
 
 def visible_directories(layout: Layout, membership: str) -> tuple[tuple[str, str], ...]:
-    """The caller's directories; ``membership`` is its /proc/PID/cgroup.  Pure."""
+    """Return the caller's directories; ``membership`` is its /proc/PID/cgroup.  Pure."""
     paths = {}
     for line in membership.splitlines():
         _, _, rest = line.partition(":")

@@ -1,4 +1,4 @@
-"""Want of memory: how often the kernel has killed for it, and being told when it does."""
+"""OOM kills in a cgroup: their number, and notification."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import posix
 from ociruntime.runtime.cgroups.control_files import failure, write
 from ociruntime.runtime.cgroups.freezer import event
 
-# In v2 the count is that of the whole tree; in v1 that of the cgroup alone.
+# On v2 the counter includes the subtree; on v1 it is the cgroup's own.
 _FILES = {1: "memory.oom_control", 2: "memory.events"}
 
 
 def oom_kills(directory: str, version: int) -> int:
-    """How many processes of the cgroup it has killed; 0 also if the cgroup is gone."""
+    """Return the number of OOM kills in the cgroup; 0 if it is gone."""
     try:
         return event(directory, "oom_kill", _FILES[version])
     except OSError:
@@ -20,10 +20,10 @@ def oom_kills(directory: str, version: int) -> int:
 
 
 class OomNotice:
-    """``fd`` is ready, in a poll(2) for ``events``, when the kernel may have killed.
+    """A notification of possible OOM kills: poll(2) ``fd`` for ``events``.
 
-    In v1 an eventfd tells of each want of memory (memory.oom_control); in v2 the file with
-    the count itself can be waited for.  Raises HostError when made.
+    On v1 an eventfd registered with memory.oom_control; on v2 the file memory.events itself, which
+    can be polled.  The constructor raises HostError.
     """
 
     def __init__(self, directory: str, version: int) -> None:
@@ -49,7 +49,7 @@ class OomNotice:
             posix.close(control)
 
     def acknowledge(self) -> bool:
-        """Read what made it ready, so that the next notice can; False if the cgroup is gone."""
+        """Reset the notification; return False if the cgroup is gone."""
         try:
             if self._counts:
                 posix.eventfd_read(self.fd)
@@ -61,5 +61,5 @@ class OomNotice:
         return True
 
     def close(self) -> None:
-        """End of it."""
+        """Close the descriptors."""
         posix.close(self.fd)

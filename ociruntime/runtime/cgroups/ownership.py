@@ -1,7 +1,7 @@
-"""Handing a v2 cgroup over to the container's user (config-linux.md, cgroup ownership).
+"""Delegation of a v2 cgroup to the container's user (config-linux.md, cgroup ownership).
 
-Whether to do it is decided in runtime/plan/cgroup_owner.py.  Never on v1, where the owner of a
-directory could undo the limits set in it.
+runtime/plan/cgroup_owner.py decides whether to do it.  It is never done on v1, where the owner of a
+directory could lift the limits set in it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import posix
 from ociruntime.runtime.cgroups.control_files import failure, read
 
 DELEGATE = "/sys/kernel/cgroup/delegate"
-# For kernels (before 4.15) that do not say which files may be handed over.
+# For kernels before 4.15, which do not list the files that may be delegated.
 _FILES = ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads")
 
 
 def hand_over(directory: str, uid: int, gid: int, listing: str = DELEGATE) -> None:
-    """Change the owner of the directory and of the files listed by the kernel, no other.
+    """Change the owner of the directory and of the files in the kernel's list, of no others.
 
-    A listed file that this kernel or hierarchy does not have is no error.  Raises HostError.
+    A listed file that does not exist here is skipped.  Raises HostError.
     """
     try:
         names = tuple(read(listing).split())

@@ -1,4 +1,4 @@
-"""From ``linux.cgroupsPath`` to one path below every hierarchy's mount point.
+"""Resolution of ``linux.cgroupsPath`` to a path below the mount point of every hierarchy.
 
 The spec's rules (config-linux.md, cgroups path): an absolute value counts from the mount
 point; a relative one may be put anywhere, but the same value always in the same place.
@@ -15,7 +15,7 @@ _LONGEST_NAME = 255
 
 
 def resolve(cgroups_path: str | None, container_id: str) -> str:
-    """The container's path in every hierarchy: ``/a/b``, normalized, never ``/``.
+    """Return the container's path in every hierarchy: ``/a/b``, normalized, never ``/``.
 
     Raises ConfigError.
     """
@@ -35,11 +35,11 @@ def resolve(cgroups_path: str | None, container_id: str) -> str:
 
 
 def is_systemd_form(cgroups_path: str) -> bool:
-    """True for ``slice:prefix:name``, which only the systemd driver understands."""
+    """Return whether the path is ``slice:prefix:name``, which only the systemd driver supports."""
     return not cgroups_path.startswith("/") and cgroups_path.count(":") == 2
 
 
 def components(path: str) -> list[str]:
-    """``/a/b`` -> ``["/a", "/a/b"]``: the directories from the mount point down."""
+    """Return the directories from the mount point down: ``["/a", "/a/b"]`` for ``/a/b``."""
     parts = path.strip("/").split("/")
     return ["/" + "/".join(parts[: depth + 1]) for depth in range(len(parts))]

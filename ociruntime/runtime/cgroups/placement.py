@@ -1,4 +1,4 @@
-"""A container's directory in one hierarchy: making it, knowing what was made, removing it."""
+"""A container's directory in one hierarchy: creation, bookkeeping, removal."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SHOWN_PIDS = 10
 
 
 class Placement:
-    """Where the container goes in one hierarchy.
+    """The container's directory in one hierarchy.
 
-    ``directories`` leads from the first component to the container's own; ``existing``
-    counts those that were there before.  Only the others are ever removed.  ``adopted`` says
-    that the container's own was there too, and was found free to be used.
+    ``directories`` are all directories from the first component to the container's own.
+    ``existing`` is how many of them existed before; only the others are ever removed.  ``adopted``
+    means that the container's own existed, too, and was unused.
     """
 
     __slots__ = ("adopted", "directories", "existing", "hierarchy")
@@ -43,22 +43,22 @@ class Placement:
 
     @property
     def directory(self) -> str:
-        """The container's own."""
+        """The container's own directory."""
         return self.directories[-1]
 
     def record(self) -> dict[str, Any]:
-        """JSON-able."""
+        """Return a JSON-able form."""
         existing = self.survey()
         return {**self.hierarchy.record(), "existing": existing, "adopted": self.adopted}
 
     @classmethod
     def from_record(cls, record: dict[str, Any], path: str) -> Self:
-        """The inverse of :meth:`record`."""
+        """Return the placement of a record."""
         hierarchy = Hierarchy.from_record(record)
         return cls(hierarchy, path, record["existing"], record["adopted"])
 
     def is_ours(self) -> bool:
-        """False while the directory may be somebody else's: its members are not to be touched."""
+        """Return False while the directory may be another container's: leave its members alone."""
         return self.adopted or self.survey() < len(self.directories)
 
     def survey(self) -> int:
@@ -76,7 +76,7 @@ class Placement:
     def make(self, where: str) -> None:
         """Create what is missing.
 
-        A directory that appears meanwhile belongs to somebody else and is not counted as
+        A directory that appears meanwhile belongs to another process and is not counted as
         made here; one that vanishes (the neighbour's delete takes the common parent away) is
         made again.  Raises ConfigError if the container's own is in use, HostError.
         """
@@ -108,7 +108,7 @@ class Placement:
                 raise _creation_failure(directory, error, where) from None
 
     def _check_fit(self, where: str) -> None:
-        """LNX-CG-01: a cgroup that somebody uses, or that is frozen, is not the container's."""
+        """Refuse a cgroup that is in use or frozen (LNX-CG-01)."""
         from ociruntime.runtime.cgroups.freezer import event, frozen
         from ociruntime.runtime.cgroups.members import processes
 
@@ -136,9 +136,9 @@ class Placement:
             raise failure(f"look at cgroup {directory}", error) from None
 
     def inherit_cpuset(self) -> None:
-        """Copy cpus and mems down: a new v1 cpuset is empty and takes no process.
+        """Copy cpus and mems from the parent: a new v1 cpuset is empty and takes no process.
 
-        Directories of others are only filled in where they are empty.  Raises HostError.
+        In directories that we did not make, only empty files are filled.  Raises HostError.
         """
         self.survey()
         top = self.hierarchy.mountpoint
@@ -155,9 +155,10 @@ class Placement:
             raise failure(f"copy the parent's cpuset to {self.directory}", error) from None
 
     def enable_controllers(self) -> dict[str, HostError]:
-        """Turn on all controllers of a v2 hierarchy on the way down to the container.
+        """Enable all controllers of a v2 hierarchy from the top down to the container.
 
-        Returns what could not be turned on, and why; the caller knows what it needs.
+        Returns the controllers that could not be enabled, with the reason; the caller decides
+        which of them matter.
         """
         refused: dict[str, HostError] = {}
         for directory in [self.hierarchy.mountpoint, *self.directories[:-1]]:
@@ -174,7 +175,7 @@ class Placement:
             if not missing or (refusal := _enable(path, missing)) is None:
                 continue
             if refusal.errno in (errno.EBUSY, errno.EOPNOTSUPP):
-                # Some could be had one by one, and would make the cgroup threaded.
+                # Retrying one by one could enable some, but would make the cgroup threaded.
                 reason = failure(f"write to {path}", refusal, _enabling_hint(refusal))
                 refused.update(dict.fromkeys(missing, reason))
                 break
@@ -186,14 +187,14 @@ class Placement:
         return refused
 
     def is_invalid(self) -> bool:
-        """True for a v2 cgroup below one that has processes and passes controllers on."""
+        """Return whether a v2 cgroup cannot take processes, since an ancestor is threaded."""
         try:
             return read(f"{self.directory}/cgroup.type").strip() == "domain invalid"
         except OSError:
             return False
 
     def made(self) -> list[str]:
-        """The directories made here, parents first."""
+        """Return the directories made by us, parents first."""
         return self.directories[self.survey() :]
 
 
@@ -237,12 +238,11 @@ def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
 
 
 def remove_all(placements: Sequence[Placement], evict: Callable[[], None] | None = None) -> None:
-    """Remove, in every hierarchy, the directories made for the container.
+    """Remove, in every hierarchy, the directories made for the container, and all below its own.
 
-    What was made inside of the container's own goes with it.  A dead process leaves its
-    cgroup a moment after its parent has seen it die, so EBUSY is retried for up to 10 s; then
-    HostError names who is left.  ``evict`` is called once if the first try does not do.  A
-    common parent that others use by now stays.
+    A dead process leaves its cgroup a moment after its parent has reaped it, so EBUSY is retried
+    for up to 10 s; then HostError names the processes left.  ``evict`` is called once if the first
+    attempt fails.  A parent that other containers use meanwhile is kept.
     """
     left = [placement.directory for placement in placements if placement.made()]
     left = [directory for directory in left if not _remove_own(directory)]
@@ -275,7 +275,7 @@ def _still_there(left: Sequence[str]) -> HostError:
 
 
 def _remove_own(directory: str) -> bool:
-    """True when the directory is gone."""
+    """Remove the directory and those below it; return whether it is gone."""
     try:
         posix.rmdir(directory)
     except OSError as error:
@@ -297,6 +297,6 @@ def _remove_own(directory: str) -> bool:
 
 
 def listed(numbers: Sequence[int]) -> str:
-    """``1, 2, 3``, cut short where it would be endless."""
+    """Format numbers as ``1, 2, 3``, truncated if there are many."""
     text = ", ".join(str(number) for number in numbers[:_SHOWN_PIDS])
     return text + (" ..." if len(numbers) > _SHOWN_PIDS else "")

@@ -1,7 +1,7 @@
-"""What stands in a control file before it is written, as the setting that brings it back.
+"""The previous value of a control file, as a setting that restores it.
 
-Most files read as they are written.  Those of devices have a line for each device with a value
-of its own, and what has none now is to have none again.
+Most files read as they are written.  Per-device files have a line for each device with a value of
+its own; a device without one must be reset.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ociruntime.runtime.cgroups.control_files import read
 from ociruntime.runtime.cgroups.setting import Setting
 
 _NO_LIMIT = "{} rbps=max wbps=max riops=max wiops=max"
-# Beginning of a file's name -> the line that takes a device's value away; the first one counts.
+# (prefix of the file's name, line that resets a device); the first match counts.
 _BY_DEVICE = (
     ("io.max", _NO_LIMIT),
     ("io.weight", "{} default"),
@@ -26,7 +26,7 @@ _BY_DEVICE = (
 
 
 def previous(setting: Setting, directory: str) -> Setting | None:
-    """None for a file that is missing or cannot be read."""
+    """Return the setting that restores the file; None if it is missing or cannot be read."""
     for file, value in setting.files:
         path = f"{directory}/{file}"
         if not posix.access(path, posix.F_OK):
@@ -42,7 +42,7 @@ def previous(setting: Setting, directory: str) -> Setting | None:
 
 
 def restoring(file: str, content: str, value: str) -> str:
-    """What to write after ``value`` was, so that ``content`` is read again; pure."""
+    """Return what to write after ``value`` to restore ``content``; pure."""
     if file == "memory.oom_control":
         return content.split()[1]  # of "oom_kill_disable 0"
     for beginning, away in _BY_DEVICE:
@@ -55,7 +55,7 @@ def _by_device(content: str, value: str, away: str) -> str:
     present = {line.split()[0]: line for line in content.splitlines() if line.strip()}
     lines = []
     for line in value.splitlines():
-        # A weight alone is that of all devices without one: "default 100".
+        # A bare weight is the default for devices without one of their own.
         device = line.split()[0] if " " in line.strip() else "default"
         lines.append(present.get(device) or away.format(device))
     return "\n".join(lines)

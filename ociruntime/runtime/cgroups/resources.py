@@ -34,7 +34,7 @@ _SECTIONS = (
 def settings(
     resources: Mapping[str, Any], versions: Mapping[str, int], where: str = "linux.resources"
 ) -> list[Setting]:
-    """Everything to write, memory next to last and ``unified`` at the end.
+    """Return all settings in the order of writing: memory next to last, ``unified`` last.
 
     ``versions`` maps each controller of the host to 1 or 2, and ``""`` to 2 if there is a
     unified hierarchy at all.  Raises ConfigError for a value without equivalent here.
@@ -47,7 +47,7 @@ def settings(
             continue
         on_v1 = versions.get(name_v1) == 1
         on_v2 = bool(name_v2) and versions.get(name_v2) == 2
-        # A controller that is nowhere is refused in the words of the host's main version.
+        # A missing controller is reported in terms of the host's main cgroup version.
         version = 1 if on_v1 or (not on_v2 and (has_v1 or "" not in versions)) else 2
         converted = _convert(conversion, value, f"{where}.{section}", version)
         found += _available(converted, versions)
@@ -71,7 +71,7 @@ def _convert(conversion: str, value: Any, where: str, version: int) -> list[Sett
 
 
 def _available(found: list[Setting], versions: Mapping[str, int]) -> list[Setting]:
-    """Refuse what no hierarchy of this host can do; "no limit" needs no hierarchy."""
+    """Refuse settings whose controller the host lacks; "no limit" settings are dropped."""
     possible = []
     for setting in found:
         version = versions.get(setting.controller)

@@ -1,4 +1,4 @@
-"""One value on its way into one control file."""
+"""A setting: a value to be written to a control file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Setting:
-    """What is to be written, for whom, and how the write is to be taken.
+    """A value for a control file, and how errors of the write are handled.
 
     ``files``      (name, value) pairs: the first file that exists in the cgroup is used.
                    A value of several lines is written line by line.

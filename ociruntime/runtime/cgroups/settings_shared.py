@@ -1,4 +1,4 @@
-"""What cgroup v1 and v2 write alike: whole sections of linux.resources, and parts of values."""
+"""Conversions of linux.resources that cgroup v1 and v2 share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HUGE_SIZES_HINT = "sizes are written as in the names of the hugetlb control fil
 
 
 def cpuset(section: dict[str, Any], where: str, version: int) -> list[Setting]:
-    """cpus, mems (both empty in a new v1 cgroup: group.py copies the parent's)."""
+    """Convert cpus and mems (both are empty in a new v1 cgroup: group.py copies the parent's)."""
     return [
         Setting(version, "cpuset", ((f"cpuset.{field}", section[field]),), f"{where}.{field}")
         for field in ("cpus", "mems")
@@ -22,7 +22,7 @@ def cpuset(section: dict[str, Any], where: str, version: int) -> list[Setting]:
 
 
 def pids(section: dict[str, Any], where: str, version: int) -> list[Setting]:
-    """limit: 0 is a limit, a negative one is none."""
+    """Convert the limit: 0 is a limit, a negative number means unlimited."""
     limit = section.get("limit")
     if limit is None:
         return []
@@ -31,7 +31,7 @@ def pids(section: dict[str, Any], where: str, version: int) -> list[Setting]:
 
 
 def rdma(section: dict[str, dict[str, Any]], where: str, version: int) -> list[Setting]:
-    """``mlx4_0 hca_handle=2 hca_object=2000``.  Raises ConfigError for an entry without limits."""
+    """Convert limits, as in ``mlx4_0 hca_handle=2 hca_object=2000``.  Raises ConfigError."""
     found = []
     for name, entry in section.items():
         limits = _handles(entry)
@@ -45,7 +45,7 @@ def rdma(section: dict[str, dict[str, Any]], where: str, version: int) -> list[S
 
 
 def _handles(entry: dict[str, Any]) -> str:
-    """The limits of an rdma entry in the kernel's words."""
+    """Format the limits of an rdma entry for rdma.max."""
     words = []
     if (count := entry.get("hcaHandles")) is not None:
         words.append(f"hca_handle={count}")
@@ -55,12 +55,12 @@ def _handles(entry: dict[str, Any]) -> str:
 
 
 def device_number(entry: dict[str, Any]) -> str:
-    """``{"major": 8, "minor": 0}`` -> ``8:0``."""
+    """Return ``8:0`` for ``{"major": 8, "minor": 0}``."""
     return f"{entry['major']}:{entry['minor']}"
 
 
 def huge_page_size(entry: dict[str, Any], where: str) -> str:
-    """The size as it stands in file names; anything else could name another file."""
+    """Return the size as in file names; other forms are refused: they could name another file."""
     size = entry["pageSize"]
     number, unit = size[:-2], size[-2:]
     if not (number.isascii() and number.isdigit()) or unit not in ("KB", "MB", "GB"):

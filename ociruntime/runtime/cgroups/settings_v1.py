@@ -27,7 +27,7 @@ def _one(
 
 
 def cpu(section: dict[str, Any], where: str) -> list[Setting]:
-    """shares, idle, period, quota, burst, realtime."""
+    """Convert shares, idle, period, quota, burst, realtime."""
     found = []
     # A positive weight and cpu.idle=1 exclude each other; burst may not exceed the quota;
     # the share of each group may not exceed its parent's: order depends on the old values.
@@ -52,7 +52,7 @@ def cpu(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def memory(section: dict[str, Any], where: str) -> list[Setting]:
-    """swappiness, OOM killer and hierarchy, kernel memory, then the limits themselves."""
+    """Convert swappiness, OOM killer and hierarchy, kernel memory, then the limits themselves."""
     found = []
     swappiness = section.get("swappiness")
     # Docker's "not set" is -1 squeezed into an unsigned number.
@@ -91,7 +91,7 @@ def memory(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def block_io(section: dict[str, Any], where: str) -> list[Setting]:
-    """Weights (CFQ's names up to 5.0, BFQ's since) and throttling."""
+    """Convert weights (CFQ's names up to 5.0, BFQ's since) and throttling."""
     found = []
     for field, names in (
         ("weight", ("blkio.weight", "blkio.bfq.weight")),
@@ -124,7 +124,7 @@ def block_io(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
-    """The limit on reservations where the kernel has it, else that on page faults."""
+    """Convert to the limit on reservations where the kernel has it, else on page faults."""
     found = []
     for index, entry in enumerate(section):
         size = huge_page_size(entry, f"{where}[{index}]")
@@ -138,14 +138,14 @@ def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
 
 
 def class_id(section: dict[str, Any], where: str) -> list[Setting]:
-    """network.classID: tags packets for traffic control."""
+    """Convert network.classID, which tags packets for traffic control."""
     if not (value := section.get("classID")):
         return []
     return [_one("net_cls", "net_cls.classid", value, f"{where}.classID")]
 
 
 def priorities(section: dict[str, Any], where: str) -> list[Setting]:
-    """network.priorities: one line for each interface."""
+    """Convert network.priorities to one line for each interface."""
     return [
         _one(
             "net_prio",

@@ -35,7 +35,7 @@ def _bytes_or_max(value: int) -> str:
 
 
 def cpu(section: dict[str, Any], where: str) -> list[Setting]:
-    """Shares as weight, idle, quota and period in one file, burst."""
+    """Convert shares (to a weight), idle, quota and period (one file), burst."""
     for field in ("realtimeRuntime", "realtimePeriod"):
         if section.get(field):
             _refuse(f"{where}.{field}")
@@ -61,7 +61,7 @@ def cpu(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def weight_of_shares(shares: int) -> int:
-    """v1's 2..262144 (usual value 1024) to v2's 1..10000 (usual value 100).
+    """Convert v1's 2..262144 (default 1024) to v2's 1..10000 (default 100).
 
     The quadratic in log2 that runtimes and Kubernetes have agreed on: ends and usual value
     map to each other; the straight line used before gave 1024 shares a weight of 39.
@@ -78,7 +78,7 @@ def weight_of_shares(shares: int) -> int:
 
 
 def memory(section: dict[str, Any], where: str) -> list[Setting]:
-    """reservation, swap (which v2 counts without memory), and last the limit."""
+    """Convert reservation, swap (which v2 counts without memory), and last the limit."""
     for field in ("kernel", "kernelTCP", "disableOOMKiller"):
         if section.get(field):
             _refuse(f"{where}.{field}")
@@ -105,7 +105,7 @@ def memory(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def _swap(limit: int, swap: int, where: str) -> str:
-    """memory.swap.max for the spec's memory+swap; empty: leave it alone."""
+    """Return memory.swap.max for the spec's memory+swap; "" to leave it unchanged."""
     if swap < 0 or (limit < 0 and swap == 0):
         return "max"
     if swap == 0:
@@ -120,7 +120,7 @@ def _swap(limit: int, swap: int, where: str) -> str:
 
 
 def block_io(section: dict[str, Any], where: str) -> list[Setting]:
-    """Weights of BFQ, or of the io controller with its wider range; limits in io.max."""
+    """Convert weights (BFQ's, or io.weight with its wider range) and limits (io.max)."""
     found = []
     if section.get("leafWeight"):
         _refuse(f"{where}.leafWeight")
@@ -158,7 +158,7 @@ def io_weight(weight: int) -> int:
 
 
 def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
-    """The limit on reservations where the kernel has it, else that on page faults."""
+    """Convert to the limit on reservations where the kernel has it, else on page faults."""
     found = []
     for index, entry in enumerate(section):
         size = huge_page_size(entry, f"{where}[{index}]")
@@ -169,14 +169,14 @@ def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
 
 
 def class_id(section: dict[str, Any], where: str) -> list[Setting]:
-    """network.classID cannot be expressed."""
+    """Refuse network.classID, which v2 cannot express."""
     if section.get("classID"):
         _refuse(f"{where}.classID")
     return []
 
 
 def priorities(section: dict[str, Any], where: str) -> list[Setting]:
-    """network.priorities cannot be expressed."""
+    """Refuse network.priorities, which v2 cannot express."""
     if section.get("priorities"):
         _refuse(f"{where}.priorities")
     return []

@@ -17,7 +17,7 @@ _NO_MEMORY = {"limit": 0, "failcnt": 0}
 
 
 def statistics(cgroup: Cgroup) -> dict[str, Any]:
-    """``data`` of an event of type ``stats``.
+    """Return ``data`` of an event of type ``stats``.
 
     Counters of what the host has no controller for are 0 or left out, as runc has it;
     ``network_interfaces`` is always null there, too.
@@ -37,7 +37,7 @@ def statistics(cgroup: Cgroup) -> dict[str, Any]:
 
 
 def _place(cgroup: Cgroup, controller: str) -> tuple[str, int]:
-    """The controller's directory and version; ("", 0) if it is not there."""
+    """Return the controller's directory and version; ("", 0) if it is missing."""
     for each in cgroup.placements:
         if controller in each.hierarchy.controllers:
             return each.directory, each.hierarchy.version

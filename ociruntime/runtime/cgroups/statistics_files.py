@@ -1,4 +1,4 @@
-"""Reading what control files count; what is missing counts nothing."""
+"""Readers for counters in control files; a missing file counts as 0."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ UNLIMITED = 0xFFFFFFFFFFFFFFFF  # runc's word for "max"
 
 
 def text(directory: str, file: str) -> str:
-    """The content, empty if the file cannot be read: the container may end at any time."""
+    """Return a file's content; "" if it cannot be read, as the container may exit at any time."""
     try:
         return read(f"{directory}/{file}")
     except OSError:
@@ -18,7 +18,7 @@ def text(directory: str, file: str) -> str:
 
 
 def number(directory: str, file: str) -> int:
-    """A file of one number; ``max`` is UNLIMITED, no file is 0."""
+    """Return the number in a file; UNLIMITED for ``max``, 0 if the file is missing."""
     word = text(directory, file).strip()
     if word == "max":
         return UNLIMITED
@@ -26,7 +26,7 @@ def number(directory: str, file: str) -> int:
 
 
 def keyed(directory: str, file: str) -> dict[str, int]:
-    """A flat-keyed file: a name and a number in each line."""
+    """Parse a flat-keyed file: a name and a number in each line."""
     found = {}
     for line in text(directory, file).splitlines():
         name, _, value = line.partition(" ")
@@ -36,12 +36,12 @@ def keyed(directory: str, file: str) -> dict[str, int]:
 
 
 def without_zeros(values: dict[str, int]) -> dict[str, int]:
-    """Runc leaves members out whose value is 0."""
+    """Drop the members whose value is 0, as runc does."""
     return {name: value for name, value in values.items() if value}
 
 
 def page_sizes(directory: str, ending: str) -> list[str]:
-    """The sizes that ``hugetlb.SIZE.ENDING`` is there for, sorted."""
+    """Return the page sizes for which ``hugetlb.SIZE.ENDING`` exists, sorted."""
     try:
         names = posix.listdir(directory)
     except OSError:

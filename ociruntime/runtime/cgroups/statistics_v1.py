@@ -1,4 +1,4 @@
-"""What a cgroup v1 hierarchy counts, in the members of runc's `events`.
+"""Counters of cgroup v1, as members of runc's `events`.
 
 Source: Documentation/admin-guide/cgroup-v1.  Times are nanoseconds, sizes bytes.
 """
@@ -48,7 +48,7 @@ _BLKIO = (
 
 
 def cpuacct(directory: str) -> dict[str, Any]:
-    """``cpu.usage``: of all CPUs together, and of each."""
+    """Return ``cpu.usage``, total and per CPU."""
     ticks = keyed(directory, "cpuacct.stat")
     usage: dict[str, Any] = without_zeros({"total": number(directory, "cpuacct.usage")})
     if percpu := [int(word) for word in text(directory, "cpuacct.usage_percpu").split()]:
@@ -64,7 +64,7 @@ def cpuacct(directory: str) -> dict[str, Any]:
 
 
 def cpu(directory: str) -> dict[str, Any]:
-    """``cpu.throttling``."""
+    """Return ``cpu.throttling``."""
     stat = keyed(directory, "cpu.stat")
     throttling = {
         "periods": stat.get("nr_periods", 0),
@@ -75,12 +75,12 @@ def cpu(directory: str) -> dict[str, Any]:
 
 
 def cpuset(directory: str) -> dict[str, Any]:
-    """The flags of a cpuset; its lists are read in both versions alike."""
+    """Return the flags of a cpuset; its lists are read by the caller, as on v2."""
     return {member: number(directory, file) for member, file in _CPUSET}
 
 
 def memory(directory: str) -> dict[str, Any]:
-    """Memory, memory with swap, kernel memory; and memory.stat as it is."""
+    """Return memory, memory with swap, kernel memory, and memory.stat unchanged."""
     raw = keyed(directory, "memory.stat")
     found: dict[str, Any] = without_zeros({"cache": raw.get("cache", 0)})
     for member, prefix in (
@@ -105,7 +105,7 @@ def memory(directory: str) -> dict[str, Any]:
 
 
 def blkio(directory: str) -> dict[str, Any]:
-    """Of each counter the first file that has anything."""
+    """Return the block I/O counters, each from the first file that is not empty."""
     found = {}
     for member, files in _BLKIO:
         for file in files:
@@ -116,7 +116,7 @@ def blkio(directory: str) -> dict[str, Any]:
 
 
 def _entries(content: str) -> list[dict[str, Any]]:
-    """``8:0 Read 4096`` or ``8:0 4096``; sums have no device and are left out."""
+    """Parse lines like ``8:0 Read 4096`` or ``8:0 4096``; totals have no device and are skipped."""
     found = []
     for line in content.splitlines():
         words = line.replace(":", " ").split()
@@ -130,7 +130,7 @@ def _entries(content: str) -> list[dict[str, Any]]:
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """By page size; reservations where the kernel counts them."""
+    """Return usage by page size; of reservations where the kernel counts them."""
     found = {}
     for size in page_sizes(directory, "usage_in_bytes"):
         prefix = f"hugetlb.{size}"

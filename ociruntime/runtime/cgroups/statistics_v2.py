@@ -1,4 +1,4 @@
-"""What a cgroup v2 counts, in the members of runc's `events`, which are those of v1.
+"""Counters of cgroup v2, as members of runc's `events`, which are named after v1.
 
 Source: Documentation/admin-guide/cgroup-v2; the conversions are runc's.  Times are nanoseconds,
 sizes bytes.
@@ -31,7 +31,7 @@ _IO = {
 
 
 def cpu(directory: str) -> dict[str, Any]:
-    """All of ``cpu``: v2 counts no CPU for itself."""
+    """Return ``cpu``; v2 has no counters per CPU."""
     stat = keyed(directory, "cpu.stat")
     throttling = {
         "periods": stat.get("nr_periods", 0),
@@ -48,7 +48,7 @@ def cpu(directory: str) -> dict[str, Any]:
 
 
 def memory(directory: str) -> dict[str, Any]:
-    """Swap is counted with memory, as v1 does; there is no peak of both together."""
+    """Return memory and swap; as on v1, swap includes memory, but v2 has no peak of both."""
     raw = keyed(directory, "memory.stat")
     usage, limit = number(directory, "memory.current"), number(directory, "memory.max")
     swap, swap_limit = 0, 0
@@ -71,7 +71,7 @@ def memory(directory: str) -> dict[str, Any]:
 
 
 def blkio(directory: str) -> dict[str, Any]:
-    """io.stat: ``8:0 rbytes=1 wbytes=2 rios=3 ...``, a line for each device."""
+    """Parse io.stat: a line ``8:0 rbytes=1 wbytes=2 rios=3 ...`` for each device."""
     found: dict[str, Any] = {}
     for line in text(directory, "io.stat").splitlines():
         place: dict[str, Any] | None = None
@@ -90,7 +90,7 @@ def blkio(directory: str) -> dict[str, Any]:
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """By page size; reservations where the kernel counts them."""
+    """Return usage by page size; of reservations where the kernel counts them."""
     found = {}
     for size in page_sizes(directory, "current"):
         prefix = f"hugetlb.{size}"
@@ -103,7 +103,7 @@ def hugetlb(directory: str) -> dict[str, Any]:
 
 
 def pressure(directory: str, kind: str) -> dict[str, Any]:
-    """``psi`` out of ``some avg10=0.00 avg60=0.00 avg300=0.00 total=0``; nothing without it."""
+    """Parse lines like ``some avg10=0.00 avg60=0.00 avg300=0.00 total=0`` into ``psi``."""
     found = {}
     for line in text(directory, f"{kind}.pressure").splitlines():
         name, *pairs = line.split()

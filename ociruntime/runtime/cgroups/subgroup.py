@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def below(cgroup: Cgroup, wanted: Sequence[str]) -> Cgroup:
-    """The cgroup in which the process is to be; it is not looked at.  Raises UsageError."""
+    """Return the cgroup for the process, without checking that it exists.  Raises UsageError."""
     paths = parse(wanted)
     known = {"": True}
     placements = []
@@ -48,7 +48,7 @@ def below(cgroup: Cgroup, wanted: Sequence[str]) -> Cgroup:
 
 
 def parse(wanted: Sequence[str]) -> dict[str, str]:
-    """Controller ("" for all) -> path, "" or with a leading slash.  Raises UsageError."""
+    """Return the paths by controller ("" for all); a path is "" or absolute.  Raises UsageError."""
     paths: dict[str, str] = {}
     for text in wanted:
         head, colon, path = text.rpartition(":")

@@ -59,7 +59,7 @@ def _property(key: str, name: str, text: str) -> Property:
 
 
 def subgroup(annotations: Mapping[str, str]) -> str:
-    """The name of the cgroup below the unit's, or empty.  Raises ConfigError."""
+    """Return the name of the cgroup below the unit's, or "".  Raises ConfigError."""
     name = annotations.get(SUBGROUP, "")
     if name and (
         name in (".", "..") or "/" in name or "\0" in name or directory_name(name) != name

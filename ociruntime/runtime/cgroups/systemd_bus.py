@@ -1,4 +1,4 @@
-"""Speaking with systemd: one connection, the few calls that a container needs.
+"""A D-Bus connection to systemd, with the few calls that a container needs.
 
 Source: org.freedesktop.systemd1(5).  Units are made and stopped by jobs, whose end systemd
 tells by a signal; a reply to the call itself only says that the job is queued.
@@ -44,7 +44,7 @@ _NO_SYSTEMD = "use the cgroupfs driver: leave out --systemd-cgroup"
 
 
 class Refused(Exception):
-    """An error reply: ``name`` without the prefix that all have, and systemd's ``text``."""
+    """An error reply of systemd: ``name`` without the common prefix, and its ``text``."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text or name)
@@ -62,11 +62,11 @@ class SystemdManager:
         self.user = user
         self._serial = 0
         self._parser = Parser()
-        self._signals: list[Message] = []  # that came while a reply was waited for
+        self._signals: list[Message] = []  # received while waiting for a reply
         self._sender = ""  # on a bus, where everybody can send signals: the name of systemd
         self._whose = "the user's systemd" if user else "systemd"
         self._socket, direct = _connect(user)
-        # The bus gives a name to whoever greets it, and signals to whoever asks.
+        # On a bus, a client must say Hello, and subscribe to signals.
         greeting = message_bus.Hello(), message_bus.AddMatch(_MATCH), _call("Subscribe")
         get = ("ss", (_MANAGER.interface, "ControlGroup")), ("ss", (_MANAGER.interface, "Version"))
         try:
@@ -88,7 +88,7 @@ class SystemdManager:
         self._job(call, f"start the unit {unit}")
 
     def stop(self, unit: str) -> None:
-        """Stop a unit, wait until it is, and have a failed one forgotten; none is fine.
+        """Stop a unit, wait for its end, and reset a failed one; a missing unit is not an error.
 
         Raises HostError.
         """
@@ -100,7 +100,7 @@ class SystemdManager:
         self.reset_failed(unit)
 
     def reset_failed(self, unit: str) -> None:
-        """Have systemd forget that a unit has failed, so that its name is free again."""
+        """Reset a failed unit, so that its name can be used again."""
         try:
             self._ask(_call("ResetFailedUnit", "s", (unit,)))
         except Refused:
@@ -122,7 +122,7 @@ class SystemdManager:
             raise self._failure(f"move process {pid} into the unit {unit}", error) from None
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._socket.close()
 
     def _job(self, call: Message, action: str) -> None:
@@ -183,7 +183,7 @@ class SystemdManager:
         return found
 
     def _receive(self, deadline: float) -> Message:
-        """The next message.  Raises OSError, of which TimeoutError is one."""
+        """Receive the next message.  Raises OSError, including TimeoutError."""
         while (message := self._parser.get_next_message()) is None:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
             data = self._socket.recv(65536)
@@ -197,7 +197,7 @@ class SystemdManager:
 
 
 def runtime_directory(user: bool) -> str:
-    """Where that manager keeps what it knows about transient units, among other things."""
+    """Return the runtime directory of that systemd, which has its files of transient units."""
     if not user:
         return "/run/systemd"
     directory = posix.environ.get(b"XDG_RUNTIME_DIR", b"").decode("utf-8", "surrogateescape")
@@ -214,7 +214,7 @@ def _call(
 
 
 def _number(version: str) -> int:
-    """``257.13-1~deb13u1`` -> 257; one that begins otherwise is taken as new."""
+    """Return the number in a version: 257 for ``257.13-1~deb13u1``; unknown forms count as new."""
     digits = ""
     for letter in version.lstrip("v"):
         if not letter.isdigit():
@@ -224,7 +224,7 @@ def _number(version: str) -> int:
 
 
 def addresses(user: bool) -> list[tuple[str, bool]]:
-    """(socket, whether it is the manager's own and no bus), in the order to be tried."""
+    """Return (socket, True if it is systemd's own and not a bus), in the order to try."""
     if not user:
         bus = _bus_path(posix.environ.get(b"DBUS_SYSTEM_BUS_ADDRESS", b"")) or _SYSTEM_BUS
         return [(bus, False), (_SYSTEM_DIRECT, True)]
@@ -236,7 +236,7 @@ def addresses(user: bool) -> list[tuple[str, bool]]:
 
 
 def _bus_path(address: bytes) -> str:
-    """The socket of the first address that names one: ``unix:path=/run/bus,guid=...``."""
+    """Return the socket of the first address like ``unix:path=/run/bus,guid=...``."""
     from jeepney.bus import get_connectable_addresses
 
     try:
@@ -246,7 +246,7 @@ def _bus_path(address: bytes) -> str:
 
 
 def _connect(user: bool) -> tuple[socket.socket, bool]:
-    """The first that answers.  Raises HostError."""
+    """Connect to the first socket that answers.  Raises HostError."""
     if not posix.access(BOOTED, posix.F_OK):
         missing = OSError(0, "systemd is not running: there is no " + BOOTED)
         raise HostError("have the cgroup made by systemd", missing, _NO_SYSTEMD)
@@ -272,10 +272,10 @@ def _connect(user: bool) -> tuple[socket.socket, bool]:
 
 
 def _authenticate(connection: socket.socket) -> None:
-    """By the kernel's word on who is at this end, and no own one.
+    """Authenticate by the credentials that the kernel gives the server (SASL EXTERNAL).
 
-    A uid of a user namespace means nothing outside of it, so that none is named: the answer
-    to the server's question for it is empty.
+    A uid of a user namespace is meaningless outside of it.  So no uid is sent: the reply to the
+    server's question is empty.
     """
     connection.sendall(b"\0AUTH EXTERNAL\r\n")
     answer = connection.recv(4096)

@@ -64,7 +64,7 @@ class SystemdCgroup(Cgroup):
         annotations: Mapping[str, str],
         user: bool,
     ) -> Self:
-        """Asks systemd where its units are; changes nothing.  Raises ConfigError, HostError."""
+        """Ask systemd where its units are; change nothing.  Raises ConfigError, HostError."""
         unit = unit_of(cgroups_path, container_id, user)
         below = subgroup(annotations)
         if below and not unit.is_scope:
@@ -81,13 +81,13 @@ class SystemdCgroup(Cgroup):
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """The inverse of :meth:`record`; looks at nothing."""
+        """Return the cgroup of a record; pure."""
         path = record["path"]
         placements = [Placement.from_record(each, path) for each in record["placements"]]
         return cls(path, placements, record["unit"], record["user"], record["subgroup"])
 
     def record(self) -> dict[str, Any]:
-        """As the other driver's, and the unit."""
+        """Return the record of :class:`Cgroup` with the unit added."""
         for each in self.placements:
             if each.existing == _UNKNOWN:
                 # Slices are systemd's own, also those that it makes for this unit.
@@ -104,7 +104,7 @@ class SystemdCgroup(Cgroup):
 
     @property
     def born_inside(self) -> bool:
-        """Never: a scope is made around a process that is there."""
+        """Always False: systemd makes a scope around an existing process."""
         return False
 
     def create(
@@ -130,7 +130,7 @@ class SystemdCgroup(Cgroup):
     def attach(
         self, pid: int, born_in_v2: bool = False, beside: int = 0, only_v2: bool = False
     ) -> None:
-        """As the other driver; what a user may not move, the user's systemd has moved."""
+        """Move a process into the cgroup; without privileges, ask the user's systemd to do it."""
         inside = pid == self.first_pid and self._is_scope()
         try:
             super().attach(pid, born_in_v2 or inside, beside, only_v2)
@@ -140,12 +140,12 @@ class SystemdCgroup(Cgroup):
             self._move(pid)
 
     def inside(self, placements: list[Placement], path: str) -> Cgroup:
-        """Cgroups below the container's, at ``path`` in the v2 hierarchy, to move a process to."""
+        """Return the cgroup at ``path`` below the container's, for a process of ``exec``."""
         below = f"{self.subgroup}{path}".lstrip("/")
         return SystemdCgroup(self.path, placements, self._name, self.user, below)
 
     def tell(self, settings: Sequence[Setting]) -> None:
-        """Have systemd know what is written, or its next look at the unit would undo it."""
+        """Set the unit's properties, too: systemd would otherwise overwrite the settings later."""
         from ociruntime.runtime.cgroups.systemd_bus import Refused
 
         manager = self._connected()
@@ -172,7 +172,7 @@ class SystemdCgroup(Cgroup):
         super().remove(kill)
 
     def _is_there(self) -> bool:
-        """Spares the connection in the usual case: a scope goes away with its last process."""
+        """Check for the unit's file, to spare a connection: a scope ends with its last process."""
         from ociruntime.runtime.cgroups.systemd_bus import runtime_directory
 
         known = f"{runtime_directory(self.user)}/transient/{self._name}"
@@ -191,7 +191,7 @@ class SystemdCgroup(Cgroup):
         return self._manager
 
     def _disconnect(self) -> None:
-        """A connection that nobody reads from would fill up with the signals of all units."""
+        """Close the connection, which would fill up with unread signals of all units."""
         if self._manager is not None:
             self._manager.close()
             self._manager = None
@@ -216,7 +216,7 @@ class SystemdCgroup(Cgroup):
     def _properties(
         self, found: list[Setting], devices: DeviceRules, version: int
     ) -> list[Property]:
-        """What the unit is to be; what annotations ask for stands in place of the same here."""
+        """Return the unit's properties; those of annotations take precedence."""
         properties: list[Property] = [
             ("Description", "s", f"{PREFIX}: {self._name}"),
             ("DefaultDependencies", "b", False),
@@ -242,10 +242,10 @@ class SystemdCgroup(Cgroup):
         return [*(each for each in properties if each[0] not in names), *asked]
 
     def _explain(self, error: Refused, found: list[Setting], version: int) -> Exception:
-        """The setting that systemd's words are about, as far as they tell."""
+        """Return the error for the setting that systemd's message is about, if it can be told."""
         if error.name == "UnitExists":
             for each in self.placements:
-                each.existing = len(each.directories)  # somebody else's: not to be removed
+                each.existing = len(each.directories)  # another container's: not to be removed
             return ConfigError(
                 WHERE,
                 f"the unit {self._name} exists already",
@@ -264,7 +264,7 @@ class SystemdCgroup(Cgroup):
         return _refusal(f"start the unit {self._name}", error, hint)
 
     def _place(self, placement: Placement) -> None:
-        """What systemd has made is there already; the subgroup is not, nor what v1 has besides."""
+        """Make what systemd does not: the subgroup, and v1 hierarchies that it does not manage."""
         for directory in placement.directories:
             try:
                 posix.mkdir(directory, 0o755)
@@ -278,7 +278,7 @@ class SystemdCgroup(Cgroup):
         unified = self._v2()
         if unified is None or not self.subgroup:
             return
-        # At once: as long as the unit's cgroup has a process, it passes no controller on.
+        # First of all: a cgroup with a process cannot enable controllers for its children.
         try:
             control_files.write(f"{unified.directory}/cgroup.procs", str(self.first_pid))
         except OSError as error:
@@ -299,7 +299,7 @@ def _words(error: Refused) -> list[str]:
 
 
 def _blamed(error: Refused, settings: Sequence[Setting], version: int) -> ConfigError | None:
-    """The last setting of whose property systemd speaks."""
+    """Return the error of the last setting whose property systemd's message names."""
     words = _words(error)
     for setting in reversed(settings):
         if any(name in words for name, _, _ in limits([setting], version)):

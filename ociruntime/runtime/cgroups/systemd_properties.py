@@ -1,4 +1,4 @@
-"""Limits as properties of a systemd unit, so that it writes what is in the files already.
+"""Translation of limits into properties of a systemd unit.
 
 systemd owns the control files of its units: after ``daemon-reload`` or ``set-property`` it
 writes them anew, from the properties it knows.  So every setting that has a property is
@@ -32,7 +32,7 @@ _SUFFIXES = {"K": 10, "M": 20, "G": 30, "T": 40}
 
 
 def amount(text: str) -> int | None:
-    """A number as control files take it: ``max``, ``-1``, ``512M``; None if it is none."""
+    """Parse a number of a control file: ``max``, ``-1``, ``512M``; None if it is not one."""
     text = text.strip()
     if text in ("max", "-1"):
         return INFINITY
@@ -50,14 +50,14 @@ def _plain(name: str, text: str, found: dict[str, Property]) -> None:
 
 
 def _tasks(name: str, text: str, found: dict[str, Property]) -> None:
-    """Systemd takes no 0, which leaves as little room beside the first process as 1 does."""
+    """Convert pids.max; systemd refuses 0, which has the same effect as 1 once the init runs."""
     value = amount(text)
     if value is not None:
         found[name] = (name, "t", max(value, 1))
 
 
 def _weight(name: str, text: str, found: dict[str, Property]) -> None:
-    """``100``, ``default 100`` and ``8:0 100``; the last is a device's own."""
+    """Convert weights: ``100``, ``default 100`` and ``8:0 100`` (for a device)."""
     for line in text.splitlines():
         head, _, tail = line.strip().rpartition(" ")
         if ":" in head:
@@ -72,7 +72,7 @@ def _idle(name: str, text: str, found: dict[str, Property]) -> None:
 
 
 def _quota(name: str, text: str, found: dict[str, Property]) -> None:
-    """cpu.max: ``quota``, ``quota period``, and ``- period`` where the quota is to stay."""
+    """Convert cpu.max: ``quota``, ``quota period``, or ``- period`` to keep the quota."""
     words = text.split()
     if words:
         _add_quota(name, amount(words[0]), amount(words[1]) if len(words) > 1 else None, found)
@@ -93,12 +93,12 @@ def _add_quota(
 
 
 def _quota_v1(name: str, text: str, found: dict[str, Property]) -> None:
-    """cpu.cfs_quota_us, written behind the period."""
+    """Convert cpu.cfs_quota_us, which is written after the period."""
     _add_quota(name, amount(text), None, found)
 
 
 def _mask(name: str, text: str, found: dict[str, Property]) -> None:
-    """``0-1,7`` -> the bits as bytes, the lowest first."""
+    """Convert a list like ``0-1,7`` to a bit mask in bytes, lowest first."""
     try:
         bits = sum(1 << number for number in listed_numbers("", text))
     except ConfigError:
@@ -115,7 +115,7 @@ _RATES = {
 
 
 def _io_max(name: str, text: str, found: dict[str, Property]) -> None:
-    """``8:0 rbps=1048576 wiops=120``, a line for each device."""
+    """Convert io.max: a line ``8:0 rbps=1048576 wiops=120`` for each device."""
     del name
     for line in text.splitlines():
         number, *pairs = line.split() or [""]
@@ -126,7 +126,7 @@ def _io_max(name: str, text: str, found: dict[str, Property]) -> None:
 
 
 def _rate_v1(name: str, text: str, found: dict[str, Property]) -> None:
-    """``8:0 1048576``."""
+    """Convert a rate like ``8:0 1048576``."""
     number, _, value = text.strip().partition(" ")
     _add_device(name, number, value, found)
 
@@ -175,7 +175,7 @@ _PERIOD_SINCE = 242
 
 
 def limits(settings: Iterable[Setting], version: int) -> list[Property]:
-    """The properties of those settings that have one in this ``version`` of systemd.
+    """Return the properties of the settings that have one in this ``version`` of systemd.
 
     Of two settings of the same property the later one wins, as in the files.
     """
@@ -230,7 +230,7 @@ def _device_entries(policy: DevicePolicy, groups: str) -> list[tuple[str, str]] 
 
 
 def _group_names(groups: str) -> dict[tuple[str, str], str]:
-    """/proc/devices: ``("c", "136") -> "pts"``."""
+    """Parse /proc/devices: ``("c", "136") -> "pts"``."""
     found = {}
     kind = ""
     for line in groups.splitlines():

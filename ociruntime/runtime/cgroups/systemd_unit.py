@@ -1,4 +1,4 @@
-"""From ``linux.cgroupsPath`` to a systemd unit, and where systemd puts its cgroup.
+"""Translation of ``linux.cgroupsPath`` into a systemd unit and the path of its cgroup.
 
 Sources: systemd.slice(5), systemd.unit(5), and what engines send: ``slice:prefix:name`` is
 the unit ``prefix-name.scope`` in that slice, and a name that ends in ``.slice`` is a slice
@@ -15,7 +15,7 @@ SLICE = ".slice"
 ROOT_SLICE = "-.slice"
 SYSTEM_SLICE = "system.slice"
 USER_SLICE = "user.slice"
-PREFIX = "ociruntime"  # of a scope that nobody has named
+PREFIX = "ociruntime"  # of a scope without a name in linux.cgroupsPath
 
 _FORM = 'accepted is "SLICE:PREFIX:NAME", such as "machine.slice:ociruntime:web"'
 _LONGEST_NAME = 255
@@ -46,7 +46,7 @@ class Unit:
 
 
 def unit_of(cgroups_path: str | None, container_id: str, rootless: bool = False) -> Unit:
-    """The unit of a container.  Raises ConfigError."""
+    """Return the unit of a container.  Raises ConfigError."""
     usual = USER_SLICE if rootless else SYSTEM_SLICE
     if not cgroups_path:
         return Unit(f"{PREFIX}-{escape(container_id)}{SCOPE}", usual)
@@ -77,7 +77,7 @@ def unit_of(cgroups_path: str | None, container_id: str, rootless: bool = False)
 
 
 def slice_directories(name: str) -> list[str]:
-    """``a-b.slice`` -> ``["a.slice", "a-b.slice"]``; the root slice has none."""
+    """Return ``["a.slice", "a-b.slice"]`` for ``a-b.slice``; none for the root slice."""
     if name == ROOT_SLICE:
         return []
     words = name[: -len(SLICE)].split("-")
@@ -85,7 +85,7 @@ def slice_directories(name: str) -> list[str]:
 
 
 def directory_name(unit: str) -> str:
-    """The name of a unit's directory: that of the unit, marked where it might be a file's."""
+    """Return the name of a unit's directory: the unit's, escaped if it could be a control file."""
     word, _, _ = unit.rpartition(".")
     marked = (
         unit.startswith(("_", ".", "cgroup.")) or unit in _CONTROL_FILES or word in _CONTROLLERS
@@ -94,7 +94,7 @@ def directory_name(unit: str) -> str:
 
 
 def escape(text: str) -> str:
-    r"""As systemd-escape(1) does it with what no unit's name may hold: ``+`` -> ``\x2b``."""
+    r"""Escape invalid characters like systemd-escape(1): ``\x2b`` for ``+``."""
     return "".join(
         letter if _is_valid(letter) else "".join(f"\\x{byte:02x}" for byte in letter.encode())
         for letter in text

@@ -1,4 +1,4 @@
-"""Other limits for a container that is there: all of them, or none."""
+"""Update of the limits of an existing container: all of them, or none."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 
 class Update:
-    """Made without a change (ConfigError, ContainerError), then :meth:`write`, then perhaps
-    :meth:`undo`.
+    """An update, checked on construction (ConfigError, ContainerError) and then written.
 
-    Device rules are no part of it: on v1 a list can only be replaced by way of an empty one.
+    Device rules are excluded: on v1, a list can only be replaced by way of an empty one.
     """
 
     def __init__(self, cgroup: Cgroup, resources: Mapping[str, Any], where: str) -> None:
@@ -58,7 +57,7 @@ class Update:
             raise
 
     def undo(self) -> list[str]:
-        """Put back what was there; returns what the kernel says where it does not take it."""
+        """Restore the previous values; return the kernel's errors for those that it refuses."""
         left = []
         back = self._before
         if back:

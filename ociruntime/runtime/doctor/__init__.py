@@ -1,1 +1,1 @@
-"""What a host can do for containers, and all that is wrong with a bundle."""
+"""The command ``check``: probes of the host, and all faults of a bundle."""

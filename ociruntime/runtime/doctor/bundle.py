@@ -1,4 +1,4 @@
-"""All that would make ``create`` or ``start`` fail on a bundle, by the checks that they use."""
+"""All faults of a bundle, found by the checks of ``create`` and ``start`` themselves."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list[Fault]:
-    """Faults first, in the order in which they were found, then warnings.
+    """Return the faults of a bundle in the order found, then warnings; change nothing.
 
-    Nothing is made or changed.  Raises ConfigError if there is no bundle or no JSON in it.
+    Raises ConfigError if there is no bundle, or its config is not JSON.
     """
     file = options.config or f"{options.bundle}/config.json"
     document = Document(parse(read(file), file.rpartition("/")[2]))
@@ -57,16 +57,16 @@ def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list
 
 
 def check_config(config: Json) -> list[str]:
-    """What loading a bundle checks; its warnings.  Raises ConfigError.
+    """Run the checks of loading a bundle; return the warnings.  Raises ConfigError.
 
-    The shape, too: a value that a rule has refused may be one that must be there.
+    The shape is checked, too, since the removed value may have been a required one.
     """
     check_shape(config)
     return validate(config)
 
 
 def _rootfs(document: Document, bundle: str, faults: list[Fault]) -> str:
-    """The real path, empty if there is none."""
+    """Return the real path of the root filesystem, "" if it does not exist."""
     try:
         return find_rootfs(document.config["root"]["path"], bundle)
     except ConfigError as error:
@@ -77,7 +77,7 @@ def _rootfs(document: Document, bundle: str, faults: list[Fault]) -> str:
 
 
 def _distinct(faults: list[Fault]) -> list[Fault]:
-    """One a place: the first to refuse has looked at the least."""
+    """Return the first fault of each JSON path: the earliest check is the most basic one."""
     seen: dict[tuple[str, str], Fault] = {}
     for each in faults:
         seen.setdefault((each.where, "" if each.where else each.message), each)

@@ -1,6 +1,6 @@
-"""What a config asks of the host and is not there: found by ``create`` only while it acts.
+"""Checks of what a config needs from the host, which ``create`` would only miss on the way.
 
-Each check takes (config of the right shape, bundle, root filesystem or "", host) and tells its
+Each check takes (config of the right shape, bundle, root filesystem or "", host) and yields its
 faults; none of them changes anything.
 """
 
@@ -42,7 +42,7 @@ PROFILES = "/sys/kernel/security/apparmor/profiles"
 
 
 def sources(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Sources of bind mounts."""
+    """Check the sources of bind mounts."""
     for index, mount in enumerate(config.get("mounts", [])):
         source = mount.get("source")
         if is_bind(mount) is None or not source:
@@ -53,7 +53,7 @@ def sources(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Faul
 
 
 def hooks(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Programs of hooks that run on the host or by its files."""
+    """Check the programs of hooks that run on the host or with its files."""
     for kind in ON_HOST:
         for index, hook in enumerate(config.get("hooks", {}).get(kind, [])):
             path = hook["path"]
@@ -67,7 +67,7 @@ def hooks(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]
 
 
 def program(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """The program, and hooks that run in the container."""
+    """Check the container's program, and hooks that run in the container."""
     if not rootfs:
         return
     points = [each["destination"] for each in config.get("mounts", [])]
@@ -101,7 +101,7 @@ def _program(config: Json, process: Json, rootfs: str, points: list[str]) -> Ite
 
 
 def limits(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Limits above the caller's own, and a lower oom score than his."""
+    """Check for rlimits above the caller's, and an oom_score_adj below the caller's."""
     held = int(host.status("CapEff") or "0", 16)
     if held >> CAPABILITIES.index("CAP_SYS_RESOURCE") & 1 and not host.rootless:
         return
@@ -119,7 +119,7 @@ def limits(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault
 
 
 def profile(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """The AppArmor profile must be loaded."""
+    """Check that the AppArmor profile is loaded."""
     name = config.get("process", {}).get("apparmorProfile")
     loaded = host.read(PROFILES)
     if not name or name == "unconfined" or not loaded:
@@ -130,7 +130,7 @@ def profile(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Faul
 
 
 def id_maps(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Ranges that an ordinary user may not map."""
+    """Check for id ranges that an unprivileged user may not map."""
     if host.uid == 0:
         return
     name = user_name(host.uid)
@@ -148,7 +148,7 @@ def id_maps(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Faul
 
 
 def namespaces(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Namespaces to be joined."""
+    """Check the namespaces to be joined."""
     for index, each in enumerate(config.get("linux", {}).get("namespaces", [])):
         path = each.get("path")
         if path and not host.exists(path):
@@ -156,7 +156,7 @@ def namespaces(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[F
 
 
 def agent(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Whoever is to hear of the filter."""
+    """Check the socket of the seccomp agent."""
     path = config.get("linux", {}).get("seccomp", {}).get("listenerPath")
     if not path:
         return
@@ -169,7 +169,7 @@ def agent(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]
 
 
 def devices(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Network devices to be moved."""
+    """Check the network devices to be moved."""
     for name in config.get("linux", {}).get("netDevices", {}):
         if name and "/" not in name and not host.exists(f"/sys/class/net/{name}"):
             yield Fault(f'linux.netDevices["{name}"]', "the host has no such network device", "")

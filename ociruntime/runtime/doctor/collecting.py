@@ -1,8 +1,7 @@
-"""All refusals of a check that stops at the first one: what is refused is taken out, and asked
-again.
+"""Collection of all errors of a check that stops at the first one.
 
-The checks stay the only ones that know the rules.  What lies behind a removed item of a list
-moves up; paths are told as they were in the file.
+The refused item is removed and the check repeated; so the rules exist only in the checks.  Removing
+an item of a list shifts those after it; errors are reported with the paths of the original file.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ _MOST = 1000  # refusals of one bundle
 _ALL_IDS = [{"containerID": 0, "hostID": 0, "size": 4294967294}]
 _USER = {"uid": 0, "gid": 0}
 
-# What is put in the place of something without which no check would go on.  Nothing that is
-# then said about it is told.
+# Substitutes for required members, without which no check could go on.  Errors about them are
+# suppressed.
 FILLED: dict[str, Json] = {
     "ociVersion": "1.0.2",
     "root": {"path": "rootfs"},
@@ -46,7 +45,7 @@ _KEPT = ("", "linux", "process")  # never taken out for something that is missin
 
 
 def steps_of(where: str) -> list[str | int]:
-    """``a.b[3]["c.d"]`` as its parts."""
+    """Split a path like ``a.b[3]["c.d"]`` into its parts."""
     return [_step(match) for match in _STEP.finditer(where)]
 
 
@@ -58,7 +57,7 @@ def _step(match: re.Match[str]) -> str | int:
 
 
 def path_of(steps: list[str | int]) -> str:
-    """The inverse."""
+    """Join the parts of a path."""
     path = ""
     for step in steps:
         path = join(path, step)
@@ -66,7 +65,7 @@ def path_of(steps: list[str | int]) -> str:
 
 
 class Document:
-    """A config that gets smaller; ``original`` gives a path as it was at the beginning."""
+    """A shrinking config; ``original`` translates a path to that in the file."""
 
     def __init__(self, config: Json) -> None:
         self.config = copy.deepcopy(config)
@@ -75,14 +74,14 @@ class Document:
         self._held: list[object] = []  # so that no id is used twice
 
     def __deepcopy__(self, memo: dict[int, Json]) -> Document:
-        """Ids of lists change: the copy knows the places under the new ones."""
+        """Copy the document and the positions of list items, which are kept by the list's id."""
         made = Document(None)
         made._touched = list(self._touched)
         made.config = self._copied(self.config, made)
         return made
 
     def original(self, where: str) -> str:
-        """The path of the same thing in the file, spelt as it was."""
+        """Return the path in the original file of a present path."""
         value, path = self.config, ""
         for match in _STEP.finditer(where):
             step, text = _step(match), match[0]
@@ -93,13 +92,13 @@ class Document:
         return path
 
     def knows(self, where: str) -> bool:
-        """Whether this was removed or filled in, or lies in what was; an original path."""
+        """Return whether an original path, or a parent of it, was removed or substituted."""
         return any(
             where == each or where.startswith((f"{each}.", f"{each}[")) for each in self._touched
         )
 
     def emptied(self, where: str) -> bool:
-        """Whether nothing is left there because of what was removed from it; a present path."""
+        """Return whether a present path is empty because its items were removed."""
         value = self.config
         for step in steps_of(where):
             value = _child(value, step)
@@ -107,7 +106,7 @@ class Document:
         return not value and any(each.startswith(inside) for each in self._touched)
 
     def remove(self, where: str) -> bool:
-        """Take out what a refusal names, or what it is missing in; False if that is too much."""
+        """Remove the refused item, or the object that lacks it; return False if it must stay."""
         steps = steps_of(where)
         parents = [self.config]
         for step in steps:
@@ -159,9 +158,9 @@ class Document:
 
 
 def collect(document: Document, rule: Callable[[Json], object], faults: list[Fault]) -> bool:
-    """Have ``rule`` judge the document until it is content; appends what it refuses.
+    """Apply ``rule`` to the document until it passes; append the faults.
 
-    False if it could not come to its end.
+    Returns False if the rule never passed.
     """
     for _ in range(_MOST):
         try:

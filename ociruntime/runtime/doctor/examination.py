@@ -1,4 +1,4 @@
-"""What ``check`` asks for: the whole host, in the order in which people read it, or a bundle."""
+"""The two entry points of ``check``: probe the host, or check a bundle."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ TABLES = (
 
 
 def examine_host(context: Context) -> list[Finding]:
-    """What this host can do for containers of this user; nothing is left behind."""
+    """Probe the host for what containers of this user need; leave nothing behind."""
     return ask(_host(context), TABLES)
 
 
 def check_bundle(context: Context, options: CreateOptions) -> list[Fault]:
-    """All that is wrong with a bundle.  Raises ConfigError if there is none."""
+    """Return all faults of a bundle.  Raises ConfigError if there is no bundle."""
     return examine_bundle(context, options, _host(context))
 
 

@@ -1,4 +1,4 @@
-"""What the doctor says: plain values, whoever prints them."""
+"""The findings of the doctor, as plain values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MISSING = "missing"
 
 
 class Answer(NamedTuple):
-    """What a probe has seen; ``meaning`` and ``remedy`` where it knows better than its row."""
+    """The result of a probe; its ``meaning`` and ``remedy`` override those of the table's row."""
 
     state: str
     found: str
@@ -26,9 +26,9 @@ class Answer(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """One row of a table: ``look`` finds out, the rest says what it means if it is not ok.
+    """A row of a table: ``look`` is the probe, the rest explains a failure of it.
 
-    Without what is ``essential`` no container runs.
+    If an ``essential`` probe fails, no container can run.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Probe(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One line about the host; ``meaning`` and ``remedy`` are empty where all is well."""
+    """A finding about the host; ``meaning`` and ``remedy`` are empty if the probe succeeded."""
 
     subject: str
     name: str
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """One line about a bundle: ``where`` is a JSON path or "", ``warning`` is no failure."""
+    """A finding about a bundle; ``where`` is a JSON path or "", ``warning``: not an error."""
 
     where: str
     message: str
@@ -60,7 +60,7 @@ class Fault(NamedTuple):
 
 
 def ask(host: Host, tables: Iterable[tuple[str, tuple[Probe, ...]]]) -> list[Finding]:
-    """Every probe's answer, in the order of the tables."""
+    """Return the findings of all probes, in the order of the tables."""
     found = []
     for subject, probes in tables:
         for probe in probes:
@@ -84,5 +84,5 @@ def ask(host: Host, tables: Iterable[tuple[str, tuple[Probe, ...]]]) -> list[Fin
 
 
 def can_run(findings: Iterable[Finding]) -> bool:
-    """Whether containers run: nothing essential is missing."""
+    """Return whether containers can run: every essential probe succeeded."""
     return not any(each.essential and each.state == MISSING for each in findings)

@@ -1,4 +1,4 @@
-"""The doctor's eyes: all that a probe may look at, so that a test can show it any host."""
+"""The host as probes see it; tests replace it to simulate any host."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import shutil
 
 
 class Host:
-    """This machine, as this process sees it.  No method raises OSError."""
+    """The real host, as this process sees it.  No method raises OSError."""
 
     def __init__(self, state_root: str, rootless: bool) -> None:
         self.state_root = state_root
-        self.rootless = rootless  # without the host's root: also root of a user namespace
+        self.rootless = rootless  # not root of the initial user namespace
         self.uid = os.geteuid()
 
     def read(self, path: str) -> str:
-        """The file's text, empty if it cannot be read."""
+        """Return the contents of a file, "" if it cannot be read."""
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 return file.read()
@@ -25,30 +25,30 @@ class Host:
             return ""
 
     def exists(self, path: str) -> bool:
-        """Whether the path leads anywhere."""
+        """Return whether the path exists."""
         return os.path.exists(path)
 
     def writable(self, path: str) -> bool:
-        """Whether this user may write there."""
+        """Return whether this user may write to the path."""
         return os.access(path, os.W_OK, effective_ids=True)
 
     def program(self, name: str) -> str:
-        """Its path, empty if it is not installed."""
+        """Return the path of a program, "" if it is not installed."""
         return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or ""
 
     def call(self, number: int, *arguments: int | bytes | None) -> int:
-        """The errno of a system call whose arguments cannot succeed; 0 if it did all the same."""
+        """Return the errno of a system call with invalid arguments; 0 if it succeeded anyway."""
         library = ctypes.CDLL(None, use_errno=True)
         values = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
         result = library.syscall(ctypes.c_long(number), *values)
         return ctypes.get_errno() if result < 0 else 0
 
     def has_call(self, number: int, *arguments: int | bytes | None) -> bool:
-        """Whether the kernel has the call, and no filter around us forbids it."""
+        """Return whether the kernel has the system call and no seccomp filter forbids it."""
         return self.call(number, *arguments) not in (errno.ENOSYS, errno.EPERM)
 
     def status(self, name: str) -> str:
-        """A line of /proc/self/status."""
+        """Return a field of /proc/self/status."""
         for line in self.read("/proc/self/status").splitlines():
             key, _, value = line.partition(":")
             if key == name:

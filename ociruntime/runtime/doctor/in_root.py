@@ -1,4 +1,4 @@
-"""Finding a file in a root filesystem that nobody has entered: links lead no further than it."""
+"""Lookup of files in a root filesystem from outside; symbolic links are resolved inside it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_LINKS = 40
 
 
 def find_in_root(rootfs: str, path: str) -> str:
-    """Where on the host the container's ``path`` lies, empty if it is not there."""
+    """Return the host's path of the container's ``path``, "" if it does not exist."""
     rest, done, links = path.split("/")[::-1], "", 0
     while rest:
         part = rest.pop()
@@ -40,14 +40,14 @@ def find_in_root(rootfs: str, path: str) -> str:
 
 
 def covered(path: str, points: Sequence[str]) -> bool:
-    """Whether something is mounted over ``path`` or over a directory that it lies in."""
+    """Return whether a mount covers ``path`` or one of its parents."""
     path = os.path.normpath(path)
     tops = (os.path.normpath("/" + each.lstrip("/")) for each in points)
     return any(path == top or path.startswith(f"{top}/") for top in tops)
 
 
 def executable(file: str, user: Json, linux: Json) -> bool:
-    """By its mode alone, for the user of the container."""
+    """Return whether the file's mode lets the container's user execute it."""
     node = os.stat(file, follow_symlinks=False)
     if not stat.S_ISREG(node.st_mode):
         return False
@@ -62,7 +62,7 @@ def executable(file: str, user: Json, linux: Json) -> bool:
 
 
 def _outside(number: int, mappings: Sequence[Json]) -> int:
-    """The host's number of a container's id; the same without a user namespace."""
+    """Map a container's id to the host's; unchanged without a user namespace."""
     for each in mappings:
         if each["containerID"] <= number < each["containerID"] + each["size"]:
             return int(each["hostID"] + number - each["containerID"])

@@ -1,7 +1,7 @@
-"""Probes of the kernel: what it is too old for, built without, or forbidden by a filter.
+"""Probes of the kernel: features that are too new, not compiled in, or denied by a filter.
 
-Calls are tried with arguments that no kernel accepts; only ENOSYS, or the EPERM of a filter,
-is an absence.  Their numbers are the same on every architecture but alpha.
+System calls are tried with invalid arguments; only ENOSYS, or the EPERM of a seccomp filter, means
+that they are missing.  Their numbers are the same on every architecture but alpha.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _version(host: Host) -> Answer:
 
 
 def into_cgroup(host: Host) -> Answer:
-    """clone3 with a cgroup that is no descriptor: EBADF where the kernel looks at it."""
+    """Probe clone3 with an invalid cgroup descriptor: EBADF if the kernel supports it."""
     arguments = pack("=11Q", CLONE_INTO_CGROUP, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0x7FFFFFFF)
     if host.call(CLONE3, arguments, len(arguments)) == errno.EBADF:
         return Answer(OK, "there")

@@ -1,4 +1,4 @@
-"""Probes of what surrounds the kernel: cgroups, users, privileges, this installation."""
+"""Probes of the host beyond the kernel: cgroups, users, privileges, this installation."""
 
 # ruff: noqa: ARG001  # the rows of a table take the same arguments
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
 V1_NAMES = {"io": "blkio"}
 
-# Capability -> what does not work without it.
+# Capability -> the feature that needs it.
 USED: dict[str, str] = {
     "CAP_SYS_ADMIN": "nothing can be mounted and no namespace made without a user namespace",
     "CAP_SYS_CHROOT": "no root can be entered",
@@ -57,7 +57,7 @@ def _controllers(host: Host) -> Answer:
 
 
 def offered(layout: Layout) -> set[str]:
-    """The controllers, by their names on v2."""
+    """Return the available controllers, by their names on v2."""
     there = {name for each in layout.hierarchies for name in each.controllers}
     return {{"blkio": "io"}.get(name, name) for name in there}
 
@@ -77,7 +77,7 @@ def _delegation(host: Host) -> Answer:
 
 
 def _own_group(host: Host, layout: Layout) -> str:
-    """The directory beside which an ordinary user's containers go (v2)."""
+    """Return the directory beside which an unprivileged user's containers are placed (v2)."""
     if layout.mode != "v2":
         return ""
     path = host.read("/proc/self/cgroup").strip().rpartition(":")[2]
@@ -134,7 +134,7 @@ def _helpers(host: Host) -> Answer:
 
 
 def capabilities(host: Host) -> Answer:
-    """Those of ``USED`` that the caller lacks, and what he cannot do."""
+    """Probe the capabilities in ``USED`` that the caller lacks."""
     held = int(host.status("CapEff") or "0", 16)
     if host.uid != 0:
         return Answer(OK, "an ordinary user: those of a user namespace")

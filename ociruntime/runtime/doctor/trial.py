@@ -1,4 +1,4 @@
-"""The proof: a container is built up to the point where its program would start, and let go.
+"""The trial: create a container up to the point where its program would start, and remove it.
 
 The plan is that of ``ociruntime spec``'s configuration, without program and cgroup, in an
 empty root filesystem; all that it makes are namespaces and what is mounted in them, and they
@@ -38,7 +38,7 @@ LEFT_OUT = ("find_executable",)  # the root filesystem has no program
 
 
 def trial(host: Host) -> Answer:
-    """Build it; what refuses is in the answer, in the words that ``create`` would have."""
+    """Create the container; return the result, with the error that ``create`` would report."""
     directory = tempfile.mkdtemp(prefix="ociruntime-check-")
     try:
         config: Json = default_config(host.rootless, os.geteuid(), os.getegid())
@@ -50,14 +50,14 @@ def trial(host: Host) -> Answer:
     except RuntimeFailure as error:
         return Answer(MISSING, error.message, remedy=error.hint)
     except OSError as error:
-        return Answer(MISSING, f"make a directory for it: {error.strerror}")
+        return Answer(MISSING, f"create a temporary directory: {error.strerror}")
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    return Answer(OK, f"built in {len(plan.operations)} steps and let go")
+    return Answer(OK, f"created and removed a test container ({len(plan.operations)} operations)")
 
 
 def trial_plan(config: Json, rootfs: str) -> Plan:
-    """What ``create`` would do, but for what the trial leaves out.  Raises RuntimeFailure."""
+    """Compile the plan that ``create`` would run, without ``LEFT_OUT``.  Raises RuntimeFailure."""
     facts = gather("v1", (), user_namespace=in_user_namespace())
     plan = compile_plan(config, facts, Request(id="check", bundle=rootfs, rootfs=rootfs))
     plan.operations = [each for each in plan.operations if operation_name(each) not in LEFT_OUT]
@@ -65,7 +65,7 @@ def trial_plan(config: Json, rootfs: str) -> Plan:
 
 
 def build(plan: Plan, linux: Json) -> None:
-    """Carry the plan out as far as the stage "ready".  Raises RuntimeFailure."""
+    """Run the plan up to the stage "ready".  Raises RuntimeFailure."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gate:
         executor = spawn(plan, gate.fileno(), -1)
     try:
@@ -89,7 +89,7 @@ def _answer(executor: Executor, linux: Json) -> None:
             go(executor.channel)
         else:
             go(executor.channel)
-    raise StepError("its first process was killed before it was ready")
+    raise StepError("the container's init was killed before it was ready")
 
 
 TRIAL: tuple[Probe, ...] = (

@@ -1,1 +1,1 @@
-"""What happens outside the container: state store, processes, hooks, console, seccomp."""
+"""Operations outside the container: state store, processes, hooks, console, seccomp."""

@@ -1,7 +1,7 @@
-"""The console socket: who asked for a detached terminal gets its master over it.
+"""The console socket (``--console-socket``), over which the caller gets a terminal's master.
 
-One connection, one message, one descriptor, with the terminal's name as text; then the
-connection is closed.  conmon and containerd's shim wait at the other end.
+A connection carries one message: one descriptor, with the terminal's name as text.  conmon and
+containerd's shim listen at the other end.
 """
 
 from __future__ import annotations

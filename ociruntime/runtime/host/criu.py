@@ -1,7 +1,7 @@
-"""The program ``criu``: finding it, asking it over its RPC, and its log in a few words.
+"""The program ``criu``: its path, its RPC, and a summary of its log.
 
-``criu swrk FD`` takes one request over a socket that it inherits, reports stages (``NOTIFY``) on
-the way, each of which waits for our answer, and ends with its answer.
+``criu swrk FD`` takes one request over an inherited socket.  It reports stages (``NOTIFY``), waits
+for our reply to each, and exits with its response.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     Stage = Callable[[str, int, int], None]
 
 NAME = "criu"
-# As for the helpers of id maps: where administrators install, not the PATH of the caller.
+# Like the helpers of id maps, it is searched in system directories, not in the caller's PATH.
 DIRECTORIES = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
 # criu itself calls tar, ip, iptables and nft.
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 INSTALL = 'package "criu" on Debian, Ubuntu and Fedora; or name the program with --criu FILE'
 MESSAGE_MOST = 1 << 16
 LINES_QUOTED = 3
-# What it says about itself, and what only repeats that something failed.
+# Lines to skip: about criu itself, or only repeating that something failed.
 UNTELLING = ("rlimit:", "tun: Unable to create tun", "FAILED")
 
 
 def find_criu(given: str = "", directories: Sequence[str] = DIRECTORIES) -> str:
-    """The path of the program; ``given`` is a path, a name to look for, or "".
+    """Return the path of criu; ``given`` is a path, a name to look for, or "" for the default.
 
-    Raises CriuError if there is none.
+    Raises CriuError if it is not found.
     """
     name = given or NAME
     candidates = [name] if "/" in name else [f"{directory}/{name}" for directory in directories]
@@ -50,7 +50,7 @@ def find_criu(given: str = "", directories: Sequence[str] = DIRECTORIES) -> str:
 
 
 def obstacle(program: str) -> str:
-    """Why criu cannot work here, as ``criu check`` says; "" if it can."""
+    """Return why criu cannot work here, from ``criu check``; "" if it can."""
     try:
         done = subprocess.run(
             [program, "check"],
@@ -69,7 +69,7 @@ def obstacle(program: str) -> str:
 
 
 def summary(log: str) -> str:
-    """The lines of a log that tell why, on one line; "" if none does."""
+    """Return the lines of criu's log that explain a failure, joined into one; "" if none does."""
     found: list[str] = []
     for line in log.splitlines():
         _, mark, rest = line.partition("Error (")
@@ -82,10 +82,10 @@ def summary(log: str) -> str:
 
 
 class Session:
-    """One ``criu swrk``, for one request; ``pid`` is the process.
+    """A ``criu swrk`` process for one request; ``pid`` is its pid.
 
-    ``keep`` are descriptors that it inherits under their numbers.  ``detached``: in a session of
-    its own, so that no key of a terminal ends it half-way.  Raises CriuError.
+    ``keep`` are descriptors that it inherits under their numbers.  ``detached``: run it in a
+    session of its own, so that signals of a terminal do not interrupt it.  Raises CriuError.
     """
 
     def __init__(self, program: str, keep: Sequence[int] = (), *, detached: bool = True) -> None:
@@ -111,10 +111,10 @@ class Session:
         self.pid = self._process.pid
 
     def request(self, request: Mapping[str, Any], stage: Stage) -> dict[str, Any]:
-        """Send a criu_req; the criu_resp, whether of success or not.
+        """Send a criu_req and return the criu_resp, also that of a failure.
 
-        What ``stage`` raises is told to criu as a failure, and raised when criu has ended.
-        Raises CriuError if it ends without an answer.
+        An exception of ``stage`` is reported to criu as a failure, and raised once criu has exited.
+        Raises CriuError if criu exits without a response.
         """
         failure: BaseException | None = None
         try:
@@ -150,7 +150,7 @@ class Session:
         return " ".join(self._said.read(1 << 16).decode(errors="replace").split())[:500]
 
     def close(self) -> None:
-        """Wait for its end.  It is not killed: what it holds might never run again."""
+        """Wait for criu to exit.  It is never killed, which could leave processes stopped."""
         self._socket.close()
         self._process.wait()
         self._said.close()

@@ -89,7 +89,7 @@ SHAPES: dict[str, dict[str, tuple[int, str]]] = {
 
 
 def encode(kind: str, message: Message) -> bytes:
-    """The message on the wire; a list is a field that is repeated, a dictionary a message."""
+    """Serialise a message; a list is a repeated field, a dictionary a nested message."""
     parts = []
     for name, given in message.items():
         number, holds = SHAPES[kind][name]
@@ -106,7 +106,7 @@ def encode(kind: str, message: Message) -> bytes:
 
 
 def decode(kind: str, data: bytes) -> Message:
-    """The inverse; of a field that comes again the last counts.  Raises CriuError."""
+    """Parse a message; of a repeated scalar field, the last value counts.  Raises CriuError."""
     fields = {number: (name, holds) for name, (number, holds) in SHAPES[kind].items()}
     message: Message = {}
     at = 0
@@ -148,7 +148,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_value(data: bytes, at: int, wire: int) -> tuple[int | bytes, int]:
-    """A number, or the bytes of anything else; and where it ends."""
+    """Return a field's value (a number, or bytes for other types), and its end position."""
     if wire == VARINT:
         return _read_varint(data, at)
     if wire == BYTES:

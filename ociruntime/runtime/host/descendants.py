@@ -1,4 +1,4 @@
-"""A process and all that come from it, found in /proc: for a container without a cgroup."""
+"""A process and its descendants, found in /proc: for a container without a cgroup."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ociruntime.base.files import read_file
 
 
 def descendants(pid: int, *, with_namespace: bool) -> list[int]:
-    """``pid`` and everything below it, ascending; none of them a zombie.
+    """Return ``pid`` and its descendants in ascending order, without zombies.
 
-    ``with_namespace``: and whoever shares its pid namespace, which `exec` has put there, with
-    everything below those.
+    ``with_namespace``: include processes in its pid namespace, which `exec` has started, and their
+    descendants.
     """
     children: dict[int, list[int]] = {}
     pending = [pid]
@@ -33,7 +33,7 @@ def descendants(pid: int, *, with_namespace: bool) -> list[int]:
 
 
 def _stat(pid: int) -> tuple[str, int]:
-    """State and parent (proc_pid_stat(5)); that of one who is gone is ``X``."""
+    """Return a process's state and parent (proc_pid_stat(5)); the state is ``X`` if it is gone."""
     try:
         text = read_file(f"/proc/{pid}/stat")
     except OSError:

@@ -1,4 +1,4 @@
-"""Looking at the host, for the compiler (``runtime/plan/facts.py``): a few small reads."""
+"""Collection of the facts about the host for the compiler (``runtime/plan/facts.py``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def gather(
     security_modules: bool = False,
     user_namespace: bool = False,
 ) -> HostFacts:
-    """The facts about this host and this process; cgroups as the caller has found them.
+    """Return the facts about this host and this process; the caller has detected the cgroups.
 
     ``security_modules`` asks for AppArmor and SELinux, which only a config that names a
     profile or a label needs to know; ``user_namespace`` tells that this process is in one.
@@ -47,7 +47,7 @@ def gather(
 
 
 def apparmor_file() -> str:
-    """What takes a profile, below /proc; empty: the kernel does not confine by AppArmor."""
+    """Return the file below /proc that takes an AppArmor profile; "" without AppArmor."""
     if not _content(APPARMOR).startswith(b"Y"):
         return ""
     own, shared = APPARMOR_FILES
@@ -59,12 +59,12 @@ def apparmor_file() -> str:
 
 
 def selinux_enabled() -> bool:
-    """Whether the kernel has an SELinux policy, enforced or not."""
+    """Return whether the kernel has an SELinux policy, enforced or not."""
     return _content(SELINUX) != b""
 
 
 def _owns_mounts() -> bool:
-    """Whether the mount namespace belongs to the user namespace that this process is in."""
+    """Return whether this process's user namespace owns its mount namespace."""
     from fcntl import ioctl
 
     try:

@@ -2,7 +2,7 @@
 
 Its name is bound to a listening socket that only the container's first process holds, and
 holds only until it becomes the program.  So the kernel knows whether a container was
-started: a connection is refused when nobody waits any more.
+started: a connection is refused once no process waits any more.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ else:
     import _socket
 
 NAME = "start"
-BACKLOG = 4096  # who asks while a hook runs inside stays in the queue until that ends
+BACKLOG = 4096  # connections queue up while a hook runs inside
 EAGAIN = 11
 GONE = {2, 111}  # ENOENT, ECONNREFUSED
 
 
 def make_gate(directory: str) -> _socket.socket:
-    """The listening socket, bound in ``directory``.  Raises HostError."""
+    """Create the listening socket in ``directory``.  Raises HostError."""
     gate = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
     try:
         _by_short_path(directory, gate.bind)
@@ -38,7 +38,7 @@ def make_gate(directory: str) -> _socket.socket:
 
 
 def connect_gate(directory: str) -> _socket.socket | None:
-    """A connection to the process that waits, or None if none does.  Raises HostError."""
+    """Connect to the waiting process; return None if no process waits.  Raises HostError."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
     error = _try(directory, connection)
     if error is None:
@@ -50,12 +50,12 @@ def connect_gate(directory: str) -> _socket.socket | None:
 
 
 def is_waiting(directory: str) -> bool:
-    """Whether a process waits at the gate; it takes no notice of being asked.  HostError."""
+    """Return whether a process waits at the gate, without disturbing it.  Raises HostError."""
     kind = _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK
     connection = _socket.socket(_socket.AF_UNIX, kind)
     error = _try(directory, connection)
     connection.close()
-    if error is None or error.errno == EAGAIN:  # a full queue is somebody's
+    if error is None or error.errno == EAGAIN:  # a full queue belongs to a waiting process
         return True
     if error.errno in GONE:
         return False
@@ -71,12 +71,12 @@ def _try(directory: str, connection: _socket.socket) -> OSError | None:
 
 
 def remove_gate(directory: str) -> None:
-    """Take the name away, once the program runs.  Raises OSError."""
+    """Remove the socket's name once the program is running.  Raises OSError."""
     remove_file(f"{directory}/{NAME}")
 
 
 def _by_short_path(directory: str, use: Callable[[str], object]) -> None:
-    """A socket's path has at most 107 bytes, a state directory's may have more."""
+    """Call ``use`` with a short path: a socket's path is limited to 107 bytes (unix(7))."""
     path = f"{directory}/{NAME}"
     if len(path) <= 100:
         use(path)

@@ -52,7 +52,7 @@ def run_host_hooks(
 ) -> None:
     """Run the hooks of one kind in order; the first failure raises HookError and ends it.
 
-    The working directory is the caller's, who has gone to the bundle.  ``debug`` is told
+    The working directory must be the bundle already.  ``debug`` is told
     of each hook's argv, outcome and duration.  ``outputs`` are files for what hooks print to
     standard output and standard error, or "".
 
@@ -111,7 +111,7 @@ def _run(
 
 
 def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone: bool) -> str:
-    """Run the hook to its end; what went wrong, or nothing.
+    """Run the hook and wait for it; return what went wrong, or nothing.
 
     A signal that ends this process by an exception waits until there is a pid to kill: a hook
     does not outlive the runtime that was interrupted.
@@ -138,7 +138,7 @@ def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone
 
 
 def _keep_children_waitable(where: str, alone: bool) -> None:
-    """An engine that ignores SIGCHLD hands that on, and the kernel would reap the hook."""
+    """Reset SIGCHLD: if the engine's SIG_IGN were inherited, the kernel would reap the hook."""
     if _signal.getsignal(_signal.SIGCHLD) != _signal.SIG_IGN:
         return
     if not alone:
@@ -150,7 +150,7 @@ def _keep_children_waitable(where: str, alone: bool) -> None:
 
 
 def _spawn(where: str, hook: Hook, streams: tuple[int, int, int]) -> int:
-    """Start the hook in a process group of its own, with a clean signal state; its pid."""
+    """Start the hook in its own process group, with default signals; return its pid."""
     path = hook["path"]
     actions: list[tuple[int, ...]] = [
         (posix.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)
@@ -186,7 +186,7 @@ def _exists(path: str) -> bool:
 
 
 def _environment(where: str, env: list[str] | None) -> Mapping[bytes, bytes]:
-    """The hook's environment.
+    """Return the hook's environment.
 
     Absent means the runtime's own: hooks written for other runtimes count on PATH.  An empty
     list means none.
@@ -203,7 +203,7 @@ def _environment(where: str, env: list[str] | None) -> Mapping[bytes, bytes]:
 
 
 def _own_environment() -> Mapping[bytes, bytes]:
-    """What the runtime was called with: in the C locale Python adds an LC_CTYPE (PEP 538)."""
+    """Return the environment of our caller, without the LC_CTYPE that Python adds (PEP 538)."""
     environment = posix.environ
     if b"LC_CTYPE" in environment:
         given = b"\0" + read_file("/proc/self/environ")
@@ -215,7 +215,7 @@ def _own_environment() -> Mapping[bytes, bytes]:
 def _outcome(
     pid: int, timeout: int | None, outputs: tuple[int, ...], others: set[int] | None
 ) -> str:
-    """Wait for the hook; what went wrong, or nothing."""
+    """Wait for the hook; return what went wrong, or nothing."""
     if not _ends_within(pid, timeout, outputs):
         _end(pid, others)
         return f"did not end within its timeout of {timeout} s and was killed"
@@ -243,12 +243,12 @@ def _ends_within(pid: int, seconds: int | None, outputs: tuple[int, ...]) -> boo
 
 
 def _output_file(path: str) -> int:
-    """The file at ``path``, made if missing; without one a file in memory.  Raises HostError."""
+    """Open the file at ``path``, created if missing; "" is a file in memory.  Raises HostError."""
     if not path:
         fd = _memory_file("hook-output")
         _append_always(fd)
         return fd
-    # Not blocking: somebody may have put a FIFO there.
+    # Non-blocking, in case it is a FIFO.
     flags = posix.O_RDWR | posix.O_CREAT | posix.O_APPEND | posix.O_NONBLOCK | posix.O_CLOEXEC
     try:
         fd = posix.open(path, flags | posix.O_NOCTTY, 0o600)
@@ -261,14 +261,14 @@ def _output_file(path: str) -> int:
 
 
 def _append_always(fd: int) -> None:
-    """Every write goes to the end, wherever that is: the file can be cut meanwhile."""
+    """Set O_APPEND, since the file can be truncated while the hook writes."""
     import fcntl
 
     fcntl.fcntl(fd, fcntl.F_SETFL, posix.O_APPEND)
 
 
 def _cut(fd: int) -> None:
-    """Leave only the end of what was printed, if that is much."""
+    """Truncate the output to its end if it has grown beyond ``OUTPUT_MOST``."""
     node = posix.fstat(fd)
     size = node.st_size
     if size > OUTPUT_MOST and node.st_nlink == 0:  # a file with a name is its owner's to cut
@@ -302,11 +302,11 @@ def _reap(pid: int) -> None:
     try:
         posix.waitpid(pid, 0)
     except ChildProcessError:
-        pass  # somebody else was faster
+        pass  # it was reaped meanwhile
 
 
 def _children() -> set[int]:
-    """Our children; none on a kernel that does not tell (CONFIG_PROC_CHILDREN)."""
+    """Return our children; none on a kernel without CONFIG_PROC_CHILDREN."""
     try:
         return set(map(int, read_file(f"/proc/self/task/{posix.getpid()}/children").split()))
     except OSError:
@@ -321,7 +321,7 @@ def _signal_name(number: int) -> str:
 
 
 def _memory_file(name: str, content: bytes | None = None) -> int:
-    """A file in memory; with ``content`` it is sealed and read from its start.
+    """Return a file in memory; with ``content``, it is sealed and positioned at its start.
 
     The descriptor is never one of the standard three, also if those are closed: the
     duplications before exec would overwrite one another.
@@ -344,7 +344,7 @@ def _memory_file(name: str, content: bytes | None = None) -> int:
 
 
 def _printed(stdout: int, stderr: int, before: tuple[int, int]) -> str:
-    """The end of what the hook printed, on one line: of stderr, of stdout if that is empty.
+    """Return the end of the hook's stderr, or of its stdout if that is empty, on one line.
 
     ``before`` are the sizes that the files had before it ran.
     """

@@ -1,8 +1,8 @@
-"""Writing the id maps of a new user namespace (user_namespaces(7)).
+"""The id maps of a new user namespace (user_namespaces(7)).
 
-Root writes them itself, root of a user namespace as far as the ids are mapped there.  An
-ordinary user may map his own id alone; ranges are written for him by newuidmap(1) and
-newgidmap(1), after what /etc/subuid and /etc/subgid give him.
+Root writes them directly; root of a user namespace can do so for ids that are mapped there.  An
+unprivileged user may map only the own id; ranges are written by newuidmap(1) and newgidmap(1), as
+/etc/subuid and /etc/subgid allow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Kind:
-    """What differs between the two maps."""
+    """The parameters of the uid map or the gid map."""
 
     __slots__ = ("helper", "map", "name", "ranges", "where")
 
@@ -35,7 +35,7 @@ GID = Kind("gid")
 
 
 def write_maps(pid: int, uids: list[IdMapping], gids: list[IdMapping]) -> None:
-    """Write both maps for the process that has made the namespace.
+    """Write both maps of the process that created the namespace.
 
     Raises HostError, and ConfigError for ids that this user may not map.
     """
@@ -44,7 +44,7 @@ def write_maps(pid: int, uids: list[IdMapping], gids: list[IdMapping]) -> None:
         _write_map(pid, UID, uids)
         return
     if is_own_id(gids, posix.getegid()):
-        # Without privileges the kernel wants setgroups(2) to be given up before.
+        # Without privileges, setgroups(2) must be denied first (CVE-2014-8989).
         _write(pid, "setgroups", "deny")
         _write_map(pid, GID, gids)
     else:
@@ -56,7 +56,7 @@ def write_maps(pid: int, uids: list[IdMapping], gids: list[IdMapping]) -> None:
 
 
 def is_own_id(mappings: list[IdMapping], own: int) -> bool:
-    """Whether only the caller's own id is mapped: the kernel lets everybody do that."""
+    """Return whether only the caller's own id is mapped, which needs no privileges."""
     return len(mappings) == 1 and mappings[0]["size"] == 1 and mappings[0]["hostID"] == own
 
 
@@ -86,7 +86,7 @@ def _write_map(pid: int, kind: Kind, mappings: list[IdMapping]) -> None:
 
 
 def _unmapped(kind: Kind, mappings: list[IdMapping]) -> int:
-    """The index of the first range that reaches beyond one range of our own namespace, or -1."""
+    """Return the index of the first range not within one range of our own namespace, or -1."""
     try:
         with open(f"/proc/self/{kind.map}", encoding="ascii") as file:
             own = [[int(field) for field in line.split()] for line in file]

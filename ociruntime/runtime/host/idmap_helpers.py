@@ -18,7 +18,7 @@ PACKAGES = 'package "uidmap" on Debian and Ubuntu, "shadow-utils" on Fedora'
 
 
 def run_helper(kind: Kind, pid: int, numbers: list[str]) -> None:
-    """Have ``numbers`` (containerID, hostID, size, ...) written as the map of ``pid``.
+    """Run the helper to write ``numbers`` (containerID, hostID, size, ...) as the map of ``pid``.
 
     Raises ConfigError for ranges that are not the user's, HostError and StepError.
     """
@@ -42,7 +42,7 @@ def run_helper(kind: Kind, pid: int, numbers: list[str]) -> None:
 
 
 def find_helper(kind: Kind, directories: Sequence[str] = DIRECTORIES) -> str:
-    """The path of the helper, never by PATH.  Raises ConfigError if it is not installed."""
+    """Return the path of the helper, without using PATH.  Raises ConfigError if it is missing."""
     for directory in directories:
         path = f"{directory}/{kind.helper}"
         if posix.access(path, posix.X_OK):
@@ -55,7 +55,7 @@ def find_helper(kind: Kind, directories: Sequence[str] = DIRECTORIES) -> str:
 
 
 def _refusal(kind: Kind, program: str, numbers: list[str], said: str) -> ConfigError | StepError:
-    """The helper's refusal, with the cause that can be found."""
+    """Return the error for a helper's refusal, with its likely cause."""
     uid = posix.getuid()
     name = user_name(uid)
     granted = granted_ranges(_content(kind.ranges), name, uid)
@@ -85,7 +85,7 @@ def _refusal(kind: Kind, program: str, numbers: list[str], said: str) -> ConfigE
 def missing_line(
     file: str, name: str, first: int, size: int, granted: Sequence[tuple[int, int]]
 ) -> str:
-    """What to write into the file, beside what is there."""
+    """Return the line to add to /etc/subuid or /etc/subgid."""
     there = ", ".join(f"{start}:{count}" for start, count in granted) or "nothing"
     return (
         f"{file} gives {name} {there}; as root: echo {name}:{first}:{size} >>{file},"
@@ -94,7 +94,7 @@ def missing_line(
 
 
 def granted_ranges(text: str, name: str, uid: int) -> list[tuple[int, int]]:
-    """The (first, count) of a user in subuid(5); malformed lines count for nothing."""
+    """Return the (first, count) ranges of a user in subuid(5); malformed lines are skipped."""
     found = []
     for line in text.splitlines():
         owner, _, rest = line.strip().partition(":")
@@ -106,14 +106,14 @@ def granted_ranges(text: str, name: str, uid: int) -> list[tuple[int, int]]:
 
 
 def is_granted(first: int, size: int, granted: Sequence[tuple[int, int]], own: int) -> bool:
-    """By newuidmap's rule: within one range, or the user's own id alone."""
+    """Return whether newuidmap allows a range: within one granted range, or the own id alone."""
     if (first, size) == (own, 1):
         return True
     return any(start <= first and first + size <= start + count for start, count in granted)
 
 
 def user_name(uid: int) -> str:
-    """From the user database; empty if it has none."""
+    """Return the user's name from the user database; "" if it has none."""
     import pwd
 
     try:

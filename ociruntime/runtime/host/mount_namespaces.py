@@ -1,4 +1,4 @@
-"""Mount ids, and a mount namespace for a moment, in which a root file system is a mount.
+"""Mount ids, and a temporary mount namespace in which a root file system is a mount.
 
 The mount of a root, on which criu insists, is in a namespace that then is only that of the programs
 started meanwhile: the kernel undoes it with the last of them, whatever becomes of us.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def private_root(path: str) -> Iterator[None]:
-    """Be in such a namespace; afterwards in ours again, in the same working directory.
+    """Enter such a namespace; on exit, return to ours and to the same working directory.
 
     Raises HostError.
     """
@@ -59,7 +59,7 @@ class MountId:
 
 
 def mount_id(fd: int) -> MountId:
-    """The mount that a descriptor is on, attached or not.  Raises HostError."""
+    """Return the id of the mount that a descriptor is on, attached or not.  Raises HostError."""
     from ociruntime._shim import lib
 
     path = f"/proc/self/fdinfo/{fd}"

@@ -1,6 +1,6 @@
-"""Making the places in a root file system that something will be mounted on.
+"""Creation of mount points in a root file system.
 
-No symbolic link is followed: what lies behind one is left alone, and is there or is not.
+No symbolic link is followed: a target behind one must already exist.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_mount_point(root: str, target: str, *, is_file: bool) -> None:
-    """Make ``target``, a clean absolute path in ``root``, if it is missing.  Raises HostError."""
+    """Create ``target``, a clean absolute path in ``root``, if missing.  Raises HostError."""
     *parents, name = target.strip("/").split("/")
     try:
         place = os.open(root, DIRECTORY & ~os.O_NOFOLLOW)

@@ -1,4 +1,4 @@
-"""Why a host refuses new namespaces: the settings that can be behind one EPERM or ENOSPC."""
+"""Explanations for EPERM or ENOSPC when a namespace is created: the host's settings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DEPTH = "a limit is reached: user.max_*_namespaces (sysctl), or 32 user namespac
 
 
 def obstacle(error: int, read: Callable[[str], str] | None = None) -> str:
-    """What to do about ``error`` of clone(2) or unshare(2); empty if no cause is to be seen.
+    """Return the remedy for an error of clone(2) or unshare(2); "" if no cause is found.
 
     ``read`` gives the text of a file below /proc, empty where it is missing.
     """
@@ -64,12 +64,12 @@ def obstacle(error: int, read: Callable[[str], str] | None = None) -> str:
 
 
 def _is_host_root(read: Callable[[str], str]) -> bool:
-    """The switches are for everybody else."""
+    """Return whether this is root of the initial user namespace: exempt from the switches."""
     return "\nUid:\t0\t0\t" in read("self/status") and read("self/uid_map").split()[1:2] == ["0"]
 
 
 def _is_chroot(mountinfo: str) -> bool:
-    """Whether nothing is mounted at /: then it is a directory of some other root."""
+    """Return whether / is not a mount point, so that this process is in a chroot."""
     points = [line.split(" ")[4] for line in mount_lines(mountinfo)]
     return bool(points) and "/" not in points
 

@@ -1,4 +1,4 @@
-"""In which namespaces a process is, as /proc/PID/ns tells (namespaces(7))."""
+"""The namespaces of a process, from /proc/PID/ns (namespaces(7))."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ociruntime.base.linux import NAMESPACE_FILES, NAMESPACES
 
 
 def namespaces_apart(pid: int) -> int:
-    """CLONE_NEW* of the namespaces that ``pid`` has and we have not.
+    """Return the CLONE_NEW* flags of the namespaces in which ``pid`` differs from us.
 
-    Raises HostError; one of a kind that the kernel does not know is nowhere.
+    Kinds that the kernel does not know are left out.  Raises HostError.
     """
     apart = 0
     for kind, file in NAMESPACE_FILES.items():

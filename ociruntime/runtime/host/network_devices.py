@@ -110,23 +110,23 @@ class Device:
         self.up = up
         self.addresses = addresses  # bodies of RTM_NEWADDR in hexadecimal, but for the index
         self.routes = routes  # of RTM_NEWROUTE
-        self.namesake = namesake  # who is called ``wanted`` in the runtime's namespace, 0: nobody
+        self.namesake = namesake  # index of our device with the name ``wanted``, 0: none
         self.index = index  # in the container's namespace, 0: not known yet
 
     def record(self) -> dict[str, Any]:
-        """The members, for JSON."""
+        """Return the members, for JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def where(name: str) -> str:
-    """The JSON path of a device."""
+    """Return the JSON path of a device."""
     return f'linux.netDevices["{name}"]'
 
 
 def survey(
     wanted: Mapping[str, NetDevice], own: Rtnetlink, target: Rtnetlink | None
 ) -> list[Device]:
-    """The devices as they are now, if all of them can be moved; changes nothing.
+    """Return the devices as they are now, if all of them can be moved; change nothing.
 
     ``target`` is None as long as the namespace does not exist.  Raises ConfigError, OSError.
     """
@@ -193,7 +193,7 @@ def _addresses(own: Rtnetlink, index: int) -> list[bytes]:
 
 
 def _routes(own: Rtnetlink, index: int) -> list[bytes]:
-    """Routes through this device alone that somebody has made; those to neighbours first."""
+    """Return the configured routes through this device alone; those to neighbours first."""
     near: list[bytes] = []
     far: list[bytes] = []
     oif = attribute(RTA_OIF, pack("=I", index))
@@ -281,7 +281,7 @@ def bring_back(devices: list[Device], own: Rtnetlink, source: Rtnetlink) -> list
 
 
 def _bring_back(device: Device, own: Rtnetlink, source: Rtnetlink, home: int) -> int:
-    """Its index at home, 0 if it was not away.  Raises HostError."""
+    """Bring a device back; return its index, or 0 if it was never moved.  Raises HostError."""
     try:
         found = _find(device, source, own)
         if found is None:
@@ -300,7 +300,7 @@ def _bring_back(device: Device, own: Rtnetlink, source: Rtnetlink, home: int) ->
 
 
 def _find(device: Device, source: Rtnetlink, own: Rtnetlink) -> tuple[Rtnetlink, Link] | None:
-    """The moved device by whatever it is known, and where; None if it is as it was."""
+    """Find the moved device by name or hardware address, and where; None if it was not moved."""
     candidates = [(source, source.link(device.temporary))]
     if source is not own:
         if device.index:

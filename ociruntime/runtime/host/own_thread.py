@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def in_own_thread(work: Callable[[], Result]) -> Result:
-    """What ``work`` returns or raises, from a thread that ends with it.
+    """Run ``work`` in a thread of its own; return or raise what it does.
 
-    An exception that a signal raises here meanwhile is raised when the work is done: half of
-    it would be of no use.  Raises HostError where a thread may not do without the others.
+    An exception raised by a signal meanwhile is delayed until the work is done, which must not be
+    left half done.  Raises HostError if the thread cannot unshare its working directory.
     """
     results: list[Result] = []
     failures: list[BaseException] = []

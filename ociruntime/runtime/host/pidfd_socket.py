@@ -1,6 +1,6 @@
-"""The pidfd socket: who asked for it gets a pidfd of the process over it, as from runc.
+"""The pidfd socket (``--pidfd-socket``), over which the caller gets a pidfd, as from runc.
 
-One connection, one message, one descriptor, with the kind of the process as text.
+A connection carries one message: one descriptor, with the kind of the process as text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FURTHER = b"setns"  # by `exec`
 
 
 def open_receiver(path: str) -> _socket.socket | None:
-    """The connection, or None without a path; to be made before anything is started.
+    """Connect to the socket, before any process is started; return None without a path.
 
     Raises HostError.
     """

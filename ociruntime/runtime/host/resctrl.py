@@ -1,6 +1,6 @@
-"""The resctrl file system: what is there, and doing what ``runtime/plan/intel_rdt.py`` has decided.
+"""The resctrl file system: inspection, and the changes that ``runtime/plan/intel_rdt.py`` decides.
 
-Every function works on paths, so that a directory can play its part where no processor can.
+Every function takes paths, so that tests can use a plain directory without such a processor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HINTS = {ENOSPC: "the processor has no class of service or no monitoring id left
 
 
 def mountpoint() -> str:
-    """Where resctrl is mounted.  Raises ConfigError if it is not, HostError."""
+    """Return the mount point of resctrl.  Raises ConfigError if it is not mounted, HostError."""
     try:
         found = find_mountpoint(read_file("/proc/self/mountinfo"))
         known = b"\tresctrl\n" in read_file("/proc/filesystems")
@@ -31,7 +31,7 @@ def mountpoint() -> str:
 
 
 def find_mountpoint(mountinfo: bytes) -> str:
-    """The mount point in proc_pid_mountinfo(5), empty if there is none."""
+    """Return the mount point of resctrl in proc_pid_mountinfo(5), "" if there is none."""
     for line in mountinfo.split(b"\n"):
         fields, _, rest = line.partition(b" - ")
         if rest.startswith(b"resctrl "):
@@ -41,7 +41,7 @@ def find_mountpoint(mountinfo: bytes) -> str:
 
 
 def look(mount: str, path: str) -> tuple[bool, str, bool]:
-    """Of a group: whether it exists, its schemata, whether groups can be monitored.
+    """Return whether a group exists, its schemata, and whether groups can be monitored.
 
     Raises HostError.
     """
@@ -57,7 +57,7 @@ def look(mount: str, path: str) -> tuple[bool, str, bool]:
 
 
 def make(directory: str) -> None:
-    """Make a group.  Raises HostError, also if it is there."""
+    """Create a group.  Raises HostError, also if it exists."""
     try:
         make_directory(directory)
     except OSError as error:
@@ -84,7 +84,7 @@ def write(where: str, file: str, line: str, mount: str) -> None:
 
 
 def _last_status(mount: str) -> str:
-    """What resctrl has to say about the last failure."""
+    """Return resctrl's explanation of the last error (info/last_cmd_status)."""
     try:
         text = read_file(f"{mount}/info/last_cmd_status").decode(errors="replace").strip()
     except OSError:

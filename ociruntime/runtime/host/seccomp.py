@@ -197,7 +197,7 @@ def _architectures(names: list[str]) -> list[int]:
 
 
 def _rules(syscalls: list[Syscall]) -> list[Rule]:
-    """What libseccomp gets, in order."""
+    """Return the rules for libseccomp, in order."""
     rules: list[Rule] = []
     for i, entry in enumerate(syscalls):
         where = f"{WHERE}.syscalls[{i}]"
@@ -230,7 +230,7 @@ def _compile(
     rules: list[Rule],
     unknown: Callable[[str], None] | None,
 ) -> tuple[bytes, list[tuple[int, int]]]:
-    """The filter without a stub, and (token, highest number named) of each architecture."""
+    """Return the filter without a stub, and (token, highest number named) per architecture."""
     from ociruntime._seccomp import ffi, lib
 
     native: int = lib.filter_native()
@@ -288,7 +288,7 @@ def _refused(
     tokens: list[int],
     rules: list[Rule],
 ) -> Exception:
-    """The error for what ``filter_compile`` could not do."""
+    """Return the error for a failure of ``filter_compile``."""
     import posix
 
     from ociruntime._seccomp import lib

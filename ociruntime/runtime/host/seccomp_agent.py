@@ -1,7 +1,7 @@
-"""The seccomp agent: who answers the system calls that a filter leaves to it (SCMP_ACT_NOTIFY).
+"""The seccomp agent, which answers the system calls of SCMP_ACT_NOTIFY rules.
 
-It listens on a stream socket and gets the container process state of config-linux.md over a
-connection made for this one process, with the filter's listener beside the first bytes.
+It listens on a stream socket.  For each process, it gets the container process state
+(config-linux.md) over a connection of its own, with the filter's listener as SCM_RIGHTS.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ else:
     import _socket
 
 LISTENER = "seccompFd"
-SECONDS = 30.0  # for an agent that does not take its connection or does not read
+SECONDS = 30.0  # timeout for an agent that does not accept or does not read
 
 
 class SeccompAgent:
-    """A connection to the agent at ``path``; ``metadata`` is what config.json has for it."""
+    """A connection to the agent at ``path``; ``metadata`` is that of config.json."""
 
     __slots__ = ("_metadata", "_path", "_socket")
 
@@ -60,7 +60,7 @@ class SeccompAgent:
 
 
 def process_state(pid: int, metadata: str | None, state: dict[str, Any]) -> dict[str, Any]:
-    """The container process state (config-linux.md#containerprocessstate) with one descriptor."""
+    """Return the container process state (config-linux.md#containerprocessstate)."""
     document: dict[str, Any] = {"ociVersion": SPEC_VERSION, "fds": [LISTENER], "pid": pid}
     if metadata is not None:
         document["metadata"] = metadata

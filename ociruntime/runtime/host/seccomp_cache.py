@@ -43,7 +43,7 @@ MAGIC = b"SECCOMP2"
 HEAD = Struct("=8sIIIIII")
 CHECKED = 12  # where that begins which the CRC is about
 
-# Who hears of it (listenerPath, listenerMetadata) has no part in the filter.
+# Members about the agent (listenerPath, listenerMetadata) do not affect the filter.
 DECISIVE = ("defaultAction", "defaultErrnoRet", "architectures", "flags", "syscalls")
 
 
@@ -75,7 +75,7 @@ def cached_filter(profile: Seccomp, directory: str) -> tuple[bytes, int, frozens
 
 
 def _find(directory: str, path: str, key: bytes) -> tuple[bytes, int, frozenset[str]] | None:
-    """The filter, its flags and the calls it lets through, or None; raises OSError."""
+    """Return the filter, its flags and the calls it allows, or None.  Raises OSError."""
     if not _is_private(posix.lstat(directory), S_IFDIR):
         return None
     data = _read_private(path)
@@ -128,7 +128,7 @@ def _evict(directory: str) -> None:
 
 
 def _makers() -> list[bytes]:
-    """The files whose code has just compiled a filter.  Raises OSError."""
+    """Return the files whose code compiles filters: libraries and modules.  Raises OSError."""
     from ociruntime.runtime.host import seccomp, seccomp_stub, seccomp_verdicts
 
     libraries = {
@@ -152,7 +152,7 @@ def _mapped_files() -> bytes:
 
 
 def _identity(path: bytes) -> bytes:
-    """Another file, or another content, has another one.  Raises OSError."""
+    """Return a text that changes with the file or its contents.  Raises OSError."""
     file = posix.stat(path)
     return b"%d %d %d %d %s" % (
         file.st_dev,
@@ -164,8 +164,8 @@ def _identity(path: bytes) -> bytes:
 
 
 def _read_private(path: str) -> bytes:
-    """The file, empty if it is not only ours.  Raises OSError."""
-    # Not to wait for whoever has put a FIFO there.
+    """Read a file; return nothing if other users may access it.  Raises OSError."""
+    # Non-blocking, in case it is a FIFO.
     flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
     fd = posix.open(path, flags)
     try:

@@ -1,8 +1,8 @@
-"""What a compiled filter says of the system calls that the executor still has to make under it.
+"""Prediction of a compiled filter's verdicts on the system calls that the executor makes under it.
 
-A small interpreter of the part of classic BPF that libseccomp writes.  Values that are not known
-beforehand (pointers, descriptors) leave every branch open, and a call is let through only if all
-of them end in ALLOW or LOG.  Pure; whatever it does not understand counts as refused.
+A small interpreter for the subset of classic BPF that libseccomp writes.  For values that are not
+known beforehand (pointers, descriptors), it follows every branch; a call counts as allowed only if
+all branches end in ALLOW or LOG.  Pure; an unknown instruction counts as a refusal.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CALLS: dict[str, tuple[str, dict[int, int]]] = {
 
 
 def allowed_calls(program: bytes) -> frozenset[str]:
-    """The names in ``CALLS`` that this machine's own programs may make under the filter."""
+    """Return the names in ``CALLS`` that native programs may call under the filter."""
     from ociruntime._seccomp import lib
 
     native: int = lib.filter_native()
@@ -79,7 +79,7 @@ _NOT_UNDERSTOOD = 0  # SECCOMP_RET_KILL_THREAD
 
 
 def _verdicts(program: bytes, data: dict[int, int]) -> set[int]:
-    """Everything that the filter may return for a call of which ``data`` is known."""
+    """Return all possible results of the filter for a call of which ``data`` is known."""
     code = list(iter_unpack(f"={INSTRUCTION}", program))
     found: set[int] = set()
     seen: set[tuple[int, int | None]] = set()

@@ -9,15 +9,15 @@
         resources.json   its limits since the last update, if there was one
         mounts.json      what `mounts add` has mounted, written before it is attached
         rdt.json         its groups of Intel RDT, written before they were made
-        network.json     devices on their way into it, for who clears a killed `create` away
+        network.json     devices on their way into it, for the clean-up after a killed `create`
         start            the start gate, a socket; there until the program runs
     ROOT/.creating-ID/   the same before that rename
     ROOT/.deleting-ID/   the same after the rename that makes it disappear
     ROOT/.seccomp/       compiled filters of all containers (seccomp_cache.py)
 
-Each directory is locked (flock(2) on the directory itself) by whoever changes it; the
-kernel lets go of a lock with its holder.  A ``.creating-`` directory without a holder is
-what a killed ``create`` has left; whoever finds it clears it away.
+A process that changes a directory locks it (flock(2) on the directory itself); the kernel
+releases the lock when the process exits.  An unlocked ``.creating-`` directory is stale, left by a
+killed ``create``; the next command that finds it removes it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CLASH = {17, 39}  # EEXIST, ENOTEMPTY
 
 
 def container_ids(root: str) -> list[str]:
-    """Ids of all containers, sorted; those that come into being or vanish are left out.
+    """Return the sorted ids of all containers, without those being created or deleted.
 
     Raises HostError (the root may be missing, or not ours alone).
     """
@@ -60,9 +60,9 @@ def container_ids(root: str) -> list[str]:
 
 
 def find_directory(root: str, container_id: str) -> str:
-    """The directory of a container.
+    """Return the directory of a container.
 
-    Raises NoSuchContainer, or HostError if nobody may look, or if others may change it.
+    Raises NoSuchContainer, or HostError if it cannot be read or other users may change it.
     """
     path = f"{root}/{container_id}"
     if not (check_directory(root, STATE_DIRECTORY) and check_entry(path, STATE_DIRECTORY)):
@@ -71,9 +71,9 @@ def find_directory(root: str, container_id: str) -> str:
 
 
 def leftovers(root: str, container_id: str) -> list[str]:
-    """What an interrupted ``create`` or ``delete`` of this id has left.
+    """Return the stale directories of an interrupted ``create`` or ``delete`` of this id.
 
-    Raises HostError, also if others may change it.
+    Raises HostError, also if other users may change them.
     """
     check_directory(root, STATE_DIRECTORY)
     paths = [f"{root}/{prefix}{container_id}" for prefix in (CREATING, DELETING)]
@@ -110,7 +110,7 @@ class Lock:
         return None
 
     def release(self) -> None:
-        """Let go."""
+        """Release the lock."""
         if self.fd >= 0:
             posix.close(self.fd)
             self.fd = -1
@@ -163,7 +163,7 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
 
 
 def clear_leftover(path: str, container_id: str, clear: Callable[[str], None]) -> None:
-    """Clear a directory without a holder away.  Raises ContainerExists if it has one."""
+    """Remove a stale directory.  Raises ContainerExists if its lock is held."""
     try:
         lock = Lock.acquire(path, DYING_SECONDS)
     except ContainerError:
@@ -178,7 +178,7 @@ def clear_leftover(path: str, container_id: str, clear: Callable[[str], None]) -
 
 
 def commit_creation(path: str, root: str, container_id: str) -> str:
-    """The rename that makes the container exist; its directory.
+    """Rename the directory, which makes the container exist; return the new path.
 
     Raises ContainerExists, HostError.
     """
@@ -195,7 +195,7 @@ def commit_creation(path: str, root: str, container_id: str) -> str:
 def remove_directory(path: str) -> None:
     """Remove a state directory and the files in it; one that is gone is fine.
 
-    It first takes a name under which nobody looks for it.  Raises HostError.
+    It is renamed first, so that no command finds it half removed.  Raises HostError.
     """
     directory, _, name = path.rpartition("/")
     doomed = path if name.startswith(".") else f"{directory}/{DELETING}{name}"

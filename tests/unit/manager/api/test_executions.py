@@ -59,7 +59,7 @@ def run(command: list[str], act: Callable[[executions._Execution, Client], Any])
 
 def test_a_slow_client_gets_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time that others are given to close the pipe runs while nobody reads."""
-    monkeypatch.setattr(executions, "LEFT_OPEN", 0)
+    monkeypatch.setattr(executions, "DRAIN_TIMEOUT", 0)
 
     async def slow(execution: executions._Execution, client: Client) -> None:
         client.gate.clear()
@@ -80,7 +80,7 @@ SILENT = f"{sys.executable} -c 'import select; p = select.poll(); p.register(1, 
 @pytest.mark.parametrize("script", ["yes & exit 4", f"{SILENT} & exit 4"])
 def test_what_stays_behind_keeps_nobody(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds the pipe open, and writes without end or nothing."""
-    monkeypatch.setattr(executions, "LEFT_OPEN", 0.05)
+    monkeypatch.setattr(executions, "DRAIN_TIMEOUT", 0.05)
 
     async def nothing(execution: executions._Execution, client: Client) -> None:
         pass
@@ -139,12 +139,12 @@ def test_input_that_is_not_read_any_more() -> None:
 @pytest.mark.parametrize(
     ("number", "text"),
     [
-        ("9", "KILL and STOP do not reach the program"),
-        ("19", "KILL and STOP do not reach the program"),
-        ("0", "it is no number of a signal"),
-        ("65", "it is no number of a signal"),
-        ("true", "it is no number of a signal"),
-        ('"TERM"', "it is no number of a signal"),
+        ("9", "KILL and STOP cannot be forwarded"),
+        ("19", "KILL and STOP cannot be forwarded"),
+        ("0", "must be a signal number"),
+        ("65", "must be a signal number"),
+        ("true", "must be a signal number"),
+        ('"TERM"', "must be a signal number"),
     ],
 )
 def test_signals_that_are_refused(number: str, text: str) -> None:

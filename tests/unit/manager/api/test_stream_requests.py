@@ -10,9 +10,9 @@ import pytest
 
 from ociruntime.base.errors import BadRequest
 from ociruntime.manager.api.attachments import control, window_size
-from ociruntime.manager.api.executions import MEMBERS, check, words_of
+from ociruntime.manager.api.executions import MEMBERS, check, exec_args
 from ociruntime.manager.api.images import _PULL
-from ociruntime.manager.api.log_stream import Wanted, wanted_of
+from ociruntime.manager.api.log_stream import LogFilter, parse_query
 from ociruntime.pods.store.logs import Line
 from tests.support import project
 
@@ -22,16 +22,16 @@ PAGE = (project.ROOT / "docs" / "manager.md").read_text(encoding="utf-8")
 @pytest.mark.parametrize(
     ("wanted", "where"),
     [
-        ([], "what to run is no object"),
+        ([], "the exec request must be a JSON object"),
         ({}, "command"),
         ({"command": []}, "command"),
         ({"command": "sh"}, "command"),
         ({"command": ["sh", 1]}, "command"),
         ({"command": ["s\0h"]}, "command"),
-        ({"command": ["s\ud800h"]}, "each element is a string without NUL, of real characters"),
+        ({"command": ["s\ud800h"]}, "each element must be a Unicode string without NUL"),
         ({"command": ["sh"], "env": ["A=\0"]}, "env"),
         ({"command": ["sh"], "env": ["A=\ud800"]}, "env"),
-        ({"command": ["sh"], "user": "0\0"}, "user: it is a string without NUL"),
+        ({"command": ["sh"], "user": "0\0"}, "user: must be a Unicode string without NUL"),
         ({"command": ["sh"], "working_dir": "/\udbff"}, "working_dir"),
         ({"command": ["sh"], "env": ["A"]}, "env"),
         ({"command": ["sh"], "env": ["=b"]}, "env"),
@@ -45,7 +45,7 @@ def test_programs_that_are_refused(wanted: Any, where: str) -> None:  # noqa: AN
         check(wanted)
 
 
-def test_the_words_of_a_program() -> None:
+def test_the_exec_args_a_program() -> None:
     wanted: dict[str, Any] = {
         "command": ["--tty", "a b"],
         "tty": True,
@@ -53,7 +53,7 @@ def test_the_words_of_a_program() -> None:
         "env": ["A=--", "B="],
         "working_dir": "/tmp",
     }
-    assert words_of(check(wanted), "LOG", "UUID", "app") == [
+    assert exec_args(check(wanted), "LOG", "UUID", "app") == [
         *("app", "exec", "--app=app", "--log=LOG", "--tty", "--env=A=--", "--env=B=", "--user=1:2"),
         *("--cwd=/tmp", "UUID", "--", "--tty", "a b"),
     ]
@@ -87,8 +87,8 @@ def test_sizes_that_are_none(size: object) -> None:
 
 
 def test_which_lines() -> None:
-    wanted = wanted_of({"since": "2026-01-31T12:00:00Z", "until": "2026-01-31T12:00:01Z"})
-    assert wanted == Wanted(
+    wanted = parse_query({"since": "2026-01-31T12:00:00Z", "until": "2026-01-31T12:00:01Z"})
+    assert wanted == LogFilter(
         ("stdout", "stderr"),
         "2026-01-31T12:00:00.000000000Z",
         "2026-01-31T12:00:01.000000000Z",
@@ -104,7 +104,7 @@ def test_which_lines() -> None:
     assert has("2026-01-31T12:00:00.000000000Z")
     assert has("2026-01-31T12:00:01.000000000Z", "stderr")
     assert not has("2026-01-31T12:00:01.000000001Z")
-    assert wanted_of({"stderr": "1", "tail": "3", "follow": "1"}).streams == ("stderr",)
+    assert parse_query({"stderr": "1", "tail": "3", "follow": "1"}).streams == ("stderr",)
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ def test_which_lines() -> None:
 )
 def test_queries_that_are_refused(name: str, value: str) -> None:
     with pytest.raises(BadRequest, match=name):
-        wanted_of({name: value})
+        parse_query({name: value})

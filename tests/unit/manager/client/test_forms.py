@@ -52,19 +52,19 @@ def test_a_key_that_one_of_them_lacks_is_empty() -> None:
     assert formatted(dotted, "{{.Labels.com.example.tier}}") == "back\n"
     assert formatted(dotted, "{{.Labels}}") == "com.example.tier=back,b=1\n"
     for wrong in ("{{.Lables.tier}}", "{{.Labels.tier.x}}", "{{.Name.x}}"):
-        with pytest.raises(UsageError, match="there is no field"):
+        with pytest.raises(UsageError, match="unknown field"):
             formatted(rows, wrong)
 
 
 @pytest.mark.parametrize(
     ("form", "words"),
     [
-        ("xml", 'not a form: "xml"'),
-        ("table Nmae", 'there is no field "Nmae" (exit_code, name,'),
-        ("{{.Name.First}}", 'there is no field "Name.First"'),
-        ("{{Name}}", 'cannot understand "{{Name}}"'),
-        ("{{.Name", 'cannot understand "{{.Name"'),
-        ("{{.}}", 'cannot understand "{{.}}"'),
+        ("xml", 'unknown format "xml"'),
+        ("table Nmae", 'unknown field "Nmae" (exit_code, name,'),
+        ("{{.Name.First}}", 'unknown field "Name.First"'),
+        ("{{Name}}", 'invalid field "{{Name}}"'),
+        ("{{.Name", 'invalid field "{{.Name"'),
+        ("{{.}}", 'invalid field "{{.}}"'),
     ],
 )
 def test_what_is_no_form(form: str, words: str) -> None:

@@ -65,24 +65,27 @@ def test_unknown_words(capfd: Capture) -> None:
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["stop"], '"stop" takes other arguments (ocictl stop CONTAINER...)'),
-        (["rename", "a"], '"rename" takes other arguments (ocictl rename CONTAINER NAME)'),
-        (["stop", "-t", "-1", "web"], "--time takes a number of seconds, 0 or more"),
-        (["kill", "-s", "0", "web"], "--signal 0 is none"),
+        (["stop"], '"stop": wrong number of arguments (ocictl stop CONTAINER...)'),
+        (["rename", "a"], '"rename": wrong number of arguments (ocictl rename CONTAINER NAME)'),
+        (["stop", "-t", "-1", "web"], "--time: must be a number of seconds, 0 or more"),
+        (["kill", "-s", "0", "web"], "--signal: 0 is not a signal"),
         (["kill", "-s", "TREM", "web"], 'unknown signal "TREM" (did you mean SIGTERM?)'),
-        (["start", "-a", "web", "db"], "--attach is about one container"),
-        (["ps", "-n", "0"], "--last takes a number of containers, 1 or more"),
+        (["start", "-a", "web", "db"], "--attach: only one container can be attached"),
+        (["ps", "-n", "0"], "--last: must be a number of containers, 1 or more"),
         (["ps", "-f", "name"], '--filter: "name" has no value (KEY=VALUE)'),
         (["ps", "-f", "nmae=x"], '--filter: unknown key "nmae" (id, name,'),
-        (["events", "-f", "name"], '--filter: cannot understand "name"'),
+        (["events", "-f", "name"], '--filter: invalid filter "name"'),
         (
             ["events", "--format", "table Kind"],
-            "--format: events come one by one, not as a table",
+            "--format: events cannot be printed as a table",
         ),
-        (["container", "create", "web", "/bin/sh"], "a container is made either of --rootfs or"),
+        (
+            ["container", "create", "web", "/bin/sh"],
+            "container create: either --rootfs or --image is required",
+        ),
         (
             ["container", "create", "web", "--image=x", "--rootfs=/", "/bin/sh"],
-            "a container is made either of --rootfs or of --image (give one of them)",
+            "container create: either --rootfs or --image is required",
         ),
     ],
 )
@@ -91,7 +94,9 @@ def test_wrong_command_lines(argv: list[str], words: str, capfd: Capture) -> Non
 
 
 def test_a_terminal_without_input(capfd: Capture) -> None:
-    assert "a terminal takes input as well (-it)" in failing(["run", "-t", "x"], capfd, 125)
+    assert "--tty: requires --interactive or --detach (use -it)" in failing(
+        ["run", "-t", "x"], capfd, 125
+    )
 
 
 def test_no_daemon(tmp_path: Path, capfd: Capture) -> None:
@@ -110,10 +115,12 @@ def test_who_may_use_the_socket(tmp_path: Path) -> None:
     path.touch()
     denied = PermissionError(13, "Permission denied")
     if os.getuid() == 0:
-        assert _hint(str(path), denied) == "only root may use it; `ocid --group=GROUP` lets a group"
+        assert (
+            _hint(str(path), denied) == "only root may connect; `ocid --group=GROUP` admits a group"
+        )
         os.chown(path, 0, 2)
-        assert _hint(str(path), denied) == 'only root and the group "bin" may use it'
-    assert _hint(str(tmp_path / "x"), denied).startswith("only root, or those whom")
+        assert _hint(str(path), denied) == 'only root and the group "bin" may connect'
+    assert _hint(str(tmp_path / "x"), denied).startswith("only root and the group of")
 
 
 def test_what_answers_is_no_daemon(tmp_path: Path) -> None:
@@ -126,11 +133,14 @@ def test_what_answers_is_no_daemon(tmp_path: Path) -> None:
         os.chdir(here)
         listener.listen(3)
         for said, told in (
-            (b"SSH-2.0-x\r\n\r\n", "what answers does not speak HTTP: 'SSH-2.0-x' (is it ocid?)"),
-            (b"", "ocid has closed the connection without an answer (has it been stopped?"),
-            (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", "in the middle of an answer"),
-            (b"HTTP/1.1 200 OK\r\n\r\n{", "the answer to GET /v1/ping is no JSON"),
-            (b"HTTP/1.1 500 Oh\r\n\r\nno!", "ocid answered 500: no!"),
+            (
+                b"SSH-2.0-x\r\n\r\n",
+                "read the answer of ocid: not HTTP: 'SSH-2.0-x' (is the socket that of ocid?)",
+            ),
+            (b"", "read the answer of ocid: the connection was closed (was ocid stopped?"),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", "in the middle of it"),
+            (b"HTTP/1.1 200 OK\r\n\r\n{", "read the answer to GET /v1/ping: invalid JSON"),
+            (b"HTTP/1.1 500 Oh\r\n\r\nno!", "ocid answered with status 500: no!"),
         ):
             assert told in _told_by(listener, path, said)
 
@@ -162,7 +172,7 @@ def test_no_websocket(tmp_path: Path) -> None:
         listener.bind(path)
         listener.listen(1)
         said = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-        assert "ocid has no WebSocket at /v1/x" in _told_by(
+        assert "open a WebSocket at /v1/x: ocid refused" in _told_by(
             listener, path, said, lambda: open_websocket(Connection(path), "/v1/x")
         )
 
@@ -204,7 +214,7 @@ def test_exit_status() -> None:
     assert failure_status(RuntimeFailure("x"), []) == 1
     assert failure_status(DaemonError("x", "start_failed", 400, 127), ["start"]) == 127
     assert exit_status("web", {"exit_code": 0}) == 0
-    with pytest.raises(RuntimeFailure, match='container "web": how it ended is not known: killed'):
+    with pytest.raises(RuntimeFailure, match='container "web": its exit code is unknown: killed'):
         exit_status("web", {"exit_code": None, "error": "killed"})
 
 

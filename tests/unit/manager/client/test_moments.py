@@ -38,5 +38,5 @@ def test_without_a_zone_it_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("text", ["yesterday", "10x", "2026-13-01", "-5m", "1" * 30, "10m "])
 def test_others(text: str) -> None:
-    with pytest.raises(UsageError, match=r"no (such )?time"):
+    with pytest.raises(UsageError, match=r"not a time|out of range"):
         moment(text, "since")

@@ -125,7 +125,7 @@ def test_an_image_without_its_path_is_not_the_directory_we_are_in(image: str) ->
 
 
 def test_a_directory_with_a_colon_would_be_taken_for_one_with_a_tag() -> None:
-    with pytest.raises(UsageError, match="the colon in the current directory"):
+    with pytest.raises(UsageError, match="the current directory contains a colon"):
         absolute_image("oci:layout", "/srv/a:b")
     assert absolute_image("oci:/srv/layout:tag", "/srv/a:b") == "oci:/srv/layout:tag"
     assert absolute_image("dir:tree", "/srv/a:b") == "dir:/srv/a:b/tree"
@@ -158,21 +158,21 @@ def test_the_environment(tmp_path: Path) -> None:
     ("words", "told"),
     [
         (("-e", "=1"), '"=1" has no name'),
-        (("-v", "/srv"), '--volume: cannot understand "/srv"'),
-        (("-v", "/a:/b:x"), '--volume: cannot understand "/a:/b:x"'),
-        (("-v", "/a:b"), 'a volume\'s target is an absolute path, not "b"'),
-        (("--mount", "source=/a"), "lacks source or target"),
+        (("-v", "/srv"), '--volume: invalid volume "/srv"'),
+        (("-v", "/a:/b:x"), '--volume: invalid volume "/a:/b:x"'),
+        (("-v", "/a:b"), 'volume target "b": must be an absolute path'),
+        (("--mount", "source=/a"), "source or target is missing"),
         (("--mount", "from=/a"), '--mount: unknown key "from"'),
-        (("--mount", "type=volume,source=/a,target=/b"), 'type "volume" does not fit source "/a"'),
-        (("-p", "80"), '--publish: cannot understand "80"'),
-        (("-p", "80:x"), '--publish: cannot understand "80:x"'),
+        (("--mount", "type=volume,source=/a,target=/b"), 'type "volume" for source "/a"'),
+        (("-p", "80"), '--publish: invalid port "80"'),
+        (("-p", "80:x"), '--publish: invalid port "80:x"'),
         (("-p", "0:80"), "--publish"),
         (("-p", "65536:80"), "--publish"),
         (("-p", "8080:80/sctp"), "--publish"),
         (("-p", "::1:8080:80"), "--publish"),
-        (("--cpus", "many"), '--cpus: not a number of processors: "many"'),
-        (("--cpus", "0"), "--cpus: not a number"),
-        (("--cpus", "."), "--cpus: not a number"),
+        (("--cpus", "many"), '--cpus: "many" is not a number of CPUs'),
+        (("--cpus", "0"), "is not a number of CPUs"),
+        (("--cpus", "."), "is not a number of CPUs"),
         (("-m", "lots"), "invalid value for --memory"),
         (("--restart", "sometimes"), '--restart: unknown policy "sometimes"'),
         (("--restart", "always:3"), "--restart: unknown policy"),

@@ -11,7 +11,7 @@ import pytest
 from ociruntime.base.errors import HostError
 from ociruntime.manager.containers import lifecycle
 from ociruntime.manager.containers.container import Container
-from ociruntime.manager.containers.pod_status import Look
+from ociruntime.manager.containers.pod_status import PodStatus
 from ociruntime.manager.containers.record import Last, Record
 
 
@@ -40,17 +40,17 @@ class FakeEngine:
 class Ended:
     """A pod whose app has ended."""
 
-    def look(self) -> Look:
+    def pod_status(self) -> PodStatus:
         last = Last(started_at="2026-01-01T00:00:00Z", finished_at="2026-01-01T00:00:01Z")
         last.exit_code = 3
-        return Look("running", "exited", last)
+        return PodStatus("running", "exited", last)
 
 
 @pytest.mark.parametrize(
     ("spec", "follows"),
     [
-        ({"restart_policy": {"name": "always"}}, "restart container web"),
-        ({"auto_remove": True}, "remove container web"),
+        ({"restart_policy": {"name": "always"}}, 'restart container "web"'),
+        ({"auto_remove": True}, 'remove container "web"'),
     ],
 )
 def test_an_end_that_cannot_be_written_down(
@@ -63,7 +63,7 @@ def test_an_end_that_cannot_be_written_down(
     async def end() -> dict[str, Any]:
         waiting = asyncio.get_running_loop().create_future()
         container.waiters.append(("not-running", waiting))
-        await lifecycle.note(cast("Any", engine), container)
+        await lifecycle.reconcile(cast("Any", engine), container)
         assert waiting.done()
         return cast("dict[str, Any]", waiting.result())
 
@@ -71,4 +71,4 @@ def test_an_end_that_cannot_be_written_down(
         assert asyncio.run(end())["exit_code"] == 3
     assert engine.told == ["start", "die"]
     assert engine.begun == [follows]
-    assert "container web: note what has happened: write /m/containers/1" in caplog.text
+    assert 'save the record of container "web": write /m/containers/1' in caplog.text

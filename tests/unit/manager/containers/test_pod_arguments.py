@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import BadRequest
-from ociruntime.manager.containers.pod_arguments import fetch_words, global_words, spec_words
+from ociruntime.manager.containers.pod_arguments import fetch_args, global_args, spec_args
 from ociruntime.manager.containers.spec import checked
 from ociruntime.pods.bundle.app_config import CAPABILITIES
 
@@ -17,7 +17,7 @@ IMAGE = {"image": "busybox"}
 
 def words(**spec: Any) -> tuple[list[str], list[str]]:  # noqa: ANN401 - JSON
     given = checked(IMAGE | spec)
-    return spec_words(given, ID, "sha256:1", lambda name: f"/volumes/{name}")
+    return spec_args(given, ID, "sha256:1", lambda name: f"/volumes/{name}")
 
 
 def sandbox(**spec: Any) -> list[str]:  # noqa: ANN401 - JSON
@@ -107,14 +107,14 @@ def test_capabilities() -> None:
 
 
 def test_fetching() -> None:
-    assert fetch_words(IMAGE) == ["fetch", "--full", "--pull-policy=new", "busybox"]
-    assert fetch_words(IMAGE | {"pull_policy": "always"})[2] == "--pull-policy=update"
-    assert fetch_words({"rootfs": "/r"}) == ["fetch", "--full", "--pull-policy=update", "dir:/r"]
+    assert fetch_args(IMAGE) == ["fetch", "--full", "--pull-policy=new", "busybox"]
+    assert fetch_args(IMAGE | {"pull_policy": "always"})[2] == "--pull-policy=update"
+    assert fetch_args({"rootfs": "/r"}) == ["fetch", "--full", "--pull-policy=update", "dir:/r"]
     both = ["--insecure-options=image,tls"]
-    assert global_words({"insecure": ["tls"]}, ("image",), ("http", "tls")) == both
+    assert global_args({"insecure": ["tls"]}, ("image",), ("http", "tls")) == both
     # Allowed by the daemon that made the container, and not by this one.
-    assert global_words({"insecure": ["tls"]}, ("image",)) == ["--insecure-options=image"]
-    assert global_words({}) == []
+    assert global_args({"insecure": ["tls"]}, ("image",)) == ["--insecure-options=image"]
+    assert global_args({}) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ManagerError
-from ociruntime.manager.containers.pod_status import NOWHERE, Look
+from ociruntime.manager.containers.pod_status import NO_POD, PodStatus
 from ociruntime.manager.containers.record import (
     Last,
     Record,
@@ -47,11 +47,11 @@ def test_members_that_may_be_missing() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"name": None}, "name has another type"),
-        ({"command": "sh"}, "command has another type"),
+        ({"name": None}, "name has the wrong type"),
+        ({"command": "sh"}, "command has the wrong type"),
         ({"more": 1}, "unknown member more"),
-        ({"last": {"exit_code": "3"}}, "exit_code has another type"),
-        ({"last": []}, "last has another type"),
+        ({"last": {"exit_code": "3"}}, "exit_code has the wrong type"),
+        ({"last": []}, "last has the wrong type"),
     ],
 )
 def test_damaged_members(change: dict[str, Any], why: str) -> None:
@@ -67,13 +67,13 @@ def test_damaged_text(text: bytes) -> None:
 
 
 def test_the_answer_has_every_member() -> None:
-    told = answer(record(), NOWHERE)
+    told = answer(record(), NO_POD)
     assert list(told) == (
         "id name status image rootfs command created_at started_at finished_at exit_code signal "
         "oom_killed error pid pod restart_policy restart_count labels auto_remove stop_signal "
         "stop_timeout addresses ports spec"
     ).split(" ")
-    assert corrupt_answer(ID, "why", NOWHERE).keys() == told.keys()
+    assert corrupt_answer(ID, "why", NO_POD).keys() == told.keys()
     assert (told["stop_timeout"], told["stop_signal"]) == (10, "SIGTERM")
 
 
@@ -82,54 +82,55 @@ EXITED = Last(started_at="then", finished_at="later", exit_code=0)
 
 
 @pytest.mark.parametrize(
-    ("look", "ever_started", "status", "error"),
+    ("pod_status", "ever_started", "status", "error"),
     [
-        (Look("running", "prepared"), False, "created", ""),
-        (Look("running", "prepared"), True, "stopped", ""),  # in the pod that replaced its first
-        (Look("running", "prepared", RUN), True, "restarting", ""),
-        (Look("running", "running", RUN), True, "running", ""),
-        (Look("running", "stopping", RUN), True, "running", ""),
-        (Look("running", "running", RUN, paused=True), True, "paused", ""),
-        (Look("running", "exited", EXITED), True, "stopped", ""),
-        (Look("running", "deleting", EXITED), True, "removing", ""),
-        (Look("running", ""), True, "unknown", ""),
-        (Look("exited", "running", RUN), True, "stopped", "the end was not seen"),
-        (Look("exited", "exited", EXITED), True, "stopped", ""),
-        (Look("exited", "prepared"), False, "created", ""),
-        (Look("gone"), True, "stopped", "its pod is gone"),
-        (Look("gone"), False, "created", "its pod is gone"),
-        (Look(problem="read state.json"), True, "unknown", "read state.json"),
-        (Look("preparing"), False, "unknown", ""),
+        (PodStatus("running", "prepared"), False, "created", ""),
+        # In the pod that replaced its first.
+        (PodStatus("running", "prepared"), True, "stopped", ""),
+        (PodStatus("running", "prepared", RUN), True, "restarting", ""),
+        (PodStatus("running", "running", RUN), True, "running", ""),
+        (PodStatus("running", "stopping", RUN), True, "running", ""),
+        (PodStatus("running", "running", RUN, paused=True), True, "paused", ""),
+        (PodStatus("running", "exited", EXITED), True, "stopped", ""),
+        (PodStatus("running", "deleting", EXITED), True, "removing", ""),
+        (PodStatus("running", ""), True, "unknown", ""),
+        (PodStatus("exited", "running", RUN), True, "stopped", "exit status unknown"),
+        (PodStatus("exited", "exited", EXITED), True, "stopped", ""),
+        (PodStatus("exited", "prepared"), False, "created", ""),
+        (PodStatus("gone"), True, "stopped", "its pod is gone"),
+        (PodStatus("gone"), False, "created", "its pod is gone"),
+        (PodStatus(problem="read state.json"), True, "unknown", "read state.json"),
+        (PodStatus("preparing"), False, "unknown", ""),
     ],
 )
-def test_status(look: Look, ever_started: bool, status: str, error: str) -> None:
-    assert status_of(look, ever_started) == status
-    assert error_of(look).startswith(error)
-    assert bool(error_of(look)) == bool(error)
+def test_status(pod_status: PodStatus, ever_started: bool, status: str, error: str) -> None:
+    assert status_of(pod_status, ever_started) == status
+    assert error_of(pod_status).startswith(error)
+    assert bool(error_of(pod_status)) == bool(error)
 
 
 @pytest.mark.parametrize(
-    ("look", "last_start", "end"),
+    ("pod_status", "last_start", "end"),
     [
-        (Look("running", "running", RUN), "then", ""),
-        (Look("running", "prepared", RUN), "then", ""),
-        (Look("running", "exited", EXITED), "then", "later"),
-        (Look("exited", "exited", EXITED), "then", "later"),
-        (Look("exited", "running", RUN), "then", "unseen then"),
-        (Look("exited", "prepared"), None, ""),
-        (Look("gone"), "then", "unseen then"),
-        (Look("gone"), None, ""),
-        (Look(problem="no"), "then", ""),
+        (PodStatus("running", "running", RUN), "then", ""),
+        (PodStatus("running", "prepared", RUN), "then", ""),
+        (PodStatus("running", "exited", EXITED), "then", "later"),
+        (PodStatus("exited", "exited", EXITED), "then", "later"),
+        (PodStatus("exited", "running", RUN), "then", "unseen then"),
+        (PodStatus("exited", "prepared"), None, ""),
+        (PodStatus("gone"), "then", "unseen then"),
+        (PodStatus("gone"), None, ""),
+        (PodStatus(problem="no"), "then", ""),
     ],
 )
-def test_ends(look: Look, last_start: str | None, end: str) -> None:
-    assert end_of(look, last_start) == end
+def test_ends(pod_status: PodStatus, last_start: str | None, end: str) -> None:
+    assert end_of(pod_status, last_start) == end
 
 
 def test_a_store(tmp_path: Path) -> None:
     store = RecordStore(str(tmp_path))
     store.open()
-    with pytest.raises(ManagerError, match="another ocid has"):
+    with pytest.raises(ManagerError, match="another ocid is using it"):
         RecordStore(str(tmp_path)).open()
     store.begin(ID)
     assert store.has(ID, "creating")
@@ -139,9 +140,9 @@ def test_a_store(tmp_path: Path) -> None:
     store.forget(ID, "creating", "pod")
     assert store.ids() == [ID]
     assert [path.name for path in (tmp_path / "containers" / ID).iterdir()] == ["container.state"]
-    store.note(ID, "replacing", {"pod": "uuid", "moving": True})
-    assert store.noted(ID, "replacing") == {"pod": "uuid", "moving": True}
-    assert store.noted(ID, "removing") == {}
+    store.write_marker(ID, "replacing", {"pod": "uuid", "moving": True})
+    assert store.read_marker(ID, "replacing") == {"pod": "uuid", "moving": True}
+    assert store.read_marker(ID, "removing") == {}
     store.remove(ID)
     store.remove(ID)
     assert store.ids() == []
@@ -157,6 +158,6 @@ def test_a_record_of_another_container(tmp_path: Path) -> None:
     other = "cd" * 32
     store.begin(other)
     (tmp_path / "containers" / other / "container.state").write_bytes(to_text(record()))
-    with pytest.raises(ManagerError, match=f"it is the record of {ID}"):
+    with pytest.raises(ManagerError, match=f"the record of another container, {ID}"):
         store.load(other)
     store.close()

@@ -75,7 +75,7 @@ def test_hidden_commands_have_no_beginning(capfd: Capture) -> None:
 
 def test_number_of_arguments(capfd: Capture) -> None:
     line = failing(["version", "more"], capfd)
-    assert '"version" takes other arguments' in line
+    assert '"version": wrong number of arguments' in line
     assert "(ocipod version)" in line
 
 

@@ -23,10 +23,10 @@ def test_places_that_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     here = tmp_path / "a" / "b"
     here.mkdir(parents=True)
     monkeypatch.chdir(here)
-    assert '"/" cannot be replaced: is the root directory' in refused("/", data)
+    assert '"/" cannot be replaced: it is the root directory' in refused("/", data)
     assert "cannot be replaced" in refused(here, data)
-    assert "is in it, or is it" in refused(tmp_path / "a", data)
-    assert "where pods and images are" in refused(data / "new", data)
+    assert "it is or contains" in refused(tmp_path / "a", data)
+    assert "inside the data directory" in refused(data / "new", data)
     assert "is a mount point" in refused("/proc", data)
 
 
@@ -37,9 +37,9 @@ def test_what_is_there(tmp_path: Path) -> None:
     place.mkdir()
     assert check_target(str(place), str(data), overwrite=False) == str(place), "it is empty"
     (place / "file").touch()
-    assert "exists (--overwrite replaces it)" in refused(place, data, overwrite=False)
+    assert "already exists (--overwrite replaces it)" in refused(place, data, overwrite=False)
     assert check_target(str(place), str(data), overwrite=True) == os.path.realpath(place)
-    assert "is no directory" in refused(place / "file", data)
+    assert "is not a directory" in refused(place / "file", data)
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

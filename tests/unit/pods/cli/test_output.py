@@ -9,7 +9,7 @@ from ociruntime.commandline.columns import tabbed
 from ociruntime.commandline.output import write_lines
 from ociruntime.commandline.parser import Arguments, parse
 from ociruntime.commandline.times import ago, date
-from ociruntime.pods.cli.durations import FOREVER, patience, period
+from ociruntime.pods.cli.durations import FOREVER, period, timeout
 from ociruntime.pods.cli.list import networks, pod_rows
 from ociruntime.pods.cli.options_pods import POD_COMMANDS
 
@@ -41,7 +41,7 @@ def test_what_is_no_duration(text: str) -> None:
 
 
 def test_a_period_is_not_negative() -> None:
-    with pytest.raises(UsageError, match="not a negative one"):
+    with pytest.raises(UsageError, match="must not be negative"):
         period("-1s", "grace-period")
 
 
@@ -50,7 +50,7 @@ def test_a_period_is_not_negative() -> None:
     [("", 0), ("false", 0), ("0", 0), ("true", FOREVER), ("-1s", FOREVER), ("10s", 10)],
 )
 def test_patience(text: str, seconds: float) -> None:
-    assert patience(text, "wait") == seconds
+    assert timeout(text, "wait") == seconds
 
 
 def test_an_option_with_a_value_or_without() -> None:

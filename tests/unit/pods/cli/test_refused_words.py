@@ -14,8 +14,8 @@ from ociruntime.pods.cli.main import main
     [
         ("image list --fields=id,colour", 'unknown field "colour"'),
         ("image list --sort=colour", 'unknown field "colour"'),
-        ("image cat-manifest --config --index box", "--config and --index are two documents"),
-        ("trust key.asc", "say for which images the keys are trusted"),
+        ("image cat-manifest --config --index box", "--config cannot be combined with --index"),
+        ("trust key.asc", "either --prefix or --root is required"),
     ],
 )
 def test_refused(words: str, text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -80,7 +80,7 @@ def test_no_such_file_for_no_limit(cgroup: Path) -> None:
 
 
 def test_no_such_cgroup(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="removed by somebody else"):
+    with pytest.raises(HostError, match="removed by another process"):
         apply(tmp_path / "gone", setting(("a.max", "1")))
 
 
