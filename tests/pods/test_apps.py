@@ -81,7 +81,7 @@ def test_what_is_refused(ocipod: Ocipod, work: Path, sandbox: Sandbox) -> None:
     other = ocipod("run", *words).ok().out.strip()
     commands: list[tuple[str, ...]] = [("add", other, image, "--name=b")]
     ocipod("app", "add", uuid, image, "--name=b").ok()
-    ocipod("app", "status", uuid).failed(f"pod {uuid} has 2 apps (--app names one of: one, b)")
+    ocipod("app", "status", uuid).failed(f"pod {uuid} has 2 apps (choose one with --app: one, b)")
     (ocipod.path(uuid) / "ready").unlink()
     ocipod("app", "add", uuid, image, "--name=c").failed(f"pod {uuid} is not ready")
     for command in (*commands, ("rm", other), ("stop", other)):
@@ -291,7 +291,7 @@ def test_a_command_in_the_background(ocipod: Ocipod, sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("volume", "message"),
     [
-        ("mine", '"mine" cannot be understood (name=NAME,kind=host|empty'),
+        ("mine", 'invalid value "mine" (name=NAME,kind=host|empty'),
         ("name=a,kind=host,source=/no/such,target=/x", "there is no /no/such on this host"),
         ("name=taken,kind=host,source=/etc,target=/x", 'the pod has another volume "taken"'),
     ],

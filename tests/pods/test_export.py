@@ -111,7 +111,9 @@ def test_refused(ocipod: Ocipod, work: Path) -> None:
     ocipod("export", "--app=c", uuid, str(target)).failed('no app "c"')
     assert not target.exists()
     (ocipod.path(uuid) / "apps" / "b" / "image.json").unlink()
-    ocipod("export", "--app=b", uuid, str(target)).failed('app "b" has no files any more')
+    ocipod("export", "--app=b", uuid, str(target)).failed(
+        'export app "b": its files have been removed'
+    )
     assert not target.exists()
     target.write_text("mine")
     ocipod("export", "--app=a", uuid, str(target)).failed("exists")
@@ -136,7 +138,7 @@ def test_paths_that_no_reader_takes(ocipod: Ocipod, work: Path, squash: list[str
     ocipod("run", "--net=none", busybox(work), "--name=a", *shell(*MAKE_DEEP)).ok()
     (uuid,) = ocipod.pods()
     target = work / "new.tar"
-    ocipod("export", *squash, uuid, str(target)).failed("a path is longer than 4095 bytes: top/")
+    ocipod("export", *squash, uuid, str(target)).failed("path is longer than 4095 bytes: top/")
     assert sorted(path.name for path in work.iterdir()) == ["busybox", "data"]
 
 
@@ -166,7 +168,7 @@ def test_a_pod_stays_until_it_is_exported(ocipod: Ocipod, work: Path, squash: li
     process = ocipod.popen(*words, fault="export.after-lock:stop", stderr=subprocess.PIPE)
     assert processes.until(lambda: processes.state(process.pid) == "T")
     ocipod("gc", "--grace-period=0s").ok()
-    ocipod("rm", uuid).failed(f"pod {uuid} is held by another process")
+    ocipod("rm", uuid).failed(f"pod {uuid} is locked by another process")
     assert ocipod.phase(uuid) == "exited-garbage"
     process.send_signal(signal.SIGCONT)
     assert process.communicate(timeout=60)[1] == b""
@@ -195,7 +197,7 @@ def test_a_pod_whose_tree_is_gone(ocipod: Ocipod, work: Path) -> None:
     (uuid,) = ocipod.pods()
     shutil.rmtree(ocipod.directory / "cas" / "tree")
     target = work / "new.tar"
-    said = "the app's files could not be read: no such file or directory"
+    said = "read the app's files: no such file or directory"
     ocipod("export", "--squash", uuid, str(target)).failed(said)
     assert not target.exists()
 
@@ -208,6 +210,6 @@ def test_an_app_whose_files_are_gone(ocipod: Ocipod, work: Path) -> None:
     ocipod(*words).failed(f'pack app "a" of pod {uuid}: no such file or directory')
     shutil.rmtree(ocipod.directory / "cas" / "blobs" / "sha256")
     ocipod(*words).failed(
-        "the app's image is not in the store any more", "(--squash needs the rendered files alone)"
+        "the app's image is no longer in the store", "(--squash needs only the rendered files)"
     )
     assert not (work / "new.tar").exists()

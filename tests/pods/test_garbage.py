@@ -89,7 +89,7 @@ def test_what_is_looked_at_is_passed_over(ocipod: Ocipod) -> None:
     fcntl.flock(fd, fcntl.LOCK_SH)
     ocipod(*NOW).silent()
     began = time.monotonic()
-    ocipod("rm", uuid).failed("is held by another process")
+    ocipod("rm", uuid).failed("is locked by another process")
     assert time.monotonic() - began >= 1
     fcntl.flock(fd, fcntl.LOCK_EX)
     ocipod("rm", uuid).failed("is being deleted by another process")
@@ -110,7 +110,7 @@ def test_rm(ocipod: Ocipod) -> None:
     file = ocipod.directory / "uuid"
     file.write_text(f"{busy}\n")
     assert ocipod("rm", f"--uuid-file={file}").ok().out == f'"{busy}"\n'
-    ocipod("rm", busy).failed("there is no pod")
+    ocipod("rm", busy).failed("not found")
     ocipod("rm").failed("which pod?")
     ocipod("rm", busy, f"--uuid-file={file}").failed("give either a UUID or")
 
@@ -143,7 +143,7 @@ def test_what_expires_is_not_run(ocipod: Ocipod) -> None:
     collector = ocipod.popen("gc", "--expire-prepared=0s", fault="gc.expire.after-lock:stop")
     assert stubs.stopped(collector)
     runner = stubs.finish(ocipod, stubs.start(ocipod, "run-prepared", uuid))
-    assert (runner.status, "held by another process" in runner.err) == (254, True)
+    assert (runner.status, "locked by another process" in runner.err) == (254, True)
     assert ocipod.phase(uuid) == "prepared"
     collector.send_signal(signal.SIGCONT)
     assert collector.wait(20) == 0

@@ -85,8 +85,8 @@ def test_two_apps(vm: Ocipod, work: Path) -> None:
     assert (vm.path(uuid) / "ready").is_symlink()
     begun = {"a: up", "b: shared"}
     assert processes.until(lambda: begun <= {*vm("logs", uuid).out.splitlines()}, 60)
-    vm("enter", "--app=a", uuid).failed("a virtual machine cannot be entered")
-    vm("app", "exec", "--app=a", uuid, "true").failed("a virtual machine cannot be entered")
+    vm("enter", "--app=a", uuid).failed("exec is not supported for flavour kvm")
+    vm("app", "exec", "--app=a", uuid, "true").failed("exec is not supported for flavour kvm")
     vm("app", "stop", "--app=a", uuid).failed("the pod is immutable")
     vm("app", "add", uuid, image).failed("is immutable")
     vm("stop", uuid).ok()
@@ -206,10 +206,10 @@ def test_the_monitor_is_lost(vm: Ocipod, work: Path) -> None:
     ("words", "message"),
     [
         (("--net=host", "IMAGE"), "cannot have the host's network"),
-        (("--net=none", "--private-users", "IMAGE"), "has users of its own"),
+        (("--net=none", "--private-users", "IMAGE"), "has its own users"),
         (("--net=none", "--kvm-kernel=/no/kernel", "IMAGE"), "/no/kernel: no such file"),
-        (("--net=none", "IMAGE", "--stdout=tty"), "gives no terminal"),
-        (("--net=none", "--ipc=parent", "IMAGE"), "shares no memory with the host"),
+        (("--net=none", "IMAGE", "--stdout=tty"), "does not support a terminal"),
+        (("--net=none", "--ipc=parent", "IMAGE"), "cannot share memory with the host"),
         (("--net=none", "--pids=9", "IMAGE"), "has no resource/pids for all apps"),
         (("--net=none", "--volume=v,kind=host,source=/etc/passwd", "IMAGE"), "directories only"),
     ],
@@ -222,7 +222,7 @@ def test_refusals(vm: Ocipod, work: Path, words: tuple[str, ...], message: str) 
 
 
 def test_pods_that_change_are_none(vm: Ocipod) -> None:
-    vm("app", "sandbox", "--flavor=kvm", "--net=none").failed("pods of flavour oci alone")
+    vm("app", "sandbox", "--flavor=kvm", "--net=none").failed("mutable pods require flavour oci")
     assert vm.pods() == []
 
 
@@ -231,7 +231,7 @@ def test_the_terminal_of_the_foreground(vm: Ocipod, work: Path) -> None:
     words = ("run", *FLAVOUR, "--interactive", busybox(work), *shell("cat; exit 4"))
     command = PtyCommand(vm.command(*words))
     try:
-        command.terminal.read_until("a virtual machine gives no terminal")
+        command.terminal.read_until("a virtual machine does not support a terminal")
         assert command.wait() == 254
     finally:
         command.close()
@@ -242,7 +242,7 @@ def test_what_is_refused_of_a_prepared_pod_leaves_it_prepared(vm: Ocipod, work: 
     uuid = vm("prepare", "--flavor=kvm", busybox(work), *shell("true")).ok().out.strip()
     for words, message in (
         (("--net=host",), "cannot have the host's network"),
-        (("--net=none", "--ipc=parent"), "shares no memory with the host"),
+        (("--net=none", "--ipc=parent"), "cannot share memory with the host"),
     ):
         vm("run-prepared", *words, uuid).failed(message)
     vm.options = (*vm.options, f"--local-config={work}")

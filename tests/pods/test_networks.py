@@ -151,12 +151,12 @@ def test_own_configurations(ocipod: Ocipod, host: NetworkHost, work: Path, image
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--net=nowhere"], 'there is no network "nowhere"'),
+        (["--net=nowhere"], 'unknown network "nowhere"'),
         (["--net=default,default"], '"default" twice'),
         (["--net=none", "--port=80-tcp:8080"], "--net=none"),
         (["--net=host", "--port=80-tcp:8080"], "--net=host"),
         (["--dns=host", "--dns=9.9.9.9"], "--dns=host goes with no other"),
-        (["--hosts-entry=db"], '--hosts-entry: "db" is no entry'),
+        (["--hosts-entry=db"], '--hosts-entry: invalid entry "db"'),
     ],
 )
 def test_refused(

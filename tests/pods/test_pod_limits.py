@@ -103,11 +103,11 @@ def test_by_a_manifest(ocipod: Ocipod, work: Path) -> None:
     ocipod("stop", "--force", made).ok()
     ocipod(*words, "--memory=1G").failed("--pod-manifest and --memory exclude each other")
     for isolator, message in (
-        ({"name": "os/linux/oom-score-adj", "value": 5}, "the pod cannot have the isolator"),
+        ({"name": "os/linux/oom-score-adj", "value": 5}, "is not supported for pods"),
         ({"name": "resource/pids", "value": {"limit": "0"}}, "0 is out of range"),
         (
             {"name": "os/linux/cpu-shares", "value": "x"},
-            "the pod: os/linux/cpu-shares cannot have this value",
+            "the pod: invalid value of os/linux/cpu-shares",
         ),
     ):
         manifest["isolators"] = [isolator]
@@ -117,8 +117,8 @@ def test_by_a_manifest(ocipod: Ocipod, work: Path) -> None:
 
 def test_refusals(ocipod: Ocipod, work: Path) -> None:
     image = busybox(work)
-    ocipod("run", "--memory=1", image).failed("--memory 1 is too little")
-    ocipod("app", "sandbox", "--cpu=lots").failed('--cpu: "lots" is no amount of CPU')
-    ocipod("run", "--oom-score-adj=5", image).failed("it belongs to the image before it")
+    ocipod("run", "--memory=1", image).failed("--memory 1: too small")
+    ocipod("app", "sandbox", "--cpu=lots").failed('--cpu: invalid number of CPUs "lots"')
+    ocipod("run", "--oom-score-adj=5", image).failed("it applies to the image before it")
     done = ocipod("run", "--flavor=fly", "--memory=8M", image, *shell("true")).ok()
-    assert "without effect in a pod of flavour fly: --memory" in done.err
+    assert "without effect in flavour fly: --memory" in done.err

@@ -52,7 +52,7 @@ def test_monitor_that_nobody_has_started(ocipod: Ocipod, image: str) -> None:
     ocipod("monitor", uuid).failed(said)
     ocipod("monitor", uuid, "--lock-fd=1").failed(said)
     ocipod("monitor", uuid, "--lock-fd=98", "--resume-fd=99").failed(
-        "read what the monitor has noted: bad file descriptor"
+        "read the monitor's snapshot: bad file descriptor"
     )
     assert ocipod.state(uuid) == "running"
     ocipod("stop", "--force", "--wait", uuid).ok()
@@ -92,13 +92,13 @@ def test_export_of_one_of_two_apps(ocipod: Ocipod, image: str, work: Path) -> No
 
 def test_runtimes_that_are_none(ocipod: Ocipod, image: str) -> None:
     result = ocipod("run", "--net=none", "--runtime=ocinone", image, *SLEEPS)
-    result.failed('the runtime "ocinone" is not installed (--runtime names another one)')
+    result.failed('the runtime "ocinone" is not installed (choose another with --runtime)')
     result = ocipod("run", "--net=none", "--runtime=/etc/passwd", image, *SLEEPS)
     assert (result.status, result.err) == (126, "app: execute /etc/passwd: permission denied\n")
     ocipod("run", "--net=none", "--hostname=-x", image, *SLEEPS).failed(
-        '--hostname: "-x" is no name of a host'
+        '--hostname: invalid hostname "-x"'
     )
-    ocipod("app", "sandbox", "--interactive").failed("a pod without apps has nothing to be")
+    ocipod("app", "sandbox", "--interactive").failed("not possible for a pod without apps")
 
 
 def test_pod_whose_manifest_has_lost_its_apps(ocipod: Ocipod, image: str) -> None:

@@ -115,19 +115,19 @@ def test_interrupted_while_preparing(ocipod: Ocipod, work: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("run",), "no image is given"),
-        (("run", "IMAGE", "IMAGE"), "given to two apps"),
-        (("run", "--net=none", "--port=80-tcp:80", "IMAGE"), "ports cannot be forwarded"),
+        (("run",), "requires at least one image"),
+        (("run", "IMAGE", "IMAGE"), "two apps have the name"),
+        (("run", "--net=none", "--port=80-tcp:80", "IMAGE"), "port forwarding is not possible"),
         (("run", "--net=nowhere", "IMAGE"), 'no network "nowhere"'),
         (("run", "--net=none", "oci:/nowhere:latest"), "/nowhere"),
-        (("run", "--interactive", "IMAGE", "--", "a", "---", "IMAGE"), "pod of one app"),
-        (("run", "--mds-register", "IMAGE"), "there is no metadata service"),
+        (("run", "--interactive", "IMAGE", "--", "a", "---", "IMAGE"), "pod with one app"),
+        (("run", "--mds-register", "IMAGE"), "a metadata service is not supported"),
         (("run", "--stage1-path=/x", "IMAGE"), "unknown option --stage1-path"),
-        (("run", "--kvm-kernel=/x", "IMAGE"), "is for pods of flavour kvm"),
+        (("run", "--kvm-kernel=/x", "IMAGE"), "requires flavour kvm"),
         (("run", "--interactive", "--detach", "IMAGE"), "exclude each other"),
         (("run", "--flavor=big", "IMAGE"), 'no flavour "big"'),
         (("run", "--flavor=fly", "IMAGE", "--name=a", "--", "---", "IMAGE"), "has one app"),
-        (("run", "--flavor=fly", "--port=80-tcp:80", "IMAGE"), "ports cannot be forwarded"),
+        (("run", "--flavor=fly", "--port=80-tcp:80", "IMAGE"), "port forwarding is not possible"),
         (("run", "--flavor=fly", "--private-users", "IMAGE"), "the host's users"),
         (("run", "--pod-manifest=/nowhere"), "no such file"),
         (("run", "--pod-manifest=/x", "IMAGE"), "exclude each other"),
@@ -202,7 +202,7 @@ def test_where_no_overlay_can_be(ocipod: Ocipod, work: Path, words: tuple[str, .
         pytest.skip("no overlay here")
     ocipod.directory = work / "upper" / "data"
     result = PodResult(command, done.returncode, done.stdout, done.stderr).ok()
-    assert "the files of images are copied, because there is no overlay" in result.err
+    assert "copying the images' files, because an overlay is not possible" in result.err
     assert lines(result)[1:] == ["0", "0"]
 
 
@@ -211,7 +211,7 @@ def test_fly(ocipod: Ocipod, work: Path) -> None:
     check = shell("for kind in pid net mnt; do readlink /proc/self/ns/$kind; done", "exit 6")
     done = ocipod(*options, busybox(work), "--memory=64M", *check)
     assert done.status == 6
-    assert "without effect in a pod of flavour fly: --net, --hostname, --memory" in done.err
+    assert "without effect in flavour fly: --net, --hostname, --memory" in done.err
     ours = [Path(f"/proc/self/ns/{name}").readlink().name for name in ("pid", "net", "mnt")]
     assert lines(done)[:2] == ours[:2]
     assert lines(done)[2] != ours[2]

@@ -42,7 +42,7 @@ def test_list_with_a_damaged_pod(ocipod: Ocipod) -> None:
     done = ocipod("list", "--no-legend").ok()
     assert [line.split("\t")[0] for line in done.out.splitlines()] == [good[:8]]
     assert f"pod of pod {bad} is not" in done.err
-    assert '"stray" is no pod' in done.err
+    assert '"stray" is not a pod' in done.err
     (ocipod.directory / "pods" / "run" / "stray").rmdir()
 
 
@@ -62,7 +62,7 @@ def test_status_of_each_phase(ocipod: Ocipod) -> None:
     ocipod("gc").ok()
     assert ocipod.status(uuid)["state"] == "exited garbage"
     ocipod("rm", uuid).ok()
-    ocipod("status", uuid).failed("there is no pod")
+    ocipod("status", uuid).failed("not found")
 
 
 def test_a_uuid_from_a_file(ocipod: Ocipod, work: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_uuid_from_a_file(ocipod: Ocipod, work: Path) -> None:
     assert ocipod("cat-manifest", uuid, "--pretty-print=false").ok().out.count("\n") == 1
     ocipod("status").failed("which pod?")
     ocipod("status", f"--uuid-file={work}/nothing").failed("no such file")
-    ocipod("cat-manifest", "ffffffff").failed("no pod has a UUID that begins with")
+    ocipod("cat-manifest", "ffffffff").failed("no pod with UUID prefix")
     ocipod("status", uuid, "--wait=soon").failed('invalid duration "soon" for --wait')
 
 

@@ -1,6 +1,6 @@
-"""From an app of a pod's manifest to the ``config.json`` of its container, for any OCI runtime.
+"""Compile an app of a pod's manifest into the ``config.json`` of its container.
 
-Nothing is looked up here: what the host and the image's files say comes in an ``AppPlace``.
+Works with any OCI runtime.  Pure: facts about the host and the image come in an ``AppPlace``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CAPABILITIES = (
     "CAP_SETUID",
     "CAP_SYS_CHROOT",
 )
-# What tells about the host, and what would change it.
+# Paths that reveal details of the host, and paths through which it could be changed.
 MASKED = (
     *("/proc/acpi", "/proc/asound", "/proc/config.gz", "/proc/kallsyms", "/proc/kcore"),
     *("/proc/keys", "/proc/kmem", "/proc/latency_stats", "/proc/mem", "/proc/sched_debug"),
@@ -52,14 +52,14 @@ _SHARED_MEMORY = ("bind", "rprivate", "nosuid", "noexec", "nodev")
 
 
 class AppPlace:
-    """What an app's config depends on besides the manifest.
+    """Facts about host and image that an app's config depends on, besides the manifest.
 
     ``namespaces`` maps a type (``pid``, ``network``, ``ipc``, ``uts``, ``user``) to the path of the
-    pod's; one that is missing is the caller's.  ``shared_memory`` is the directory that the app has
-    as ``/dev/shm``, "" for one of its own.  ``volumes`` maps a volume's name to its directory
-    on the host, ``devices`` a volume's name to (``b`` or ``c``, major, minor).  ``binds`` are
-    (path on the host, path in the app) of files made for the pod.  ``private_users`` is None, or
-    (first id on the host, how many).
+    pod's namespace; types not listed are shared with the caller.  ``shared_memory`` is the host
+    directory to mount at ``/dev/shm``, "" for a private tmpfs.  ``volumes`` maps a volume's name to
+    its directory on the host, ``devices`` a volume's name to (``b`` or ``c``, major, minor).
+    ``binds`` lists (host path, path in the app) of files made for the pod.  ``private_users`` is
+    None, or (first host id, number of ids).
     """
 
     __slots__ = (
@@ -98,7 +98,7 @@ class AppPlace:
         self.namespaces: dict[str, str] = {}
         self.shared_memory = ""
         self.cgroup_namespace = True
-        self.controllers: frozenset[str] | None = None  # None: all of them
+        self.controllers: frozenset[str] | None = None  # None: all controllers
         self.volumes: dict[str, str] = {}
         self.devices: dict[str, tuple[str, int, int]] = {}
         self.binds: list[tuple[str, str]] = []
@@ -106,12 +106,12 @@ class AppPlace:
         self.insecure: frozenset[str] = frozenset()
         self.private_users: tuple[int, int] | None = None
         self.terminal = False
-        self.capabilities: tuple[str, ...] = ()  # that the host's kernel has, for fly
-        self.seccomp: Json = {}  # the default sets, as in seccomp.json
+        self.capabilities: tuple[str, ...] = ()  # all that the kernel supports, for flavour fly
+        self.seccomp: Json = {}  # the default sets, from seccomp.json
 
 
 def app_config(manifest: Json, app_name: str, image_config: Json, place: AppPlace) -> Json:
-    """The whole document.  Raises PodError if the manifest asks for what cannot be."""
+    """Return the whole ``config.json``.  Raises PodError for a mount of an unknown volume."""
     entry = app_entry(manifest, app_name)
     app = entry["app"]
     confined = place.flavour.confined
@@ -151,7 +151,7 @@ def app_config(manifest: Json, app_name: str, image_config: Json, place: AppPlac
 
 
 def _granted(wanted: list[Json], place: AppPlace) -> list[str]:
-    """The capabilities that the app may have."""
+    """Return the app's bounding set, from the flavour and the capability isolators."""
     if not place.flavour.confined or "capabilities" in place.insecure:
         return sorted(place.capabilities or CAPABILITIES)
     retain = isolators.value_of(wanted, isolators.RETAIN_CAPS)
@@ -193,7 +193,7 @@ def _process(app: Json, place: AppPlace, granted: list[str]) -> Json:
 def _no_new_privileges(wanted: list[Json], place: AppPlace) -> bool:
     if isolators.value_of(wanted, isolators.NO_NEW_PRIVILEGES):
         return True
-    # A filter of the app's own would otherwise steer set-uid programs.
+    # Otherwise an unprivileged user could confuse a setuid program with the app's filter.
     names = {isolator["name"] for isolator in wanted}
     filtered = names & {isolators.RETAIN_SECCOMP, isolators.REMOVE_SECCOMP}
     return bool(filtered) and place.uid != 0 and place.flavour.confined
@@ -210,7 +210,7 @@ def _namespaces(place: AppPlace) -> list[Json]:
 
 
 def _mounts(manifest: Json, entry: Json, place: AppPlace) -> list[Json]:
-    """The flavour's, then the pod's files, then volumes from the outside in."""
+    """Return the flavour's mounts, the pod's files, then volumes sorted by depth."""
     made = [_kernel_mount(*row, place) for row in place.flavour.mounts if _is_possible(row, place)]
     volumes = {volume["name"]: volume for volume in manifest.get("volumes", [])}
     points = {point["path"]: point for point in entry["app"].get("mountPoints", [])}
@@ -218,7 +218,7 @@ def _mounts(manifest: Json, entry: Json, place: AppPlace) -> list[Json]:
     for mount in entry.get("mounts", []):
         volume = volumes.get(mount["volume"])
         if volume is None:
-            message = f'app "{entry["name"]}" mounts "{mount["volume"]}", which is no volume'
+            message = f'app "{entry["name"]}": mount: unknown volume "{mount["volume"]}"'
             raise PodError(message)
         wanted.append(_volume_mount(mount, volume, points.get(mount["path"], {}), place))
     wanted.sort(key=lambda mount: mount["destination"].count("/"))
@@ -231,12 +231,12 @@ def _mounts(manifest: Json, entry: Json, place: AppPlace) -> list[Json]:
 
 
 def _is_possible(row: Mount, place: AppPlace) -> bool:
-    # A host need not have its queues mounted, and in a user namespace nobody else can.
+    # In a user namespace the host's mqueue cannot be mounted anew, and may not be there to bind.
     return row[1] != "mqueue" or not _is_of_host("ipc", place)
 
 
 def _is_of_host(kind: str, place: AppPlace) -> bool:
-    """Whether users of the pod's own meet the host's namespace of that kind."""
+    """Return whether a pod with a user namespace uses the host's namespace of that kind."""
     return place.private_users is not None and kind not in place.namespaces
 
 
@@ -245,7 +245,7 @@ def _kernel_mount(
 ) -> Json:
     if destination == "/dev/shm" and place.shared_memory:
         return _mount(destination, "bind", place.shared_memory, list(_SHARED_MEMORY))
-    # Only who owns a network namespace can mount a sysfs for it: the host's is bound.
+    # sysfs can only be mounted by the owner of the network namespace; bind the host's instead.
     if kind == "sysfs" and _is_of_host("network", place):
         return _mount(destination, "bind", destination, ["rbind", "rslave", *options])
     return _mount(destination, kind, source, list(options))
@@ -256,7 +256,7 @@ def _volume_mount(mount: Json, volume: Json, point: Json, place: AppPlace) -> Js
     recursive = volume.get("recursive")
     if recursive is None:
         recursive = place.flavour.recursive or volume["kind"] == "empty"
-    # The volume's word counts before that of the mount and of the image.
+    # The volume's own setting takes precedence over the mount's, and that over the image's.
     read_only = volume.get("readOnly")
     if read_only is None:
         read_only = mount.get("readOnly", point.get("readOnly", False))
@@ -270,7 +270,7 @@ def _mount(destination: str, kind: str, source: str, options: list[str]) -> Json
 
 
 def _resources(manifest: Json, wanted: list[Json], place: AppPlace) -> Json:
-    """Limits, and which devices may be used: those of every container and of device volumes."""
+    """Return limits and device rules: the runtime's default devices and device volumes."""
     if not place.flavour.confined:
         return {"devices": [{"allow": True, "access": "rwm"}]}
     rules: list[Json] = [{"allow": False, "access": "rwm"}]
@@ -285,7 +285,7 @@ def _resources(manifest: Json, wanted: list[Json], place: AppPlace) -> Json:
 
 
 def _annotations(entry: Json, place: AppPlace, image_config: Json) -> dict[str, str]:
-    # Other labels stay out: some annotations steer a runtime, and an image is not to do that.
+    # Copy no other labels: some annotations configure a runtime, which an image must not do.
     labels = (image_config.get("config") or {}).get("Labels") or {}
     made = {name: str(labels[name]) for name in labels if name.startswith(IMAGE_ANNOTATION)}
     for member in ("os", "architecture", "variant", "author", "created"):

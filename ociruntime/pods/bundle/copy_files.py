@@ -1,4 +1,4 @@
-"""Copies of trees: with owners, modes, attributes, times, links, devices and holes."""
+"""Copy trees with owners, modes, extended attributes, times, links, devices and holes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    PrivateUsers = tuple[int, int] | None  # (first of the host's ids, count), or the host's own
+    PrivateUsers = tuple[int, int] | None  # (first host id, count); None: no user namespace
 
 
 def owner_on_host(id: int, private_users: PrivateUsers) -> int:
-    """Whom a file of ``id`` in an image belongs to; of ids that the pod has not, its nobody.
+    """Map ``id`` of an image to the host; ids outside the pod's range become nobody.
 
-    The kernel shows such a file of an overlay the same, and the host's ids behind those of the pod
-    are another one's.
+    The kernel shows such files of an overlay as nobody's, too.  Shifting them would give them host
+    ids past the pod's range, which may belong to another pod.
     """
     if private_users is None:
         return id
@@ -37,11 +37,10 @@ def copy_tree(
     private_users: PrivateUsers = None,
     draw: Callable[[os.stat_result], None] | None = None,
 ) -> None:
-    """Makes the directory ``target`` a copy of ``source``, for a pod of these users.
+    """Copy the directory ``source`` to ``target``, shifting owners for ``private_users``.
 
-    Nothing outside of ``source`` is looked at: a symbolic link is copied as it is.  ``draw`` is
-    called for each file before it is copied, and raises if that would be too much.  Raises
-    HostError.
+    Symbolic links are copied, never followed.  ``draw`` is called for each file before it is
+    copied, and raises if it would exceed the limit.  Raises HostError.
     """
     try:
         if not os.path.isdir(target):
@@ -94,7 +93,7 @@ def _link(to: Place, first: list[str], name: str) -> None:
 
 
 def _content(source: str, target: str, status: os.stat_result) -> bool:
-    """Makes ``target`` of the same kind with the same content; False for a socket."""
+    """Create ``target`` with the type and content of ``source``; return False for a socket."""
     mode = status.st_mode
     if stat.S_ISLNK(mode):
         os.symlink(os.readlink(source), target)
@@ -118,7 +117,7 @@ def _file(source: str, target: str, status: os.stat_result) -> None:
             while end < size:
                 try:
                     begin = os.lseek(read, end, os.SEEK_DATA)
-                except OSError:  # only a hole is left
+                except OSError:  # ENXIO: no data, only a hole is left
                     break
                 end = os.lseek(read, begin, os.SEEK_HOLE)
                 os.lseek(read, begin, os.SEEK_SET)
@@ -138,7 +137,7 @@ def _file(source: str, target: str, status: os.stat_result) -> None:
 def copy_metadata(
     source: str, target: str, status: os.stat_result, private_users: PrivateUsers
 ) -> None:
-    """Owner, mode, attributes and times, in the order in which none undoes another."""
+    """Copy owner, mode, attributes and times; the order matters: chown clears setuid bits."""
     uid = owner_on_host(status.st_uid, private_users)
     os.lchown(target, uid, owner_on_host(status.st_gid, private_users))
     is_link = stat.S_ISLNK(status.st_mode)

@@ -1,4 +1,4 @@
-"""What the host's kernel can do for apps."""
+"""Facts about the host's kernel that apps depend on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ociruntime.base.paths import mount_lines
 
 
 def controllers() -> frozenset[str]:
-    """The cgroup controllers that can enforce limits, on v1 and v2."""
+    """Return the cgroup controllers that are available for limits, on v1 and v2."""
     found: set[str] = set()
     try:
         found.update(read_file("/sys/fs/cgroup/cgroup.controllers").decode().split())
@@ -19,7 +19,7 @@ def controllers() -> frozenset[str]:
 
 
 def _mounted() -> set[str]:
-    """Controllers of v1 hierarchies that are mounted somewhere."""
+    """Return the controllers of the mounted v1 hierarchies."""
     found: set[str] = set()
     try:
         table = read_file("/proc/self/mountinfo").decode("utf-8", "surrogateescape")
@@ -34,7 +34,7 @@ def _mounted() -> set[str]:
 
 
 def last_capability() -> int:
-    """The number of the last capability that the kernel has."""
+    """Return the number of the kernel's last capability."""
     try:
         return int(read_file("/proc/sys/kernel/cap_last_cap"))
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""The root file system of an app: an overlay above its image's tree.
+"""Mount an app's root filesystem: an overlay on its image's tree.
 
-The directories are named by descriptors (``/proc/self/fd/N``), so that no character of a path can
-be taken for a separator of mount options.
+The directories are passed as descriptors (``/proc/self/fd/N``), so that no character of a path acts
+as a separator of mount options.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def mount_rootfs(
     home: str, tree: str, settings: dict[str, Any], user_namespace: str | None
 ) -> None:
-    """Makes ``home/bundle/rootfs`` what the app will see, unless it is already mounted.
+    """Mount ``home/bundle/rootfs``, unless it is mounted already.
 
-    ``tree`` is the image's tree; ``user_namespace`` the path of the pod's one, if it has one.  A
-    pod that was prepared with copies has nothing to mount.  Raises HostError.
+    ``tree`` is the image's tree, ``user_namespace`` the path of the pod's, or None.  A pod whose
+    files were copied has nothing to mount.  Raises HostError.
     """
     target = f"{home}/bundle/rootfs"
     if not settings.get("overlay") or _is_mounted(target):
@@ -39,17 +39,16 @@ def mount_rootfs(
 
 
 def mount_overlay(tree: str, home: str, target: str, user_namespace: int = -1) -> None:
-    """Mounts ``tree`` with ``home/upper`` and ``home/work`` at ``target``.
+    """Mount ``tree`` with ``home/upper`` and ``home/work`` at ``target``.
 
-    With a descriptor of a ``user_namespace`` the files of ``tree`` belong to its users.  Raises
-    HostError.
+    A descriptor of a ``user_namespace`` makes ``tree`` an id-mapped mount.  Raises HostError.
     """
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     opened = [os.open(tree, flags) if user_namespace < 0 else _clone(tree, user_namespace)]
     try:
         for name in ("upper", "work"):
             opened.append(os.open(f"{home}/{name}", flags))
-        # The upper directory then has everything that differs, whatever else is the default.
+        # The upper directory must contain every change completely: export reads it on its own.
         options = ["redirect_dir=off,metacopy=off"]
         for word, fd in zip(("lowerdir", "upperdir", "workdir"), opened, strict=True):
             options.append(f"{word}=/proc/self/fd/{fd}")
@@ -69,10 +68,10 @@ def _clone(tree: str, user_namespace: int) -> int:
 
 
 def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
-    """Why an overlay above ``tree`` with the directories in ``home`` cannot be had; "" if it can.
+    """Return why an overlay on ``tree`` with the directories in ``home`` is impossible, or "".
 
-    It is tried, which is why this process must have mounts of its own: file systems below an
-    overlay have more conditions than could be asked for.
+    It tries to mount one, so the caller needs a private mount namespace.  The conditions that
+    overlayfs has for underlying filesystems are too many to check.
     """
     target = f"{home}/bundle/rootfs"
     try:
@@ -91,7 +90,7 @@ def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
 
 
 class UserNamespace:
-    """A new one, in which ids begin at ``first`` of the host's; the context is its descriptor."""
+    """A new user namespace, mapped to host ids from ``first``; yields its descriptor."""
 
     __slots__ = ("_count", "_fd", "_first")
 
@@ -101,7 +100,7 @@ class UserNamespace:
         self._fd = -1
 
     def __enter__(self) -> int:
-        """Raises OSError."""
+        """Create the namespace in a child and open it.  Raises OSError."""
         ready, ready_end = os.pipe2(os.O_CLOEXEC)
         done_end, done = os.pipe2(os.O_CLOEXEC)
         child = os.fork()
@@ -117,7 +116,7 @@ class UserNamespace:
         os.close(done_end)
         try:
             if os.read(ready, 1) != b"1":
-                raise OSError(1, "no user namespace can be made")
+                raise OSError(1, "cannot create a user namespace")
             for name in ("uid_map", "gid_map"):
                 with open(f"/proc/{child}/{name}", "w", encoding="ascii") as file:
                     file.write(f"0 {self._first} {self._count}\n")
@@ -133,7 +132,7 @@ class UserNamespace:
 
 
 def unshare(kinds: int) -> None:
-    """The system call of this name, for this thread.  Raises OSError."""
+    """Enter new namespaces of ``kinds`` in this thread.  Raises OSError."""
     from ociruntime._shim import lib
 
     result = lib.oci_unshare(kinds)

@@ -1,4 +1,4 @@
-"""What the apps of one pod share while it runs."""
+"""Pod context: what the apps of a pod share while it is running."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from ociruntime.pods.bundle.runtime_calls import RuntimeCalls
     from ociruntime.pods.loop.loop import Loop
 
-SHARED_MEMORY = "shm"  # in the pod's directory: what its apps have as /dev/shm
+SHARED_MEMORY = "shm"  # in the pod's directory: mounted as its apps' /dev/shm
 
 
 class Surroundings:
-    """``path`` is the pod's directory, and the working directory of this process.
+    """``path`` is the pod's directory, which is the working directory of this process.
 
-    ``private`` are descriptors that no other program may get, ``cgroups`` the pod's directories
-    in the hierarchies, ``namespaces`` those that the apps join, by the specification's names.
+    ``private`` are descriptors that no other program may inherit, ``cgroups`` the pod's cgroups in
+    all hierarchies, ``namespaces`` the types that apps join, by the runtime specification's names.
     """
 
-    may_sleep = True  # whether all that is known of the apps can be frozen
+    may_sleep = True  # whether the apps' state can be serialised for hibernation
     __slots__ = (
         *("cgroups", "has_terminal", "log_limit", "loop", "namespaces", "path", "private"),
         "runtime",
@@ -44,7 +44,7 @@ class Surroundings:
         self.has_terminal = False
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-        """Called once: make what the apps share, by ``runtime-config`` and manifest.
+        """Create what the apps share, from ``runtime-config`` and manifest; called once.
 
         Returns warnings.  Raises HostError.
         """
@@ -64,18 +64,21 @@ class Surroundings:
         return limits.skipped(wanted, known)
 
     def begin(self) -> None:
-        """Called once, before the first app is started.  Raises RuntimeFailure."""
+        """Prepare for the first app; called once before it is started.  Raises RuntimeFailure."""
 
     def end(self, then: Callable[[], None]) -> None:
-        """Called once, after the last app has ended; ``then`` when the rest has."""
+        """End what the apps share, after the last app has exited; then call ``then``.
+
+        Called once.
+        """
         then()
 
     def runtime_log(self, app: str) -> str:
-        """Where the runtime writes what went wrong."""
+        """Return the path of the runtime's error log for an app."""
         return f"apps/{app}/runtime.log"
 
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
-        """In a child: write the bundle and become the runtime that makes it a container.
+        """Write the bundle and execute the runtime to create the container (runs in a child).
 
         Raises RuntimeFailure.
         """
@@ -83,7 +86,7 @@ class Surroundings:
 
         directory = f"{self.path}/apps/{app}"
         for warning in write_bundle(self.path, app, self.namespaces):
-            if streams[2] >= 0:  # the app's log shows it
+            if streams[2] >= 0:  # make warnings visible in the app's log
                 posix.write(streams[2], f"ocipod: {warning}\n".encode())
         config_path = f"{directory}/bundle/config.json"
         config = records.read(config_path)
@@ -94,26 +97,26 @@ class Surroundings:
         remove_file(f"apps/{app}/pid")
         words = ["create", "--bundle", f"{directory}/bundle", "--pid-file", f"{directory}/pid"]
         if terminal:
-            # A Unix socket's address has little room, and some runtimes go to the bundle first.
+            # Relative paths: sun_path is short, and some runtimes change to the bundle first.
             posix.chdir(f"{directory}/bundle")
             words += ["--console-socket", "console"]
         words.append(self.runtime.container(app))
         self.runtime.become(f"{directory}/runtime.log", words, streams)
 
     def call_runtime(self, app: str, words: tuple[str, ...]) -> None:
-        """In a child: become the runtime for another command.  Raises RuntimeFailure."""
+        """Execute the runtime for another command (runs in a child).  Raises RuntimeFailure."""
         remove_file(self.runtime_log(app))
         self.runtime.become(f"{self.path}/{self.runtime_log(app)}", words, (-1, -1, -1))
 
 
 def apps_of(manifest: dict[str, object]) -> list[dict[str, object]]:
-    """The entries of a manifest's apps."""
+    """Return the entries of a manifest's apps."""
     apps = manifest.get("apps")
     return apps if isinstance(apps, list) else []
 
 
 def read_manifest() -> dict[str, object]:
-    """The manifest of the pod in the working directory.  Raises PodError, HostError."""
+    """Return the manifest of the pod in the working directory.  Raises PodError, HostError."""
     try:
         return records.parse(read_file("pod"), "the pod's manifest")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A running pod's networks, joined and left in a child, and what its apps find in /etc of them."""
+"""Connect a running pod to its networks, in a child, and write the files in /etc about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INFO = "net-info.json"
 
 
 def networks_of(config: dict[str, Any]) -> list[tuple[str, str]]:
-    """(name, arguments) of each network of a runtime-config."""
+    """Return the (name, arguments) of each network in a runtime-config."""
     found = config.get("net")
     if found is None:
         return [("default", "")]
@@ -22,20 +22,20 @@ def networks_of(config: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def is_host_network(config: dict[str, Any]) -> bool:
-    """Whether the pod has no network namespace of its own."""
+    """Return whether the pod uses the host's network namespace."""
     return config.get("flavor") == "fly" or networks_of(config) == [("host", "")]
 
 
 def joins_networks(config: dict[str, Any]) -> bool:
-    """Whether there is more than the host's own network, or a loopback alone."""
+    """Return whether there are networks to join, besides the host's or just a loopback."""
     return not is_host_network(config) and networks_of(config) != [("none", "")]
 
 
 def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> None:
-    """Join the networks and write what /etc tells about them.
+    """Join the networks and write the files for /etc.
 
-    ``namespace`` is the path of the pod's network namespace.  What is needed to leave is on the
-    disk before anything is made.  Raises RuntimeFailure.
+    ``namespace`` is the path of the pod's network namespace.  What is needed to leave the networks
+    is written to disk before anything is created.  Raises RuntimeFailure.
     """
     from ociruntime.pods.net import networks
     from ociruntime.pods.net.configuration import net_directories
@@ -62,9 +62,9 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
 
 
 def write_files(path: str, config: dict[str, Any], dns: dict[str, Any]) -> None:
-    """resolv.conf, hosts and hostname, as far as they are not the images' own.
+    """Write resolv.conf, hosts and hostname, unless the images' own are used.
 
-    ``dns`` is what the networks say.  Raises HostError.
+    ``dns`` comes from the networks.  Raises HostError.
     """
     from ociruntime.pods.net import resolver
 
@@ -78,7 +78,7 @@ def write_files(path: str, config: dict[str, Any], dns: dict[str, Any]) -> None:
     }
     for name, text in texts.items():
         if names[name].get("mode") == resolver.HOST:
-            text = _of_the_host(name)  # noqa: PLW2901 - instead of ours
+            text = _of_the_host(name)  # noqa: PLW2901 - replaces our text by the host's
         if text is not None:
             records.replace_text(f"{path}/{name}", text.encode(), 0o644, lasting=False)
 
@@ -91,11 +91,11 @@ def _of_the_host(name: str) -> str | None:
 
 
 def take_down(path: str) -> dict[str, Any]:
-    """Leave the networks, by what was written when they were joined; ``{"problems": [text]}``."""
+    """Leave the networks as recorded when they were joined; return ``{"problems": [text]}``."""
     try:
         info = records.read(f"{path}/{INFO}")
     except HostError:
-        return {"problems": []}  # none were joined
+        return {"problems": []}  # no networks were joined
     from ociruntime.pods.net.networks import tear_down
 
     return {"problems": tear_down(info)}

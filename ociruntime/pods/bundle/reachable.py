@@ -1,8 +1,9 @@
-"""Paths of a pod with users of its own: its root cannot enter directories of the host's root.
+"""Make host paths accessible to a pod with a user namespace.
 
-A runtime opens the root file system and what is mounted into it as the pod's root.  So all of that
-is bound below a directory that everybody may enter, in the monitor's mount namespace alone: on the
-host that directory is empty.
+An OCI runtime opens the root filesystem and the sources of mounts as the pod's root user, who
+cannot enter directories of the host's root.  So they are bind-mounted below a directory that
+everybody may enter.  This happens in the monitor's mount namespace; on the host the directory stays
+empty.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ _MS_BIND, _MS_REC = 1 << 12, 1 << 14
 
 
 def reachable(name: str, source: str) -> str:
-    """Where ``source``, a file or a directory, is to be found as ``name``.  Raises HostError."""
+    """Bind-mount ``source``, a file or a directory, as ``name``; its new path.
+
+    Raises HostError.
+    """
     target = f"{PLACE}/{name}"
     try:
         _make_place()
@@ -37,11 +41,11 @@ def reachable(name: str, source: str) -> str:
 
 
 def _make_place() -> None:
-    """Makes the directory, and puts an empty file system of our own there."""
-    make_directory(PLACE, 0o711, "directory of pods with users of their own")
+    """Create the directory and mount a private tmpfs there."""
+    make_directory(PLACE, 0o711, "directory of pods with user namespaces")
     fd = os.open(PLACE, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        # Apps are made side by side, and one mount is enough.
+        # Apps are created concurrently, and must not mount it twice.
         fcntl.flock(fd, fcntl.LOCK_EX)
         if os.stat(PLACE).st_dev == os.stat(os.path.dirname(PLACE)).st_dev:
             mount("ocipod", PLACE, "tmpfs", 0, "mode=711,size=1m")

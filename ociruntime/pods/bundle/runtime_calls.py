@@ -1,4 +1,4 @@
-"""The OCI runtime, by its command line: any that understands runc's."""
+"""Call the OCI runtime by its command line, the one that runc has."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-STATE_ROOT = "/run/ocipod"  # holds --root of each runtime
+STATE_ROOT = "/run/ocipod"  # contains the --root directory of each runtime
 
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 OWN_FAILURE = 254
 NULL_DEVICE = posix.makedev(1, 3)
 
-# What runtimes and the kernel say when a program cannot be executed, in lower case.
+# Words, in lower case, of runtimes and the kernel for a program that cannot be executed.
 _EXECUTION = ("exec", "execute", "executable", "command")
 _NOT_EXECUTABLE = ("permission denied", "exec format error", "is a directory", "not executable")
 _NOT_FOUND = ("no such file", "not found", "not a directory", "cannot be found")
 
 
 def find_runtime(name: str) -> str:
-    """The absolute path of a runtime: given, beside this program, installed.  Raises PodError."""
+    """Find a runtime: absolute path, beside this program, or installed.  Raises PodError."""
     if "/" in name:
         return name if name.startswith("/") else f"{posix.getcwd()}/{name}"
     if path := own_launcher(name) or find_program(name):
         return path
-    raise PodError(f'the runtime "{name}" is not installed', "--runtime names another one")
+    raise PodError(f'the runtime "{name}" is not installed', "choose another with --runtime")
 
 
 class RuntimeCalls:
     """The runtime of one pod.
 
-    ``root``, its ``--root``, belongs to all pods with a runtime of that name: what one of them has
-    made a runtime compile serves the others.
+    ``root``, its ``--root``, is shared by all pods with a runtime of that name, so that they can
+    share what the runtime caches there.
     """
 
     __slots__ = ("debug", "program", "root", "uuid")
@@ -53,11 +53,11 @@ class RuntimeCalls:
         self.root = f"{STATE_ROOT}/{program.rpartition('/')[2]}"
 
     def container(self, app: str) -> str:
-        """The container's id."""
+        """Return the container's id."""
         return f"{self.uuid}-{app}"
 
     def command(self, log: str, words: Sequence[str]) -> list[str]:
-        """The command line; its errors go to the file ``log`` (none if empty)."""
+        """Return the command line; the runtime logs errors to the file ``log`` (empty: none)."""
         options = ["--root", self.root]
         if log:
             options += ["--log", log, "--log-format", "json"]
@@ -66,9 +66,9 @@ class RuntimeCalls:
         return [self.program, *options, *words]
 
     def become(self, log: str, words: Sequence[str], streams: Sequence[int]) -> NoReturn:
-        """Execute the runtime in this process with these streams, -1 for the null device.
+        """Execute the runtime in this process with these streams; -1 is the null device.
 
-        The host's null device is replaced by one of our own, because some runtimes give their
+        The host's null device is replaced by a private one, because some runtimes chown their
         standard streams to the container's user (crun before 1.9).  Raises HostError.
         """
         null = -1
@@ -89,7 +89,7 @@ def _is_null(fd: int) -> bool:
 
 
 def _open_null() -> int:
-    """Open a null device that is not the host's; the host's before Linux 5.2.
+    """Open a private null device; before Linux 5.2, the host's.
 
     Raises HostError.
     """
@@ -105,7 +105,7 @@ def _open_null() -> int:
 
 
 def failure(log: str, fallback: str) -> str:
-    """The last error in a runtime's log of JSON lines."""
+    """Return the last error in a runtime's log (JSON lines), or ``fallback``."""
     try:
         lines = read_file(log).splitlines()
     except OSError:
@@ -121,7 +121,7 @@ def failure(log: str, fallback: str) -> str:
 
 
 def failure_code(message: str) -> int:
-    """An app's exit code when it could not be started: as a shell has it for its program."""
+    """Return the exit code for an app that could not be started: 126, 127 as in a shell."""
     text = message.lower()
     if any(word in text for word in _EXECUTION):
         if any(words in text for words in _NOT_EXECUTABLE):

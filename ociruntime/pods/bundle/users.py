@@ -1,7 +1,7 @@
-"""Users and groups of an app, looked up inside its root file system, and never outside of it.
+"""Look up an app's user and groups inside its root filesystem, never outside of it.
 
-A user is a number, a name of ``/etc/passwd``, or an absolute path of a file whose owner is meant;
-a group the same with ``/etc/group``.
+A user is a number, a name in ``/etc/passwd``, or the absolute path of a file whose owner it is; a
+group likewise with ``/etc/group``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 _LONGEST_FILE = 1 << 20
 _MOST_LINKS = 40
-_MOST_STEPS = 1024  # the texts of links can lead down and up again
+_MOST_STEPS = 1024  # link targets can go down and up again repeatedly
 _IDS = 1 << 32
 
 
 class Account:
-    """Who a program runs as: ids as numbers, and what the image's passwd file adds."""
+    """The ids to run a program with, and facts from the image's passwd file."""
 
     __slots__ = ("additional", "gid", "home", "name", "shell", "uid")
 
@@ -35,9 +35,9 @@ class Account:
 
 
 def account(root: str, user: str, group: str, supplementary: list[int]) -> Account:
-    """Looks up ``user`` and ``group`` ("": the user's own) in the tree at ``root``.
+    """Look up ``user`` and ``group`` ("": the user's own) in the tree at ``root``.
 
-    Raises PodError if a name or path is not there.
+    Raises PodError if a name or path is not found.
     """
     fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -93,7 +93,7 @@ def _is_id(text: str) -> bool:
 
 
 def _rows(root: int, path: str, columns: int) -> Iterator[list[str]]:
-    """Lines of a file like passwd whose ids are numbers; none if there is no such file."""
+    """Return the rows of a passwd-like file that have numeric ids; none if it does not exist."""
     try:
         fd = open_inside(root, path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -112,7 +112,7 @@ def _owner(root: int, path: str) -> os.stat_result:
         fd = open_inside(root, path, os.O_PATH)
     except OSError as error:
         reason = (error.strerror or "").lower()
-        raise PodError(f"the image's {path}, whose owner is meant: {reason}") from error
+        raise PodError(f"get the owner of {path} in the image: {reason}") from error
     try:
         return os.fstat(fd)
     finally:
@@ -120,13 +120,12 @@ def _owner(root: int, path: str) -> os.stat_result:
 
 
 def open_inside(root: int, path: str, flags: int) -> int:
-    """Opens ``path`` as a program would whose root is the directory ``root``: a descriptor.
+    """Open ``path`` as if ``root`` were the root directory; return a descriptor.
 
-    Step by step: a symbolic link is read and goes on from ``root``, and ``..`` stops there.
-    Raises OSError.
+    Symbolic links are resolved one by one below ``root``, and ``..`` stops there.  Raises OSError.
     """
     pending = _parts(path)
-    opened: list[int] = []  # the directories from ``root`` down to where we are
+    opened: list[int] = []  # the directories from ``root`` down to the current one
     links = steps = 0
     try:
         while pending:
@@ -159,7 +158,7 @@ def open_inside(root: int, path: str, flags: int) -> int:
 
 
 def _reopen(fd: int, flags: int) -> int:
-    """What ``fd`` only names, opened for reading.  Devices and pipes are not opened."""
+    """Reopen an O_PATH descriptor for reading; devices and FIFOs are refused."""
     import stat
 
     mode = os.fstat(fd).st_mode

@@ -1,4 +1,4 @@
-"""The bundle of an app, made by the pod's monitor just before it creates the container."""
+"""Write an app's bundle, just before the pod's monitor creates the container."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> list[str]:
-    """Mounts the root file system of ``app_name`` and writes ``apps/NAME/bundle/config.json``.
+    """Mount the root filesystem of ``app_name`` and write ``apps/NAME/bundle/config.json``.
 
     ``namespaces`` maps ``pid``, ``network``, ``ipc``, ``uts`` and ``user`` to the paths of the
-    pod's; those that are missing are the caller's.  Called in the mount namespace in which the
-    overlay is to be seen.  Returns warnings.  Raises PodError, HostError.
+    pod's namespaces; missing ones are shared with the caller.  Call it in the mount namespace that
+    is to have the overlay.  Returns warnings.  Raises PodError, HostError.
     """
     from ociruntime.pods.bundle.overlay import mount_rootfs
 
@@ -36,7 +36,7 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     place.flavour = flavour(settings.get("flavor", "oci"))
     tree = f"{settings['directory']}/cas/tree/{image['tree']}/rootfs"
     mount_rootfs(home, tree, settings, namespaces.get("user"))
-    # Of the image as it came: what the app changes in its files makes nobody else of it.
+    # Look up users in the pristine image: the app may have changed its own passwd file.
     _fill(place, tree if os.path.isdir(tree) else place.rootfs, pod_path, entry, settings)
     place.shared_memory = "/dev/shm" if settings.get("ipc") == "parent" else f"{pod_path}/shm"
     _find_volumes(place, pod_path, manifest)
@@ -56,7 +56,7 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
 def _fill(
     place: AppPlace, tree: str, pod_path: str, entry: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    """What the host and the image's files say; the users are those of ``tree``."""
+    """Fill in facts about the host and the image; users are looked up in ``tree``."""
     from ociruntime.base.linux import CAPABILITIES
     from ociruntime.pods.bundle.host_facts import controllers, last_capability
     from ociruntime.pods.bundle.users import account
@@ -71,7 +71,7 @@ def _fill(
     place.uid, place.gid, place.additional_gids = who.uid, who.gid, who.additional
     place.machine = os.uname().machine
     place.cgroup_namespace = os.path.exists("/proc/self/ns/cgroup")
-    # The kernel of a virtual machine has them all.
+    # The kernel of a virtual machine has all controllers.
     place.controllers = None if place.flavour.name == "kvm" else controllers()
     place.capabilities = CAPABILITIES[: last_capability() + 1]
     place.insecure = frozenset(settings.get("insecure", ()))
@@ -87,7 +87,7 @@ def _fill(
 
 
 def _find_volumes(place: AppPlace, pod_path: str, manifest: dict[str, Any]) -> None:
-    """Where the pod's volumes are, and which are devices.  Raises HostError."""
+    """Set the paths of the pod's volumes, and which are devices.  Raises HostError."""
     import stat
 
     for volume in manifest.get("volumes", []):
@@ -104,7 +104,7 @@ def _find_volumes(place: AppPlace, pod_path: str, manifest: dict[str, Any]) -> N
 
 
 def _make_reachable(place: AppPlace, app_name: str) -> None:
-    """Paths that the pod's own root can go to.  Raises HostError."""
+    """Replace paths by ones that the pod's root user can enter.  Raises HostError."""
     from ociruntime.pods.bundle.reachable import reachable
 
     place.rootfs = reachable(f"app-{app_name}", place.rootfs)
@@ -117,9 +117,9 @@ def _make_reachable(place: AppPlace, app_name: str) -> None:
 
 
 def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tuple[str, str]]:
-    """The pod's hostname, resolv.conf and hosts.
+    """Return the binds of the pod's hostname, resolv.conf and hosts.
 
-    An image's own hosts stays if the pod has nothing to add.
+    An image's own hosts file is kept if the pod has nothing to add.
     """
     from ociruntime.pods.bundle.users import open_inside
 
@@ -137,16 +137,16 @@ def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tup
             os.close(open_inside(root, "etc/hosts", os.O_PATH))
             return found
     except OSError:
-        pass  # the image has none
+        pass  # the image does not have one
     finally:
         os.close(root)
     return [*found, (f"{pod_path}/hosts", "/etc/hosts")]
 
 
 def add_mtab(rootfs: str, owner: int) -> None:
-    """Makes ``/etc/mtab`` lead to the mounts of whoever asks, if the image has none.
+    """Link ``/etc/mtab`` to /proc/self/mounts if the image has none.
 
-    What an image has of its own stays, and one without ``/etc`` needs none.
+    An image's own file stays, and an image without ``/etc`` gets none.
     """
     from ociruntime.pods.bundle.users import open_inside
 

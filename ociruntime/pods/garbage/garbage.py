@@ -1,8 +1,8 @@
-"""Throwing pods away: first they are marked by a rename, after a grace period they are swept.
+"""Garbage collection of pods: mark them by a rename, sweep them after a grace period.
 
-The period counts from the mark, by the change time of the pod's directory: nothing is written
-there from then on.  Any number of processes may do this at the same time; what one of them has
-in hand the others pass over.
+The period starts with the mark; it is measured by the ctime of the pod's directory, which is not
+written to afterwards.  Several processes may collect at the same time: each skips the pods that
+another one has locked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    # What happened, to which pod (its UUID, or empty), and what is to be said about it.
+    # What happened, the pod's UUID (or empty), and a message.
     Event = tuple[str, str, str]
 
 GRACE = 30 * 60.0
@@ -49,10 +49,10 @@ _DELETING = tuple(STATES[phase][0] for phase in MARKED)
 def collect(
     directory: str, grace: float, expiry: float, *, mark_only: bool = False
 ) -> Iterator[Event]:
-    """Both passes; tells what happens while it does.  Periods in seconds.
+    """Mark and sweep all pods, yielding events on the way.  Periods are in seconds.
 
-    Trouble with one pod is an event, too, and the next one's turn.  Raises HostError if not even
-    the directories can be listed.
+    A problem with one pod is an event and does not stop the others.  Raises HostError if the pods
+    cannot be listed.
     """
     yield from _mark(directory, RUN, _mark_exited)
     yield from _mark(directory, PREPARE, phases.mark_aborted)
@@ -66,18 +66,18 @@ def collect(
 
 
 def _mark_exited(pod: Pod) -> bool:
-    """A pod that is to be kept waits for `rm`, or for who made it to go on with its files."""
+    """Mark an exited pod, unless it is kept for `rm` or for a restart by the manager."""
     try:
         is_kept = (read_object(pod, RUNTIME_CONFIG) or {}).get("keep") is True
     except PodError:
-        is_kept = False  # damaged: nobody can go on with it
+        is_kept = False  # damaged: of no use to the manager either
     return not is_kept and phases.mark_exited(pod)
 
 
 def discard(pod: Pod) -> Iterator[Event]:
-    """Marks and sweeps one pod at once.
+    """Mark and sweep one pod at once.
 
-    Raises PodError if its state forbids it, or it is in another's hands; HostError.
+    Raises PodError if its state does not allow it or another process has it locked; HostError.
     """
     ways: dict[str, Callable[[Pod], bool]] = {
         STATES[RUN][1]: phases.mark_exited,
@@ -92,18 +92,18 @@ def discard(pod: Pod) -> Iterator[Event]:
     if pod.phase not in MARKED or pod.state == GONE:
         raise PodError(f"pod {pod.uuid} is {pod.state}", _advice(pod.state))
     if pod.state in _DELETING or not phases.lock_patiently(pod, pod.phase):
-        # Marked by us, somebody else may finish it.
+        # Between our mark and our sweep another process may have removed it.
         if pod.refresh() == GONE or (marked and pod.state in _DELETING):
             return
         what = "being deleted" if pod.state in _DELETING else "held"
-        raise PodError(f"pod {pod.uuid} is {what} by another process")
+        raise PodError(f"remove pod {pod.uuid}: it is {what} by another process")
     yield COLLECTING, pod.uuid, ""
     for problem in _remove(pod):
         yield PROBLEM, pod.uuid, problem
 
 
 def _advice(state: str) -> str:
-    advice = {"running": "stop it first", "prepared": "it is held by another process"}
+    advice = {"running": "stop it first", "prepared": "it is locked by another process"}
     return advice.get(state, "")
 
 
@@ -123,8 +123,10 @@ def _mark(directory: str, phase: str, way: Callable[[Pod], bool]) -> Iterator[Ev
 
 
 def _discard(pod: Pod, period: float, point: str, patience: float = 0) -> bool:
-    """Embryo or prepared, once it is old enough, becomes garbage; the lock says that nobody
-    is just about to do something with it."""
+    """Mark an embryo or a prepared pod as garbage once it is old enough.
+
+    The lock makes sure that no other process is about to use it.
+    """
     if _remaining(pod, period) > 0 or not phases.lock_patiently(pod, pod.phase, patience):
         return False
     try:
@@ -140,7 +142,7 @@ def _discard_prepared(pod: Pod) -> bool:
 
 
 def _remaining(pod: Pod, period: float) -> float:
-    """Seconds until the period since the pod came into its phase is over."""
+    """Return the seconds until ``period`` has passed since the pod entered its phase."""
     if period <= 0:
         return 0
     return posix.fstat(pod.fd).st_ctime + period - time.time()
@@ -164,7 +166,7 @@ def _sweep(directory: str, phase: str, uuid: str, grace: float) -> Iterator[Even
 
 
 def _remove(pod: Pod) -> list[str]:
-    """Raises PodError, HostError: the pod stays, for the next attempt."""
+    """Remove the pod; on PodError or HostError it stays for the next attempt."""
     fault("gc.sweep.after-lock")
     problems = sweep.clean_up(pod)
     sweep.remove(pod)

@@ -1,6 +1,6 @@
-"""The end of a pod's cgroups, ``/ocipod-UUID`` in every hierarchy, and of all that is in them.
+"""Remove a dead pod's cgroups, ``/ocipod-UUID`` in every hierarchy, with all processes in them.
 
-For a pod whose lock is free: what is left in them has outlived the pod's own processes.
+Call it only while the pod's lock is ours: the processes are then orphans of the pod.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import time
 from ociruntime.base.process import SIGKILL, open_process, send_signal, start_time
 from ociruntime.pods.store import pod_cgroup
 
-_PATIENCE = 5.0  # seconds until killed processes are gone
+_PATIENCE = 5.0  # timeout in seconds for killed processes to disappear
 _PAUSE = 0.01
 
 
 def remove_cgroups(paths: list[str]) -> list[str]:
-    """Kills what is in them and removes them; those that could not be removed."""
+    """Kill the processes and remove the cgroups; return those that could not be removed."""
     deadline = time.monotonic() + _PATIENCE
     left = pod_cgroup.remove(paths)
     while left and time.monotonic() < deadline:
@@ -27,7 +27,7 @@ def remove_cgroups(paths: list[str]) -> list[str]:
 
 
 def _kill(paths: list[str], left: list[str]) -> None:
-    """Once: what forks faster is met again at the next turn."""
+    """Kill all processes once; the caller repeats it to catch those that were forked meanwhile."""
     for path in paths:
         _write(f"{path}/cgroup.kill", b"1")
     for path in left:
@@ -38,7 +38,7 @@ def _kill(paths: list[str], left: list[str]) -> None:
         if fd < 0:
             continue
         try:
-            # Who is still in the cgroup after it was opened is who was meant.
+            # Check again now that the pidfd is open: the pid could have been reused before.
             if pid in pod_cgroup.processes(left):
                 send_signal(fd, SIGKILL, pid)
         finally:

@@ -1,8 +1,8 @@
-"""The end of a pod's containers, of which its runtime still knows.
+"""Delete a dead pod's containers that its OCI runtime still has in its state directory.
 
-    /run/ocipod/RUNTIME    the ``--root`` of the runtime with a program of that name, for all pods
+    /run/ocipod/RUNTIME    the ``--root`` of the runtime with that program name, for all pods
 
-Whatever runtimes call the entry of a container, its id is in it, which begins with the pod's UUID.
+However a runtime names a container's entry, the name contains its id, which starts with the UUID.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _DELETE_SECONDS = 30
 
 
 def delete_containers(uuid: str, runtime: str) -> list[str]:
-    """Those of one pod, each by the runtime that made it; what went wrong.
+    """Delete the pod's containers, each with the runtime that made it; return the problems.
 
-    ``runtime``: name or path of the pod's own; of others the name is known alone.
+    ``runtime`` is the name or path of the pod's own; others are only known by name.
     """
     problems = []
     for place in _entries(STATE_ROOT):
@@ -43,7 +43,7 @@ def _entries(path: str) -> list[str]:
     try:
         return sorted(posix.listdir(path))
     except OSError:
-        return []  # nothing ran since the host was started
+        return []  # nothing has run since the host was booted
 
 
 def _delete(root: str, uuid: str, entries: list[str], runtime: str) -> list[str]:
@@ -59,7 +59,7 @@ def _delete(root: str, uuid: str, entries: list[str], runtime: str) -> list[str]
 
 
 def _delete_container(program: str, root: str, container: str) -> str:
-    """Empty, or what went wrong."""
+    """Run the runtime's ``delete``; return "" or what went wrong."""
     import subprocess
 
     try:
@@ -74,14 +74,14 @@ def _delete_container(program: str, root: str, container: str) -> str:
     except OSError as error:
         return f"{program}: {reason(error)}"
     except subprocess.TimeoutExpired:
-        return f"{program} takes longer than {_DELETE_SECONDS} s"
+        return f"{program} has not finished after {_DELETE_SECONDS} s"
     if done.returncode == 0:
         return ""
     return " ".join(done.stderr.decode(errors="replace").split()) or f"status {done.returncode}"
 
 
 def _remove(root: str, entries: list[str]) -> list[str]:
-    """What the runtime has left of them, if anything."""
+    """Remove entries that the runtime has left behind; return the problems."""
     try:
         fd = open_directory(root)
         try:

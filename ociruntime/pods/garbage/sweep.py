@@ -1,7 +1,7 @@
-"""What a pod that has ended may have left on the host, and its directory: away with it.
+"""Clean up after an exited pod: stale state on the host, and its directory.
 
-All of it can be done again, in part or as a whole: after a reboot nothing but the directory is
-there, and after an attempt that failed half-way the rest.
+All of it can be repeated, in part or as a whole: after a reboot only the directory is left, and
+after a failed attempt the remainder.
 """
 
 from __future__ import annotations
@@ -27,29 +27,30 @@ if TYPE_CHECKING:
 NET_INFO = "net-info.json"
 _MOUNTINFO = "/proc/self/mountinfo"
 
-# Removed last, in this order: what a further attempt needs to know, and what makes it a pod.
+# Remove these last, in this order: what a repeated attempt needs, and what makes the directory a
+# pod.
 _LAST = (NET_INFO, RUNTIME_CONFIG, MANIFEST)
 
 
 def clean_up(pod: Pod) -> list[str]:
-    """Undoes what the pod left outside of its directory, the lock being ours.
+    """Undo what the pod left outside its directory; the lock must be ours.
 
-    What could not be undone and is in nobody's way comes back as a list; what forbids to
-    remove the directory (mounts below it, processes) raises PodError.
+    Returns problems that are harmless.  Raises PodError for those that forbid removing the
+    directory: mounts below it, processes that do not end.
     """
     problems = delete_containers(pod.uuid, _runtime(pod))
     left = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
     if left:
-        raise PodError(f"the cgroup {left[0]} cannot be removed: processes do not end")
+        raise PodError(f"remove the cgroup {left[0]}: its processes do not end")
     _unmount_below(pod.path())
     problems += _leave_networks(pod)
     return problems
 
 
 def remove(pod: Pod) -> None:
-    """Removes the directory of a pod that was cleaned up, root filesystems first.
+    """Remove the directory of a pod after ``clean_up``, root filesystems first.
 
-    The manifest goes last: until then the pod is found, and removed by a later attempt.
+    The manifest goes last, so that a repeated attempt still finds the pod.
     Raises PodError.
     """
     place = f"/proc/self/fd/{pod.fd}"
@@ -97,7 +98,7 @@ def mountinfo() -> str:
 
 
 def _unmount_below(path: str) -> None:
-    """The pod's programs are gone, so nobody has anything open in these mounts."""
+    """Unmount everything below ``path``; not busy, as the pod's programs have ended."""
     from ociruntime._shim import ffi, lib
 
     for target in mounts_below(path, mountinfo()):
@@ -108,7 +109,7 @@ def _unmount_below(path: str) -> None:
 
 
 def mounts_below(path: str, mountinfo: str) -> list[str]:
-    """Mount points at ``path`` and below it, by the text of a mountinfo; the last one first."""
+    """Return the mount points at and below ``path`` in the text of a mountinfo; last one first."""
     from ociruntime.base.kernel_mounts import plain_path
     from ociruntime.base.paths import mount_lines
 

@@ -1,9 +1,9 @@
-"""The place of a pod's qemu: a root of its own, few privileges, namespaces without neighbours.
+"""Confine a pod's qemu: its own root, few capabilities, private namespaces.
 
-The guest is hostile, and qemu is what it talks to. A guest that takes qemu over is then in a
-read-only tree with the system's libraries and the directories that the pod shares anyway: without
-a network, the host's mounts or sysctls, and with no more capabilities than qemu needs to be root
-of those directories for the guest (9p with security_model=passthrough).
+The guest is hostile, and qemu is its attack surface. A guest that takes over qemu finds a read-only
+root with the system's libraries and the directories that the pod shares anyway. It has no network,
+no mounts or sysctls of the host, and only the capabilities with which qemu acts as root on the
+shared directories (9p with security_model=passthrough).
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.pods.kvm.qemu import Hardware
 
-ROOT = "machine-root"  # in the pod's directory: where the tree is put together
+ROOT = "machine-root"  # in the pod's directory: where the new root is assembled
 RDONLY, REMOUNT, BIND, MOVE = 1, 32, 4096, 8192
 
-# A distribution's programs and what they load. Links, as /lib is one today, stay links.
+# The distribution's programs and libraries. Symbolic links, such as today's /lib, stay links.
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/kvm")
 
-# Not CAP_DAC_READ_SEARCH, which opens any file of a filesystem by its handle.
+# CAP_DAC_READ_SEARCH is left out: it opens any file of a filesystem by its handle (Shocker).
 KEPT = frozenset("CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_FSETID CAP_MKNOD CAP_SETFCAP".split())
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 EINVAL = 22
 
 
 def confine(machine: Hardware) -> None:
-    """Put this process there, on its way to becoming qemu; it is to execute nothing else.
+    """Confine this process, which must next execute qemu and nothing else.
 
-    The working directory is the pod's before and the new root after. Raises HostError.
+    The working directory is the pod's before the call, the new root after it. Raises HostError.
     """
     from ociruntime._shim import lib
 
     check_call(
         lib.oci_unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS),
-        "make the namespaces of the virtual machine",
+        "create the namespaces of the virtual machine",
     )
     mount("", "/", "", MS_REC | MS_PRIVATE)
     os.makedirs(ROOT, 0o700, exist_ok=True)
@@ -71,7 +71,7 @@ def confine(machine: Hardware) -> None:
     _enter(root)
     for number, name in enumerate(CAPABILITIES):
         if name not in KEPT and (result := lib.oci_prctl(PR_CAPBSET_DROP, number)) != -EINVAL:
-            check_call(result, f"drop {name}")  # the kernel does not know the newest ones
+            check_call(result, f"drop {name}")  # an older kernel lacks the newest capabilities
     check_call(lib.oci_prctl(PR_SET_NO_NEW_PRIVS, 1), "set no_new_privs")
 
 
@@ -83,11 +83,13 @@ def _show_system(root: str, path: str) -> None:
 
 
 def _show(root: str, path: str, flags: int, name: str = "") -> None:
-    """Bind a file or directory of the host at its own path, or ``name``, in the new root."""
+    """Bind-mount a host path into the new root, at the same path or at ``name``."""
     target = root + (name or path)
     if os.path.exists(target):
         if not os.path.samefile(target, path):
-            raise HostError(f'show "{path}" to the virtual machine', FileExistsError(17, "exists"))
+            raise HostError(
+                f'bind mount "{path}" for the virtual machine', FileExistsError(17, "exists")
+            )
         return
     if os.path.isdir(path):
         os.makedirs(target)
@@ -95,21 +97,22 @@ def _show(root: str, path: str, flags: int, name: str = "") -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     mount(path, target, "", BIND | MS_REC)
-    # A remount changes one mount, not those below it: with the share they came along.
+    # MS_REMOUNT changes a single mount, so the submounts that came with it are remounted one by
+    # one.
     for place in mounts_below(target, mountinfo()):
         mount("", place, "", REMOUNT | BIND | flags)
 
 
 def _show_proc(target: str) -> None:
-    """Only what belongs to processes, read-only: qemu opens its first file system by descriptor.
+    """Mount procfs read-only with subset=pid: qemu opens its initramfs through /proc/self/fd.
 
-    Files below /proc/sys belong to uid 0, which may write to them without any capability.
+    Without it, uid 0 could write to /proc/sys, which needs no capability.
     """
     os.mkdir(target)
     flags = RDONLY | NOSUID | NODEV | NOEXEC
     try:
         mount("proc", target, "proc", flags, "subset=pid,hidepid=invisible")
-    except HostError:  # older than 5.8
+    except HostError:  # subset=pid needs Linux 5.8
         mount("proc", target, "proc", flags, "hidepid=2")
 
 

@@ -1,4 +1,4 @@
-"""Archives in the format ``newc`` of cpio(5): what a kernel unpacks as its first file system."""
+"""Write cpio archives in the ``newc`` format, cpio(5), for the kernel's initramfs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _ALIGNMENT = 4
 
 
 def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset()) -> bytes:
-    """Regular files by their paths, without a leading slash; directories come by themselves.
+    """Return an archive of regular files, by relative path; parent directories are added.
 
-    Those in ``programs`` may be executed.  There is a console besides, for process 1.
+    ``programs`` become executable.  /dev/console is added for process 1.
     """
     parts: list[bytes] = []
     directories: set[str] = set()
@@ -42,7 +42,8 @@ def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset()) 
 
 def _entry(number: int, name: str, mode: int, data: bytes, device: tuple[int, int]) -> bytes:
     path = name.encode() + b"\0"
-    # inode, mode, uid, gid, links, time, size, device of the file (2), device (2), name, sum
+    # inode, mode, uid, gid, links, mtime, size, device of the file (2), rdev (2), name size,
+    # checksum
     fields = (number, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(path), 0)
     head = _MAGIC + b"".join(b"%08X" % field for field in fields)
     return _aligned(head + path) + _aligned(data)

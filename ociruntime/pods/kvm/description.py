@@ -1,6 +1,6 @@
-"""What the guest is told: its files, made from the configurations of the pod's apps.
+"""Description files for the guest agent, made from the OCI configurations of the pod's apps.
 
-The forms are those of ``csrc/guest``.
+The file formats are those of ``csrc/guest``.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-# mount(2)
+# Flags of mount(2) by option.
 _FLAGS = {"ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8, "strictatime": 1 << 24}
 _IGNORED = ("rw", "bind", "rbind", "private", "rprivate", "slave", "rslave")
 _GROUP = "cgroup.procs"
 
 
 class Description:
-    """``apps``: one file for each app; ``files``: those of the pod that apps see, by their number;
-    ``shares``: directories that the machine gets from the host.
+    """``apps``: one description per app; ``files``: files of the pod that apps need, numbered;
+    ``shares``: host directories shared with the machine.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Description:
         self.shares: list[Share] = []
 
     def share(self, path: str, read_only: bool) -> str:
-        """Where the guest finds a directory of the host."""
+        """Share a host directory; return its path in the guest."""
         for one in self.shares:
             if (one.path, one.read_only) == (path, read_only):
                 return f"/share/{one.tag}"
@@ -42,17 +42,17 @@ class Description:
         return f"/share/{self.shares[-1].tag}"
 
     def file(self, path: str) -> str:
-        """Where the guest finds a copy of a file of the pod."""
+        """Copy a file of the pod into the machine; return its path in the guest."""
         if path not in self.files:
             self.files.append(path)
         return f"/files/{self.files.index(path)}"
 
 
 def describe(configs: dict[str, Json], pod_path: str, directories: frozenset[str]) -> Description:
-    """From the OCI configurations of the apps, by name.
+    """Describe the apps, given their OCI configurations by name.
 
-    ``directories`` are those of the mounts' sources that are directories.  Raises PodError for
-    what a virtual machine cannot have.
+    ``directories`` lists the mount sources that are directories.  Raises PodError for settings that
+    a virtual machine does not support.
     """
     made = Description()
     for name, config in configs.items():
@@ -86,7 +86,7 @@ def _app(
     words += [f"a{argument}" for argument in process["args"]]
     for word in words:
         if "\0" in word:
-            raise PodError(f'app "{name}": no text may have a NUL character')
+            raise PodError(f'app "{name}": settings must not contain NUL')
     return b"".join(word.encode("utf-8", "surrogateescape") + b"\0" for word in words)
 
 
@@ -107,5 +107,5 @@ def _mount(
         return [f"m{made.share(source, read_only)}", mount["destination"], kind, str(flags), ""]
     if source.startswith(f"{pod_path}/"):
         return [f"m{made.file(source)}", mount["destination"], kind, str(flags), ""]
-    message = f'app "{name}": a virtual machine can have directories as volumes, not {source}'
+    message = f'app "{name}": volume {source}: a virtual machine supports directories only'
     raise PodError(message)

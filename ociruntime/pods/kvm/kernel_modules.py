@@ -1,6 +1,6 @@
-"""Kernel modules and those that they need, in the order in which a kernel takes them.
+"""Find kernel modules and their dependencies, in load order.
 
-What a module needs is written in itself: ``depmod`` need not have been there.
+Dependencies are read from the modules (modinfo ``depends``), so no ``depmod`` output is needed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ class Modules:
         self._builtin = _builtin(directory)
 
     def load_order(self, names: Iterable[str]) -> list[bytes]:
-        """The contents of these modules and of all they need.  Raises PodError, HostError."""
+        """Return the contents of the modules and their dependencies.
+
+        Raises PodError, HostError.
+        """
         found: dict[str, bytes] = {}
         for name in names:
             self._add(_plain(name), found)
@@ -44,8 +47,8 @@ class Modules:
             return
         path = self._paths.get(name)
         if path is None:
-            message = f"the kernel of the virtual machine has no {name}"
-            raise PodError(message, f"neither a module below {self.directory} nor built in")
+            message = f"the kernel of the virtual machine lacks {name}"
+            raise PodError(message, f"it is neither a module below {self.directory} nor built in")
         data = _read(path)
         match = _NEEDED.search(data)
         for needed in match[1].decode().split(",") if match else ():
@@ -55,7 +58,7 @@ class Modules:
 
 
 def _plain(name: str) -> str:
-    """Dashes and underscores mean the same in names of modules."""
+    """Normalise dashes to underscores, which are equivalent in module names."""
     return name.replace("-", "_")
 
 
@@ -93,7 +96,9 @@ def _decompressor(path: str) -> Callable[[bytes], bytes]:
         try:
             import zstandard
         except ImportError:
-            raise PodError(f"{path} is compressed with zstd", "install zstandard") from None
+            raise PodError(
+                f"decompress {path}: zstd is not supported", "install zstandard"
+            ) from None
         return _errors_of(
             lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),
             zstandard.ZstdError,

@@ -1,4 +1,4 @@
-"""From a pod's files to what its virtual machine is started with."""
+"""Prepare the hardware description and the initramfs of a pod's virtual machine."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ NET_MODULES = ("virtio_net",)
 
 
 def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple[Hardware, bytes]:
-    """The machine, still without ports, and its first file system.
+    """Return the machine, still without ports, and its initramfs.
 
-    Mounts the root file systems of ``apps``, the pod's in the order of its manifest, for qemu to
-    share them.  Raises RuntimeFailure.
+    Mounts the root filesystems of ``apps`` (in the manifest's order), so that qemu can share them.
+    Raises RuntimeFailure.
     """
     found = settings(str(config.get("local_config") or ""), str(config.get("kvm_kernel") or ""))
     configs = {}
@@ -57,7 +57,7 @@ def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple
 
 
 def networks_in(path: str) -> list[dict[str, Any]]:
-    """Those of the pod's net-info.json, if it has joined any.  Raises PodError, HostError."""
+    """Return the networks of the pod's net-info.json, [] if none.  Raises PodError, HostError."""
     if not exists(f"{path}/{INFO}"):
         return []
     networks: list[dict[str, Any]] = records.read(f"{path}/{INFO}")["networks"]
@@ -67,7 +67,7 @@ def networks_in(path: str) -> list[dict[str, Any]]:
 def initial_files(
     found: Settings, description: Description, hostname: str, networks: list[str]
 ) -> dict[str, bytes]:
-    """What the machine's kernel finds first, by path.  Raises PodError, HostError."""
+    """Return the initramfs's files by path.  Raises PodError, HostError."""
     files = {INIT: _read(PROGRAM), "hostname": hostname.encode()}
     files["network"] = "".join(f"{line}\n" for line in networks).encode()
     wanted = MODULES + (NET_MODULES if networks else ())

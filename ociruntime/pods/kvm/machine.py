@@ -1,7 +1,7 @@
-"""A running pod's virtual machine: qemu as a child of the monitor, and the apps in it.
+"""A running pod's virtual machine: qemu as a child of the monitor.
 
-For the rest of the monitor an app is a process of the host, its proxy: that gets the signals, has
-the streams, and ends as the app does.
+The monitor sees each app as a process of the host, its proxy.  The proxy has the app's streams,
+forwards signals, and exits with the app's status.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ else:
     import _signal
     import _socket
 
-PORTS = "machine"  # directory with the sockets, by number; 0 is the machine's own
+PORTS = "machine"  # directory of the numbered sockets; 0 is the machine's own
 CGROUP = "machine"
 SEEK_END = 2
-LAST_WORDS = 4096  # bytes of the console's log: the guest may have written any number
-POWER_OFF = 5.0  # seconds that the guest may take to end
+LAST_WORDS = 4096  # bytes read from the end of the console's log, which the guest can fill
+POWER_OFF = 5.0  # seconds for the guest to power off
 
 
 class Machine(Surroundings):
-    """Instead of an OCI runtime; for pods that cannot be changed."""
+    """The backend of kvm pods, instead of an OCI runtime; such pods are immutable."""
 
     may_sleep = False
     __slots__ = ("_apps", "_ended", "_limit", "_over", "_pid")
@@ -54,12 +54,12 @@ class Machine(Surroundings):
         self._limit: Timer | None = None
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-        """The apps share the machine, which is made as large as they may become together."""
+        """Size the machine for the limits of all its apps together."""
         del config, manifest
         return []
 
     def begin(self) -> None:
-        """Start the machine; apps may be started from now on.  Raises PodError, HostError."""
+        """Start the machine, in which apps can then be started.  Raises PodError, HostError."""
         self._apps = [str(entry["name"]) for entry in apps_of(read_manifest())]
         for each in _make_empty(PORTS):
             remove_file(f"{PORTS}/{each}")
@@ -75,7 +75,7 @@ class Machine(Surroundings):
             listener.close()
 
     def end(self, then: Callable[[], None]) -> None:
-        """Power the machine off, and call ``then`` when it is gone."""
+        """Power off the machine; call ``then`` once qemu has exited."""
         self._over = True
         if not self._pid:
             then()
@@ -96,7 +96,7 @@ class Machine(Surroundings):
             self._ended()
             return
         last = outcome.error or _last_words()
-        # Later: the ends of apps, which came with this one, tell more.
+        # Defer: the exits of apps that arrived together with this one explain more.
         self.loop.after(0, lambda: self._lost(f"{port.GONE}: {last}" if last else port.GONE))
 
     def _lost(self, reason: str) -> None:
@@ -104,21 +104,24 @@ class Machine(Surroundings):
             raise PodError(reason)
 
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
-        """In a child: start the app, and leave its proxy to the monitor.  Raises RuntimeFailure."""
+        """Start the app and leave its proxy to the monitor (runs in a child).
+
+        Raises RuntimeFailure.
+        """
         if terminal:
-            raise PodError(f'app "{app}": a virtual machine gives no terminal')
+            raise PodError(f'app "{app}": a virtual machine does not support a terminal')
         remove_file(f"apps/{app}/pid")
         self._join_cgroup()
         pid = port.start_app(f"{PORTS}/{self._apps.index(app) + 1}", streams)
         records.replace_text(f"apps/{app}/pid", str(pid).encode(), lasting=False)
 
     def call_runtime(self, app: str, words: tuple[str, ...]) -> None:
-        """In a child: what remains to be done for "start" and "delete"."""
+        """Do what is left to do for "start" and "delete" (runs in a child)."""
         if words[0] == "delete":
             port.end_app(f"{PORTS}/{self._apps.index(app) + 1}")
 
     def _become_machine(self, ports: list[int]) -> NoReturn:
-        """In a child: mount the apps' files, and become qemu.  Raises RuntimeFailure."""
+        """Mount the apps' files and execute qemu (runs in a child).  Raises RuntimeFailure."""
         from ociruntime.pods.kvm.confinement import confine
         from ociruntime.pods.kvm.launch import networks_in, prepare_machine
         from ociruntime.pods.kvm.network import take_over
@@ -139,14 +142,14 @@ class Machine(Surroundings):
         for number, fd in enumerate((null, log, log)):
             posix.dup2(fd, number)
         confine(machine)
-        # Nothing is imported from here on: the root is another one.
+        # Import nothing from here on: the root has changed.
         try:
             posix.execve(words[0], words, {"PATH": ":".join(DIRECTORIES)})
         except OSError as error:
             raise HostError(f"execute {words[0]}", error) from None
 
     def _join_cgroup(self) -> None:
-        """The pod's keeper kills who is in its groups; one hierarchy is enough for that."""
+        """Join the pod's cgroup, so that its lock holder kills qemu; one hierarchy is enough."""
         for directory in self.cgroups:
             try:
                 for place in (directory, f"{directory}/{CGROUP}"):
@@ -162,11 +165,11 @@ class Machine(Surroundings):
             except OSError:
                 continue
             return
-        raise PodError("the virtual machine has no cgroup")
+        raise PodError("start the virtual machine: the pod has no cgroup to join")
 
 
 def _make_empty(directory: str) -> list[str]:
-    """Make the directory; what is in it."""
+    """Create the directory; return what is in it if it exists."""
     try:
         posix.mkdir(directory, 0o700)
     except FileExistsError:
@@ -177,7 +180,7 @@ def _make_empty(directory: str) -> list[str]:
 
 
 def _in_memory(data: bytes) -> str:
-    """A path of a file in memory, which lasts as long as this process."""
+    """Return the path of a memory file, valid as long as this process lives."""
     fd = posix.memfd_create("initial", 0)
     while data:
         data = data[posix.write(fd, data) :]
@@ -185,7 +188,7 @@ def _in_memory(data: bytes) -> str:
 
 
 def _last_words() -> str:
-    """The last line of the machine's console that says something."""
+    """Return the last non-empty line of the machine's console."""
     try:
         with open(CONSOLE, "rb") as file:
             file.seek(max(file.seek(0, SEEK_END) - LAST_WORDS, 0))

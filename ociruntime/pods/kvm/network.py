@@ -1,7 +1,7 @@
-"""A pod's networks, handed on from its network namespace to its virtual machine.
+"""Pass a pod's networks on from its network namespace to its virtual machine.
 
-In the namespace each device of the pod becomes a port of a bridge, beside a tap that is the
-machine's, and the machine gets the address.  All of it goes with the namespace.
+In the namespace, each network interface of the pod is bridged with a tap device of the machine,
+and the machine takes over the address.  All of it disappears with the namespace.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ RTM_DELADDR = 21
 _TUNSETIFF = 0x400454CA
 _TAP = 0x0002 | 0x1000 | 0x4000  # IFF_TAP, IFF_NO_PI, IFF_VNET_HDR
 _ALL = (1 << 32) - 1
-# Plugins after which neighbours are reached by the gateway alone.
+# Plugins whose networks reach neighbours only through the gateway.
 _POINT_TO_POINT = "ptp"
 
 
 def lines(networks: list[dict[str, Any]]) -> list[str]:
-    """What the guest is told, for the networks of net-info.json: see ``csrc/guest/network.c``.
+    """Return the guest agent's network lines for net-info.json; see ``csrc/guest/network.c``.
 
-    Raises PodError for one with addresses of which none can be handed on.
+    Raises PodError for a network that has only IPv6 addresses.
     """
     made = []
     for number, network in enumerate(networks):
         result = network.get("result") or {}
         given = [ip["address"] for ip in result.get("ips") or ()]
         if given and all(parse_network(each).family != AF_INET for each in given):
-            message = f'the network "{network["name"]}" has no IPv4 address for the virtual machine'
-            raise PodError(message, f"it has {', '.join(given)}; IPv6 is not handed on")
+            message = f'network "{network["name"]}": no IPv4 address for the virtual machine'
+            raise PodError(message, f"it has {', '.join(given)}; IPv6 is not supported")
         kind = network["plugins"][0]["configuration"].get("type")
         for ip in result.get("ips") or ():
             own = parse_network(ip["address"])
@@ -71,13 +71,13 @@ def _mask(prefix: int) -> str:
 
 
 def hardware_address(address: str, number: int) -> str:
-    """That of the machine's device: local, and of the pod's address as far as there is one."""
+    """Return a locally administered MAC address for the machine, derived from its IP address."""
     packed = parse_address(address).packed[-4:] if address else bytes(4)
     return ":".join(f"{byte:02x}" for byte in (0x52, 0x54 ^ number, *packed))
 
 
 def take_over(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[int, str]]:
-    """Enter the namespace at that path for good; descriptors of taps and hardware addresses.
+    """Enter the namespace for good; return (tap descriptor, MAC address) of each network.
 
     Raises HostError, NetworkError.
     """
@@ -87,7 +87,7 @@ def take_over(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[int,
     result = lib.oci_setns(fd, CLONE_NEWNET)
     os.close(fd)
     if result < 0:
-        raise HostError("enter the pod's network", OSError(-result, os.strerror(-result)))
+        raise HostError("enter the pod's network namespace", OSError(-result, os.strerror(-result)))
     try:
         netlink = Rtnetlink()
         try:
@@ -95,7 +95,7 @@ def take_over(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[int,
         finally:
             netlink.close()
     except OSError as error:
-        raise HostError("give the virtual machine a network", error) from error
+        raise HostError("connect the virtual machine to a network", error) from error
 
 
 def _take(netlink: Rtnetlink, number: int, network: dict[str, Any]) -> tuple[int, str]:
@@ -126,5 +126,5 @@ def _give_up_addresses(netlink: Rtnetlink, index: int) -> None:
 
 
 def _members(answer: bytes) -> bytes:
-    """As the kernel wrote them: it takes out what it does not need."""
+    """Return the attributes unchanged; the kernel ignores those that it does not need."""
     return answer[calcsize(devices.ADDRESS) :]

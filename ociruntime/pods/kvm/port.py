@@ -1,6 +1,6 @@
-"""The host's end of an app's port: frames as ``csrc/guest/guest.h`` describes them.
+"""The host's end of an app's virtio port; ``csrc/guest/guest.h`` describes the frames.
 
-All of it runs in children of the monitor: the machine may take its time.
+All of it runs in children of the monitor, because the machine may stall.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ else:
 PROGRAM = __file__.rpartition("/")[0] + "/_guest"
 START, RUNNING, FAILED, END = b"s", b"r", b"f", b"d"
 HEAD = "<cH"  # kind and size
-LARGEST = 3 + 4096  # bytes of a frame
+LARGEST = 3 + 4096  # maximum size of a frame in bytes
 BOOT_SECONDS = 180.0
 END_SECONDS = 20.0
-GONE = "the virtual machine has ended"
-_FIRST_FREE = 10  # above the descriptors that the proxy is given
+GONE = "the virtual machine has exited"
+_FIRST_FREE = 10  # above the descriptors passed to the proxy
 
 
 def start_app(path: str, streams: list[int]) -> int:
-    """Start the app of the port at ``path``; the pid of its proxy, which ends as the app does.
+    """Start the app of the port at ``path``; return the pid of its proxy, which exits with it.
 
-    ``streams`` become the app's, -1 is the null device.  Raises PodError with the guest's words.
+    ``streams`` become the app's; -1 is the null device.  Raises PodError with the guest's error.
     """
     port = _connect(path, BOOT_SECONDS)
     try:
@@ -38,7 +38,7 @@ def start_app(path: str, streams: list[int]) -> int:
         if kind == FAILED:
             raise PodError(data.decode(errors="replace"))
         if kind != RUNNING:
-            raise PodError(f"the virtual machine said {kind!r} instead of starting the app")
+            raise PodError(f"start the app: unexpected reply {kind!r} of the virtual machine")
         port.settimeout(None)
         return _spawn(port.fileno(), streams)
     finally:
@@ -46,14 +46,14 @@ def start_app(path: str, streams: list[int]) -> int:
 
 
 def end_app(path: str) -> None:
-    """Make sure that nothing of the app runs any more.  Raises PodError."""
+    """Make sure that no process of the app is left.  Raises PodError."""
     try:
         port = _connect(path, END_SECONDS)
     except PodError:
-        return  # with the machine its apps have ended
+        return  # the machine has exited, and its apps with it
     mark = posix.urandom(16)
     try:
-        port.sendall(bytes(LARGEST))  # whatever was cut off when the proxy ended is complete
+        port.sendall(bytes(LARGEST))  # complete a frame that the proxy may have left unfinished
         _send(port, END, mark)
         said = b""
         while mark not in said:
@@ -62,13 +62,13 @@ def end_app(path: str) -> None:
                 return
             said = said[-len(mark) :] + part
     except OSError as error:
-        raise PodError(f"the virtual machine does not end the app: {error}") from None
+        raise PodError(f"stop the app in the virtual machine: {error}") from None
     finally:
         port.close()
 
 
 def power_off(path: str) -> None:
-    """Ask the guest to write what is not written yet, and to end the machine."""
+    """Tell the guest to sync its filesystems and power off."""
     try:
         port = _connect(path, 0.0)
     except PodError:
@@ -78,7 +78,7 @@ def power_off(path: str) -> None:
     except OSError:
         return
     finally:
-        port.detach()  # the guest is to see the byte before the end
+        port.detach()  # keep it open: the guest must read the byte before it sees the hangup
 
 
 def _connect(path: str, seconds: float) -> _socket.socket:
@@ -100,7 +100,7 @@ def _send(port: _socket.socket, kind: bytes, data: bytes) -> None:
 
 
 def _receive(port: _socket.socket) -> tuple[bytes, bytes]:
-    """One frame and not a byte more: what follows is for the proxy."""
+    """Read one frame and not a byte more: the rest belongs to the proxy."""
     kind, size = unpack(HEAD, _exactly(port, 3))
     return kind, _exactly(port, size)
 
@@ -111,7 +111,9 @@ def _exactly(port: _socket.socket, size: int) -> bytes:
         try:
             part = port.recv(size - len(data))
         except TimeoutError:
-            raise PodError(f"the virtual machine has not started in {BOOT_SECONDS:.0f} s") from None
+            raise PodError(
+                f"the virtual machine has not started within {BOOT_SECONDS:.0f} s"
+            ) from None
         except OSError:
             part = b""
         if not part:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from ociruntime.base.errors import PodError
 
-CONSOLE = "machine.log"  # in the pod's directory: what the kernel and the guest say
-MOST_DEVICES = 26  # slots of the machine's bus that are free
+CONSOLE = "machine.log"  # in the pod's directory: output of the kernel and the guest agent
+MOST_DEVICES = 26  # free slots of the machine's PCI bus
 _KERNEL = (
     "console=ttyS0",
     "quiet",
-    "panic=-1",  # a machine that is broken ends
+    "panic=-1",  # reboot at once on a panic, which ends qemu
     "rdinit=/init",
     "no_timer_check",
     "random.trust_cpu=on",
 )
-# It opens no further programs, and changes no identities.
+# qemu starts no other programs and changes no user ids.
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 
 
 class Share:
-    """A directory of the host, which the guest mounts by its tag."""
+    """A host directory, which the guest mounts by its 9p tag."""
 
     __slots__ = ("path", "read_only", "tag")
 
@@ -30,10 +30,10 @@ class Share:
 
 
 class Hardware:
-    """``ports`` are descriptors of listening sockets, of which the first is the machine's own.
+    """``ports`` are descriptors of listening sockets; the first is the machine's own.
 
-    ``memory`` is in MiB; ``kernel`` and ``initial`` (the first file system) are paths; ``networks``
-    are descriptors of taps with hardware addresses.
+    ``memory`` is in MiB; ``kernel`` and ``initial`` (the initramfs) are paths; ``networks`` are
+    (tap descriptor, MAC address) pairs.
     """
 
     __slots__ = (
@@ -55,11 +55,11 @@ class Hardware:
 
 
 def command(hardware: Hardware) -> list[str]:
-    """The words.  Raises PodError if a machine cannot have so much."""
+    """Return qemu's argv.  Raises PodError for too many devices."""
     devices = len(hardware.shares) + len(hardware.networks)
     if devices > MOST_DEVICES:
-        message = f"a virtual machine has {MOST_DEVICES} directories and networks at most"
-        raise PodError(message, f"apps, volumes and networks of this pod are {devices}")
+        message = f"a virtual machine supports at most {MOST_DEVICES} directories and networks"
+        raise PodError(message, f"this pod's apps, volumes and networks need {devices}")
     words = [
         *(hardware.program, "-name", _value(hardware.name)),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
@@ -87,5 +87,5 @@ def command(hardware: Hardware) -> list[str]:
 
 
 def _value(text: str) -> str:
-    """A comma would end it."""
+    """Escape commas, which separate qemu's suboptions."""
     return text.replace(",", ",,")

@@ -1,4 +1,4 @@
-"""What a pod of flavour kvm cannot be, found before anything of it is made."""
+"""Refuse settings that flavour kvm does not support, before anything is created."""
 
 from __future__ import annotations
 
@@ -16,42 +16,44 @@ if TYPE_CHECKING:
 
 
 def check_options(options: Values, local_config: str) -> None:
-    """Raises UsageError, and PodError if this host cannot have virtual machines."""
+    """Check the options of ``prepare``.  Raises UsageError; PodError if the host lacks kvm."""
     if options.flag("private-users"):
-        raise UsageError("--private-users: a virtual machine has users of its own anyway")
+        raise UsageError("--private-users: not needed, a virtual machine has its own users")
     check_run(options, local_config, options.text("kvm-kernel"))
 
 
 def check_run(options: Values, local_config: str, kernel: str) -> None:
-    """The same of what may be said as late as by run-prepared."""
+    """Check the options that can also be given to run-prepared."""
     if options.flag("interactive") and os.isatty(0):
         raise UsageError(
-            "--interactive: a virtual machine gives no terminal", "input by a pipe or a file"
+            "--interactive: a virtual machine does not support a terminal", "use a pipe or a file"
         )
     settings(local_config, kernel)
 
 
 def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
-    """``networks``: (name, arguments) each.  Raises UsageError."""
+    """Check ``networks``, a list of (name, arguments), and the IPC mode.  Raises UsageError."""
     for name, _ in networks:
         if name == "host":
             raise UsageError("--net=host: a virtual machine cannot have the host's network")
     if ipc == "parent":
-        raise UsageError("--ipc=parent: a virtual machine shares no memory with the host")
+        raise UsageError("--ipc=parent: a virtual machine cannot share memory with the host")
 
 
 def check_manifest(manifest: dict[str, Any]) -> None:
-    """Raises UsageError."""
+    """Check the apps and volumes.  Raises UsageError."""
     for isolator in manifest["isolators"]:
         if isolator["name"] not in (isolators.MEMORY, isolators.CPU):
-            message = f"a virtual machine has no {isolator['name']} for all apps together"
-            raise UsageError(message, "give it to each app")
+            message = f"{isolator['name']}: not supported for a virtual machine as a whole"
+            raise UsageError(message, "set it for each app")
     for entry in manifest["apps"]:
         if "tty" in entry["app"].get("streams", {}).values():
             name = entry["name"]
-            raise UsageError(f'app "{name}": a virtual machine gives no terminal', "stream")
+            raise UsageError(
+                f'app "{name}": a virtual machine does not support a terminal', "stream"
+            )
     for volume in manifest["volumes"]:
         if volume["kind"] == "host" and not os.path.isdir(volume["source"]):
             name, source = volume["name"], volume["source"]
-            message = f'the volume "{name}": a virtual machine sees directories only, not {source}'
+            message = f'volume "{name}": {source}: a virtual machine supports directories only'
             raise UsageError(message)

@@ -1,11 +1,11 @@
-"""What virtual machines are made of: a kernel, its modules, and numbers.
+"""Settings of virtual machines: kernel, modules and sizes.
 
-``$LOCAL_CONFIG/kvm.json`` may say so, all of it optional:
+They come from ``$LOCAL_CONFIG/kvm.json``, in which every member is optional:
 
     {"kernel": FILE, "modules": DIRECTORY, "memory": MEBIBYTES, "cpus": N,
      "accelerator": "auto|kvm|tcg", "qemu": FILE}
 
-Without it the host's own kernel is taken, as far as it lies in /boot.
+The default is the kernel of the host, if it is in /boot.
 """
 
 from __future__ import annotations
@@ -23,43 +23,43 @@ FILE = "kvm.json"
 DEVICE = "/dev/kvm"
 ACCELERATORS = ("auto", "kvm", "tcg")
 MEMORY = 256  # MiB
-OWN_MEMORY = 96  # MiB that kernel and guest need besides the apps
+OWN_MEMORY = 96  # MiB for the kernel and the guest agent, besides the apps
 LEAST_MEMORY, MOST_CPUS = 64, 255
 _TEXTS = ("kernel", "modules", "accelerator", "qemu")
 _NUMBERS = ("memory", "cpus")
 
 
 class Settings:
-    """``accelerator`` is "kvm" or, in software, "tcg"; ``modules`` "" if the kernel has it all."""
+    """``accelerator``: "kvm", or "tcg" for emulation; ``modules``: "" if all are built in."""
 
     __slots__ = ("accelerator", "cpus", "kernel", "memory", "modules", "qemu")
 
     def __init__(self) -> None:
         self.kernel = ""
         self.modules = ""
-        self.memory = 0  # not told
+        self.memory = 0  # not set
         self.cpus = 0
         self.accelerator = "auto"
         self.qemu = f"qemu-system-{os.uname().machine}"
 
 
 def settings(local_config: str, kernel: str = "") -> Settings:
-    """The settings of this host; ``kernel`` goes before what the file says.
+    """Return the settings of this host; ``kernel`` overrides the file's.
 
-    Raises PodError, with a reason, if this host cannot have virtual machines.
+    Raises PodError with the reason if this host cannot run virtual machines.
     """
     found = _read(f"{local_config}/{FILE}")
     if os.uname().machine != "x86_64":
-        raise PodError(f"flavour kvm is not available on {os.uname().machine}")
+        raise PodError(f"flavour kvm: architecture {os.uname().machine} is not supported")
     program = found.qemu if found.qemu.startswith("/") else find_program(found.qemu)
     if not os.access(program, os.X_OK):
-        raise PodError(f"flavour kvm needs {found.qemu}, which is not installed")
+        raise PodError(f"flavour kvm: {found.qemu} is not installed")
     found.qemu = program
     _find_kernel(found, kernel)
     if found.accelerator == "auto":
         found.accelerator = "kvm" if _can_open(DEVICE) else "tcg"
     elif found.accelerator == "kvm" and not _can_open(DEVICE):
-        raise PodError(f"{DEVICE} cannot be opened", '"accelerator": "tcg" does without')
+        raise PodError(f"{DEVICE} cannot be opened", 'set "accelerator": "tcg" to do without it')
     return found
 
 
@@ -71,20 +71,20 @@ def _find_kernel(found: Settings, kernel: str) -> None:
     elif not found.kernel:
         found.kernel = f"/boot/vmlinuz-{release}"
         if not os.path.isfile(found.kernel):
-            raise PodError("flavour kvm needs a kernel for the virtual machine", hint)
+            raise PodError("flavour kvm: no kernel found for the virtual machine", hint)
     try:
         with open(found.kernel, "rb"):
             pass
     except OSError as error:
-        raise PodError(f"the kernel {found.kernel}: {reason(error)}", hint) from None
+        raise PodError(f"open kernel {found.kernel}: {reason(error)}", hint) from None
     if not found.modules:
         found.modules = _modules_beside(found.kernel)
     elif not os.path.isdir(found.modules):
-        raise PodError(f"the kernel's modules {found.modules} are no directory", FILE)
+        raise PodError(f"kernel modules {found.modules}: not a directory", FILE)
 
 
 def _modules_beside(kernel: str) -> str:
-    """As packages install them: ``X/boot/vmlinuz-RELEASE`` and ``X/lib/modules/RELEASE``."""
+    """Guess the modules' path as packaged: ``X/boot/vmlinuz-REL`` and ``X/lib/modules/REL``."""
     place, _, name = kernel.rpartition("/")
     release = name.partition("-")[2]
     for root in (os.path.dirname(place).rstrip("/"), ""):
@@ -114,37 +114,37 @@ def _read(path: str) -> Settings:
     except OSError as error:
         raise PodError(f"read {path}: {reason(error)}") from None
     except ValueError as error:
-        raise PodError(f"{path} is not JSON: {error}") from None
+        raise PodError(f"{path}: invalid JSON: {error}") from None
     _fill(found, document, path)
     return found
 
 
 def _fill(found: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - JSON
     if not isinstance(document, dict):
-        raise PodError(f"{path} is no JSON object")
+        raise PodError(f"{path}: must be a JSON object")
     for name, value in document.items():
         is_text = name in _TEXTS and isinstance(value, str) and value
         is_number = name in _NUMBERS and type(value) is int and value > 0
         if is_text or is_number:
             setattr(found, name, value)
         elif name in _TEXTS + _NUMBERS:
-            kind = "text" if name in _TEXTS else "number above 0"
-            raise PodError(f'{path}: "{name}" wants a {kind}')
+            kind = "string" if name in _TEXTS else "number above 0"
+            raise PodError(f'{path}: "{name}" must be a {kind}')
         else:
-            raise PodError(f'{path}: nobody knows "{name}"', ", ".join(_TEXTS + _NUMBERS))
+            raise PodError(f'{path}: unknown member "{name}"', ", ".join(_TEXTS + _NUMBERS))
     if found.accelerator not in ACCELERATORS:
-        message = f'{path}: "{found.accelerator}" is no accelerator'
+        message = f'{path}: unknown accelerator "{found.accelerator}"'
         raise PodError(message, ", ".join(ACCELERATORS))
     if found.memory and found.memory < LEAST_MEMORY:
-        raise PodError(f'{path}: "memory" is at least {LEAST_MEMORY} (MiB)')
+        raise PodError(f'{path}: "memory" must be at least {LEAST_MEMORY} (MiB)')
     if found.cpus > MOST_CPUS:
-        raise PodError(f'{path}: "cpus" is at most {MOST_CPUS}')
+        raise PodError(f'{path}: "cpus" must be at most {MOST_CPUS}')
 
 
 def memory_of(found: Settings, limits: list[int | None], whole: int | None = None) -> int:
-    """MiB of a machine: what the pod may have, as set, or what its apps need together.
+    """Return the machine's memory in MiB: the pod's limit, the setting, or the apps' sum.
 
-    ``limits`` are those of the apps, ``whole`` that of the pod, in bytes.
+    ``limits`` are the apps' limits in bytes, ``whole`` is the pod's.
     """
     if whole is not None:
         return max(LEAST_MEMORY, OWN_MEMORY + -(-whole // (1 << 20)))
@@ -157,9 +157,9 @@ def memory_of(found: Settings, limits: list[int | None], whole: int | None = Non
 
 
 def cpus_of(found: Settings, limits: list[int | None], whole: int | None = None) -> int:
-    """Processors of a machine: those of the pod, as set, or what its apps need together.
+    """Return the machine's number of CPUs: the pod's limit, the setting, or the apps' sum.
 
-    ``limits`` are those of the apps, ``whole`` that of the pod, in thousandths.
+    ``limits`` are the apps' limits in thousandths of a CPU, ``whole`` is the pod's.
     """
     if whole is not None:
         limits = [whole]

@@ -1,9 +1,9 @@
-"""The command line of ``run``, ``prepare`` and ``app add``: each word has its meaning by its place.
+"""Parse the command line of ``run``, ``prepare`` and ``app add``, where position matters.
 
     [OPTION]... IMAGE [OPTION]... [-- ARG]... [--- IMAGE [OPTION]... [-- ARG]...]...
 
-An option of an app belongs to the image before it; what follows ``--`` are the image's arguments,
-up to ``---`` or the end.  Options of the pod may stand anywhere but among arguments.
+An app option applies to the image before it.  What follows ``--``, up to ``---`` or the end, are
+the image's arguments.  Pod options may stand anywhere except among arguments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ARGUMENTS_BEGIN, ARGUMENTS_END = "--", "---"
 
 
 class Values:
-    """What options said: ``texts`` (the last one counts), ``lists`` (all of them), ``flags``."""
+    """The parsed options: ``texts`` (the last one wins), ``lists`` (all occurrences), ``flags``."""
 
     __slots__ = ("flags", "lists", "texts")
 
@@ -45,9 +45,9 @@ class Values:
 
 
 class AppWords:
-    """One image of the command line: its reference, its options, its arguments.
+    """An image on the command line: reference, options, arguments.
 
-    ``arguments`` is None if there was no ``--``: then the image's own count.
+    ``arguments`` is None without ``--``: the image's own Cmd is used.
     """
 
     __slots__ = ("arguments", "image", "options")
@@ -59,7 +59,7 @@ class AppWords:
 
 
 class PodWords:
-    """A whole command line; ``globals`` are options of the program itself."""
+    """A parsed command line; ``globals`` are options of the program itself."""
 
     __slots__ = ("apps", "globals", "options", "positional")
 
@@ -78,10 +78,10 @@ def read_words(
     leading: int = 0,
     single: bool = False,
 ) -> PodWords:
-    """``words`` without the command's name; the first ``leading`` arguments are no images.
+    """Parse ``words``, without the command's name; the first ``leading`` ones are not images.
 
-    ``single``: there is one image, whose arguments end with the words, whatever they are.  Global
-    options may stand wherever those of the pod may.
+    ``single`` expects one image, whose arguments extend to the end.  Global options may stand
+    wherever pod options may.
 
     Raises UsageError.
     """
@@ -93,13 +93,13 @@ def read_words(
         if word == ARGUMENTS_BEGIN:
             at = _read_arguments(words, at, said, len(words) if single else _end(words, at))
         elif word == ARGUMENTS_END:
-            raise UsageError(f'"{ARGUMENTS_END}" without arguments before it', _FORM)
+            raise UsageError(f'"{ARGUMENTS_END}" must follow the arguments of an image', _FORM)
         elif len(word) > 1 and word[0] == "-":
             at = _read_option(words, at, said, (pod_options, app_options, global_options))
         elif len(said.positional) < leading:
             said.positional.append(word)
         elif not word:
-            raise UsageError("an image without a name", _FORM)
+            raise UsageError("the image's name must not be empty", _FORM)
         else:
             said.apps.append(AppWords(word))
     return said
@@ -114,10 +114,10 @@ def _end(words: list[str], at: int) -> int:
 
 def _read_arguments(words: list[str], at: int, said: PodWords, end: int) -> int:
     if not said.apps:
-        raise UsageError('"--" before any image', _FORM)
+        raise UsageError('"--" must follow an image', _FORM)
     app = said.apps[-1]
     if app.arguments is not None:
-        raise UsageError(f'the arguments of "{app.image}" are given twice', _FORM)
+        raise UsageError(f'image "{app.image}": arguments given twice', _FORM)
     app.arguments = words[at:end]
     return end + 1
 
@@ -128,19 +128,19 @@ def _read_option(
     said: PodWords,
     tables: tuple[Sequence[Option], Sequence[Option], Sequence[Option]],
 ) -> int:
-    """Reads the option before ``at``; returns where to go on."""
+    """Parse the option before index ``at``; return the index of the next word."""
     name, equals, value = words[at - 1].lstrip("-").partition("=")
     option, values = _owner(name, said, *tables)
     if option[2] == "flag":
         if equals and value not in _BOOLEANS:
-            raise UsageError(f'--{name}: "{value}" is no truth value', "true or false")
+            raise UsageError(f'--{name}: invalid boolean "{value}"', "true or false")
         values.flags[name] = _BOOLEANS.get(value, True)
         return at
     if not equals and option[2] == "optional":
         value = ""
     elif not equals:
         if at == len(words):
-            raise UsageError(f"--{name} needs a value", option[3])
+            raise UsageError(f"--{name} requires a value", option[3])
         value = words[at]
         at += 1
     _store(option, value, values)
@@ -154,7 +154,7 @@ def _owner(
     app_options: Sequence[Option],
     global_options: Sequence[Option],
 ) -> tuple[Option, Values]:
-    """The option and whose it is.  Raises UsageError."""
+    """Return the option's row and the values that it belongs to.  Raises UsageError."""
     of_app = next((option for option in app_options if option[0] == name), None)
     of_pod = next((option for option in pod_options if option[0] == name), None)
     if of_app and said.apps:
@@ -165,7 +165,7 @@ def _owner(
         if option[0] == name:
             return option, said.globals
     if of_app:
-        raise UsageError(f"--{name} before any image", "it belongs to the image before it")
+        raise UsageError(f"--{name} must follow an image", "it applies to the image before it")
     tables = (*pod_options, *app_options, *global_options)
     names = [option[0] for option in tables if option[4]]
     near = [one for one in names if name and (one.startswith(name) or name.startswith(one))]
@@ -176,7 +176,7 @@ def _owner(
 def _store(option: Option, value: str, values: Values) -> None:
     name, _, kind, accepted, _ = option
     if kind == "choice" and value not in accepted.split("|"):
-        raise UsageError(f'--{name}: "{value}" is not possible', accepted.replace("|", ", "))
+        raise UsageError(f'--{name}: invalid value "{value}"', accepted.replace("|", ", "))
     if kind == "list":
         values.lists.setdefault(name, []).append(value)
     elif kind == "optional" and values.text(name) and value:

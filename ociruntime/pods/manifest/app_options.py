@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     Option = tuple[str, str, str, str, str]
 
-# Options of a pod when it is prepared.
+# Pod options that take effect at prepare.
 PREPARE_OPTIONS: tuple[Option, ...] = (
     ("port", "", "list", "NAME:[IP:]PORT", "publish a port of an image to the host"),
     ("volume", "", "list", "NAME,kind=host|empty,...", "define a volume that apps can mount"),
@@ -36,7 +36,7 @@ PREPARE_OPTIONS: tuple[Option, ...] = (
     ("no-store", "", "flag", "", ""),
 )
 
-# Options of a pod when it is run.
+# Pod options that take effect at run.
 RUN_OPTIONS: tuple[Option, ...] = (
     ("net", "", "optional", "NAME[:K=V;K=V],...", "networks to join, none or host"),
     ("dns", "", "list", "IP", "set a DNS server; or host, none"),
@@ -57,7 +57,7 @@ SAVED_OPTIONS: tuple[Option, ...] = (
     ("uuid-file-save", "", "text", "FILE", "write the UUID to FILE"),
 )
 
-# Options of an app; they belong to the image before them.
+# App options; they apply to the image before them.
 APP_OPTIONS: tuple[Option, ...] = (
     ("name", "", "text", "NAME", "name of the app (default: from the image)"),
     ("exec", "", "text", "PROGRAM", "override the command of the image"),
@@ -86,19 +86,19 @@ APP_OPTIONS: tuple[Option, ...] = (
     ("signature", "", "text", "FILE", ""),
 )
 
-# Options of `app add` alone; the first combines --volume and --mount.
+# Options only for `app add`; the first combines --volume and --mount.
 ADD_OPTIONS: tuple[Option, ...] = (
     ("mnt-volume", "", "list", "name=NAME,target=DIR,...", "define and mount a volume"),
     ("stop-signal", "", "text", "SIGNAL", "stop signal (default: the image's, or SIGTERM)"),
 )
 
-# Before the first image these apply to the pod: mounts to every app, limits to all together.
+# Before the first image these apply to the pod: mounts to every app, limits to the whole pod.
 ALSO_OF_POD = (
     *("mount", "annotation", "user-annotation", "user-label"),
     *("memory", "cpu", "cpu-shares", "pids"),
 )
 
-# Conflict with --pod-manifest, which has these settings.
+# Conflict with --pod-manifest, which contains these settings.
 SAID_BY_MANIFEST = (
     "port",
     "volume",

@@ -1,7 +1,7 @@
-"""From a command line and its images to the pod's manifest; no file is touched.
+"""Build a pod's manifest from a command line and images; pure.
 
-The manifest is JSON in the form of ``schemas/pod-manifest.schema.json``: every image is an id, and
-every mount has its volume.
+The manifest has the form of ``schemas/pod-manifest.schema.json``.  Images are given by id, and
+every mount refers to a volume.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ociruntime.pods.manifest.app_arguments import AppWords, PodWords, Values
 
     class ImageFacts(Protocol):
-        """What is asked of an image: ``config`` is its whole OCI configuration."""
+        """Attributes of an image; ``config`` is its whole OCI configuration."""
 
         @property
         def id(self) -> str: ...
@@ -36,10 +36,10 @@ STREAM_DEFAULTS = {"stdin": "null", "stdout": "log", "stderr": "log"}
 
 
 class Draft:
-    """A manifest being made, with what only the preparation needs to know.
+    """A manifest under construction, with facts that only the preparation needs.
 
-    ``implicit``: (volume, app, path in the app's image) of empty volumes that begin with a copy of
-    the image's files; ``warnings``: lines for the user.
+    ``implicit`` lists (volume, app, path in the app's image) of empty volumes that are initialised
+    with the image's files; ``warnings`` are lines for the user.
     """
 
     __slots__ = ("implicit", "manifest", "warnings")
@@ -51,7 +51,7 @@ class Draft:
 
 
 def empty_manifest(values: Values) -> dict[str, Any]:
-    """A pod without apps, with the annotations and labels that ``values`` say."""
+    """Return a manifest without apps, with the annotations and labels of ``values``."""
     return {
         "acVersion": VERSION,
         "acKind": "PodManifest",
@@ -71,18 +71,18 @@ def build(
     variables: Mapping[str, str],
     inherited: Mapping[str, str],
 ) -> Draft:
-    """The manifest of ``words``, whose apps have ``images``.
+    """Return the manifest for the command line ``words``, whose apps have ``images``.
 
-    ``variables`` are those of --set-env and --set-env-file, ``inherited`` the caller's own with
-    --inherit-env.  Raises UsageError.
+    ``variables`` are from --set-env and --set-env-file, ``inherited`` is the caller's environment
+    with --inherit-env.  Raises UsageError.
     """
     if not words.apps:
-        raise UsageError("no image is given", "ocipod run IMAGE, or --pod-manifest FILE")
+        raise UsageError("requires at least one image", "ocipod run IMAGE, or --pod-manifest FILE")
     draft = Draft(empty_manifest(words.options))
     for text in words.options.list("volume"):
         made = volumes.volume(text)
         if any(volume["name"] == made["name"] for volume in draft.manifest["volumes"]):
-            raise UsageError(f'--volume: the name "{made["name"]}" is given twice')
+            raise UsageError(f'--volume: name "{made["name"]}" given twice')
         draft.manifest["volumes"].append(made)
     common = [volumes.mount(text) for text in words.options.list("mount")]
     for app, image in zip(words.apps, images, strict=True):
@@ -102,9 +102,9 @@ def add_app(
     variables: Mapping[str, str],
     inherited: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Adds one app, with the volumes that its image wants; returns its entry.  Raises UsageError.
+    """Add an app with the volumes that its image declares; return its entry.  Raises UsageError.
 
-    ``common``: mounts that every app gets.
+    ``common`` are the mounts of every app.
     """
     entry = new_entry(draft.manifest, words, image)
     settings: dict[str, Any] = image.config.get("config") or {}
@@ -119,13 +119,13 @@ def add_app(
 
 
 def new_entry(manifest: dict[str, Any], words: AppWords, image: ImageFacts) -> dict[str, Any]:
-    """An app's entry, added to the manifest, that does not say yet what runs.
+    """Add an entry to the manifest, without ``app`` so far, and return it.
 
-    Raises UsageError if the name cannot be had.
+    Raises UsageError for an invalid or duplicate name.
     """
     name = app_name(words, image)
     if any(app["name"] == name for app in manifest["apps"]):
-        raise UsageError(f'the name "{name}" is given to two apps', "--name gives another")
+        raise UsageError(f'two apps have the name "{name}"', "choose another with --name")
     entry: dict[str, Any] = {
         "name": name,
         "image": {
@@ -143,31 +143,33 @@ def new_entry(manifest: dict[str, Any], words: AppWords, image: ImageFacts) -> d
 
 
 def app_name(words: AppWords, image: ImageFacts) -> str:
-    """What --name says, else what the image is called.  Raises UsageError."""
+    """Return the app's name, from --name or the image's name.  Raises UsageError."""
     if words.options.has("name"):
         name = words.options.text("name")
         if not is_name(name):
-            hint = "small letters, digits, and dashes between them"
-            raise UsageError(f'--name: "{name}" is no name of an app', hint)
+            hint = "lower-case letters, digits, and single dashes between them"
+            raise UsageError(f'--name: invalid app name "{name}"', hint)
         return name
     by_id = words.image.startswith("sha256:") or image.id == f"sha256:{words.image}"
     name = name_of_image(image.name if by_id else words.image) or name_of_image(image.name)
     if not name:
-        raise UsageError(f'no name can be made of the image "{words.image}"', "--name gives one")
+        raise UsageError(
+            f'image "{words.image}": cannot derive an app name', "choose one with --name"
+        )
     return name
 
 
 def _app(name: str, options: Values, settings: dict[str, Any]) -> dict[str, Any]:
-    """The part of an entry that says how the program runs, but which one."""
+    """Return how the program of an entry runs, without its command line."""
     user, _, group = (settings.get("User") or "").partition(":")
     wanted = isolators.from_options(options)
     seccomp.check(wanted)
     directory = options.text("working-dir") or settings.get("WorkingDir") or "/"
     if not directory.startswith("/"):
-        raise UsageError(f'app "{name}": --working-dir {directory} is no absolute path')
+        raise UsageError(f'app "{name}": --working-dir {directory}: must be an absolute path')
     app: dict[str, Any] = {
         "user": options.text("user") or user or "0",
-        # A user of the command line has the group that the image's passwd file says.
+        # With --user alone, the group comes from the image's passwd file.
         "group": options.text("group") or ("" if options.has("user") else group),
         "supplementaryGIDs": _numbers(options, "supplementary-gids"),
         "workingDirectory": clean(directory),
@@ -185,22 +187,22 @@ def _app(name: str, options: Values, settings: dict[str, Any]) -> dict[str, Any]
 
 
 def _program(words: AppWords, settings: dict[str, Any], name: str) -> list[str]:
-    """What is executed: arguments replace the image's Cmd, --exec its Entrypoint as well."""
+    """Return the app's argv: arguments replace the image's Cmd, --exec also its Entrypoint."""
     if words.options.text("exec"):
         return [words.options.text("exec"), *(words.arguments or [])]
     tail = settings.get("Cmd") or [] if words.arguments is None else words.arguments
     program = [*(settings.get("Entrypoint") or []), *tail]
     if words.options.has("exec") or not program or not program[0]:
-        hint = "--exec names one"
-        raise UsageError(f'app "{name}": neither the image nor the options name a program', hint)
+        hint = "choose a program with --exec"
+        raise UsageError(f'app "{name}": neither the image nor the options set a command', hint)
     return program
 
 
 def add_mounts(draft: Draft, entry: dict[str, Any], wanted: list[dict[str, Any]]) -> None:
-    """The app's mounts: of two ``wanted`` at one place the later one counts.
+    """Add the app's mounts; the last of several ``wanted`` with the same target wins.
 
-    A mount point of its image without any gets an empty volume, beginning with what the image has
-    there.  Raises UsageError.
+    A mount point of the image without a mount gets an empty volume, initialised with the image's
+    files.  Raises UsageError.
     """
     name = entry["name"]
     known = {volume["name"]: volume for volume in draft.manifest["volumes"]}
@@ -208,7 +210,7 @@ def add_mounts(draft: Draft, entry: dict[str, Any], wanted: list[dict[str, Any]]
     for mount in wanted:
         if mount["volume"] not in known:
             hint = f"--volume {mount['volume']},kind=..."
-            raise UsageError(f'--mount: there is no volume "{mount["volume"]}"', hint)
+            raise UsageError(f'--mount: unknown volume "{mount["volume"]}"', hint)
         mounts[mount["path"]] = mount
     for point in entry["app"].get("mountPoints", ()):
         if point["path"] in mounts:
@@ -221,28 +223,28 @@ def add_mounts(draft: Draft, entry: dict[str, Any], wanted: list[dict[str, Any]]
                 draft.manifest["volumes"].append(known[volume])
                 draft.implicit.append((volume, name, point["path"]))
                 draft.warnings.append(
-                    f'app "{name}": no volume for {point["path"]}, which begins with the '
-                    "image's files and ends with the pod"
+                    f'app "{name}": no volume for {point["path"]}: using an empty one, which has '
+                    "a copy of the image's files and is removed with the pod"
                 )
         mounts[point["path"]] = {"volume": volume, "path": point["path"]}
     entry["mounts"] = list(mounts.values())
 
 
 def make_interactive(manifest: dict[str, Any]) -> None:
-    """Gives the only app the caller's terminal.  Raises UsageError."""
+    """Give the caller's terminal to the only app.  Raises UsageError."""
     if len(manifest["apps"]) != 1:
         number = len(manifest["apps"])
-        raise UsageError(f"--interactive is for a pod of one app, and this one has {number}")
+        raise UsageError(f"--interactive requires a pod with one app; this one has {number}")
     manifest["apps"][0]["app"]["streams"] = STREAM_DEFAULTS | {"stdin": "interactive"}
 
 
 def is_mutable(manifest: dict[str, Any]) -> bool:
-    """Whether apps may be added to the pod."""
+    """Return whether apps can be added to the pod."""
     return {"name": MUTABLE, "value": "true"} in manifest.get("annotations", ())
 
 
 def app_entry(manifest: dict[str, Any], name: str) -> dict[str, Any]:
-    """The entry of the app ``name``.  Raises PodError."""
+    """Return the entry of the app ``name``.  Raises PodError."""
     for entry in manifest["apps"]:
         if entry["name"] == name:
             found: dict[str, Any] = entry
@@ -260,7 +262,7 @@ def _pairs(options: Values, option: str) -> dict[str, str]:
     for text in options.list(option):
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise UsageError(f'--{option}: "{text}" is not NAME=VALUE')
+            raise UsageError(f'--{option}: invalid value "{text}": must be NAME=VALUE')
         pairs[name] = value
     return pairs
 
@@ -271,7 +273,7 @@ def _annotations(options: Values) -> list[dict[str, str]]:
 
 
 def _stop_signal(options: Values) -> str:
-    """As the image format has it: ``SIGTERM``, ``SIGRTMIN+3``; "" if the option was not given."""
+    """Return the signal in the image format (``SIGTERM``, ``SIGRTMIN+3``), or "" if not given."""
     from ociruntime.pods.manifest.signal_names import signal_name
 
     return signal_name(options.text("stop-signal")) if options.has("stop-signal") else ""
@@ -281,6 +283,6 @@ def _numbers(options: Values, option: str) -> list[int]:
     numbers = []
     for word in options.text(option).split(",") if options.has(option) else ():
         if not (word.isascii() and word.isdigit()) or int(word) > volumes.LAST_ID:
-            raise UsageError(f'--{option}: "{word}" is no number of a group')
+            raise UsageError(f'--{option}: invalid group id "{word}"')
         numbers.append(int(word))
     return numbers

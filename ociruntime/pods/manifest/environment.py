@@ -1,7 +1,7 @@
-"""The environment of apps: where variables come from, and who wins.
+"""The environment variables of apps, and the precedence of their sources.
 
-From the weakest to the strongest: the caller's own (--inherit-env), the image's, --set-env-file,
---set-env, --environment of the app.  What is missing then gets a value that programs rely on.
+From lowest to highest: the caller's own (--inherit-env), the image's, --set-env-file, --set-env,
+--environment of the app.  Variables that programs rely on, such as PATH, get defaults.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SHELL = "/bin/sh"
 
 
 def merged(*sources: Mapping[str, str]) -> dict[str, str]:
-    """All variables of ``sources``; of one name the last value counts."""
+    """Merge ``sources``; the last value of a name wins."""
     result: dict[str, str] = {}
     for source in sources:
         result.update(source)
@@ -25,34 +25,34 @@ def merged(*sources: Mapping[str, str]) -> dict[str, str]:
 
 
 def pod_variables(files: list[str], settings: list[str]) -> dict[str, str]:
-    """What --set-env-file and --set-env say.  Raises UsageError."""
+    """Return the variables of --set-env-file and --set-env.  Raises UsageError."""
     found: dict[str, str] = {}
     for path in files:
         found.update(read_file(path))
     for text in settings:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise UsageError(f'--set-env: "{text}" is not NAME=VALUE')
+            raise UsageError(f'--set-env: invalid value "{text}": must be NAME=VALUE')
         found[name] = value
     return found
 
 
 def read_file(path: str) -> dict[str, str]:
-    """The variables of the file at ``path``.  Raises UsageError."""
+    """Return the variables of the file at ``path``.  Raises UsageError."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except OSError as error:
         raise UsageError(f"--set-env-file {path}: {(error.strerror or '').lower()}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"--set-env-file {path}: is not text in UTF-8") from error
+        raise UsageError(f"--set-env-file {path}: must be text in UTF-8") from error
     return parse_file(text, path)
 
 
 def parse_file(text: str, path: str) -> dict[str, str]:
-    """Lines ``NAME=VALUE``, blank ones, and comments that begin with ``#`` or ``;``.
+    """Parse lines ``NAME=VALUE``; blank lines and comments (``#``, ``;``) are skipped.
 
-    Raises UsageError with ``path`` and the line's number.
+    Raises UsageError with ``path`` and the line number.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
@@ -62,9 +62,9 @@ def parse_file(text: str, path: str) -> dict[str, str]:
         name, equals, value = stripped.partition("=")
         name = name.strip()
         if not name or not equals or "\0" in stripped:
-            raise UsageError(f"{path}, line {number}: is not NAME=VALUE")
+            raise UsageError(f"{path}, line {number}: must be NAME=VALUE")
         if name in found:
-            raise UsageError(f'{path}, line {number}: "{name}" is set for the second time')
+            raise UsageError(f'{path}, line {number}: "{name}" is already set')
         found[name] = value.strip()
     return found
 
@@ -72,7 +72,7 @@ def parse_file(text: str, path: str) -> dict[str, str]:
 def completed(
     variables: Mapping[str, str], app_name: str, user: str, home: str, shell: str
 ) -> dict[str, str]:
-    """``variables`` with what every program finds; ``user``, ``home``, ``shell`` from the image."""
+    """Add defaults to ``variables``; ``user``, ``home``, ``shell`` are from the image's passwd."""
     return {
         "PATH": PATH,
         "SHELL": shell or SHELL,

@@ -1,7 +1,7 @@
-"""Flavours of pods: how much of the host its apps see, as data.
+"""Flavours of pods, as data: how strongly apps are isolated from the host.
 
-``oci`` is a pod with namespaces and limits of its own; ``fly`` only changes the root, for programs
-that manage the host; ``kvm`` is a virtual machine, in which the apps share the namespaces.
+``oci`` has namespaces and limits; ``fly`` is a chroot only, for programs that manage the host;
+``kvm`` is a virtual machine, inside which the apps share namespaces.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class Flavour:
-    """``joined``: namespaces of the pod that apps enter; ``own``: those that each app gets new.
+    """``joined``: the pod's namespaces that apps enter; ``own``: those created for each app.
 
-    ``mounts``: destination, type, source, options; ``confined``: whether capabilities, seccomp,
-    paths, devices and limits restrict the apps; ``apps``: how many a pod can have; ``recursive``:
-    whether volumes bring the mounts below them unless they say so; ``ignored``: options that have
-    no effect.
+    ``mounts``: destination, type, source, options.  ``confined``: whether capabilities, seccomp,
+    masked paths, devices and limits apply.  ``apps``: maximum number of apps in a pod.
+    ``recursive``: whether volumes include submounts by default.  ``ignored``: options without
+    effect.
     """
 
     __slots__ = ("apps", "confined", "ignored", "joined", "mounts", "name", "own", "recursive")
@@ -67,7 +67,7 @@ _FLY_MOUNTS: tuple[Mount, ...] = (
     ("/tmp", "tmpfs", "tmpfs", ("nosuid", "nodev", "mode=1777")),
 )
 
-# Of the host's namespaces and limits nothing is changed.
+# The host's namespaces and limits stay as they are.
 _FLY_IGNORES = (
     *(
         "net",
@@ -117,7 +117,7 @@ FLAVOURS = {
         ignored=_FLY_IGNORES,
     ),
 }
-# Names that stand for another; rkt called them coreos.com/rkt/stage1-NAME:VERSION.
+# Aliases; rkt's own names were coreos.com/rkt/stage1-NAME:VERSION.
 ALIASES = {"nspawn": "oci", "coreos": "oci", "host": "oci", "src": "oci"}
 ALIASES |= {f"stage1-{name}": ALIASES.get(name, name) for name in (*FLAVOURS, *ALIASES)}
 _PREFIX = "coreos.com/rkt/"
@@ -125,18 +125,18 @@ DEFAULT = "oci"
 
 
 def flavour(name: str) -> Flavour:
-    """The flavour called ``name``.  Raises PodError."""
+    """Return the flavour called ``name``, which may be an alias.  Raises PodError."""
     word = name
     if name.startswith(_PREFIX):
         word = name.removeprefix(_PREFIX).partition(":")[0]
     known = FLAVOURS.get(ALIASES.get(word, word))
     if known is None:
-        raise PodError(f'there is no flavour "{name}" of pods', ", ".join(sorted(FLAVOURS)))
+        raise PodError(f'unknown flavour "{name}"', ", ".join(sorted(FLAVOURS)))
     return known
 
 
 def check_number(kind: Flavour, apps: int) -> None:
-    """Raises UsageError if these are too many apps for one pod."""
+    """Check the number of apps against the flavour's maximum.  Raises UsageError."""
     if apps > kind.apps:
-        most = "one app" if kind.apps == 1 else f"{kind.apps} apps at most"
-        raise UsageError(f"a pod of flavour {kind.name} has {most}")
+        most = "one app only" if kind.apps == 1 else f"at most {kind.apps} apps"
+        raise UsageError(f"a pod of flavour {kind.name} can have {most}")

@@ -1,4 +1,4 @@
-"""What an image's configuration says of the app that runs it: to the manifest's form; pure."""
+"""Convert an image's configuration to the form of the pod's manifest; pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def ports_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the image says of its ports; others than of TCP and UDP cannot be forwarded anyway."""
+    """Return the exposed ports; SCTP and others are dropped, as they cannot be forwarded."""
     found: dict[str, dict[str, Any]] = {}
     for text in settings.get("ExposedPorts") or {}:
         try:
@@ -24,7 +24,7 @@ def ports_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def mount_points_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """The image's volumes, each with a name of its own."""
+    """Return the image's volumes as mount points with unique names."""
     points: dict[str, dict[str, Any]] = {}
     names: set[str] = set()
     for text in settings.get("Volumes") or {}:
@@ -42,7 +42,7 @@ def mount_points_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def environment_of(settings: dict[str, Any]) -> dict[str, str]:
-    """The image's variables; what is no NAME=VALUE counts for nothing."""
+    """Return the image's variables; entries that are not NAME=VALUE are ignored."""
     found = {}
     for line in settings.get("Env") or ():
         name, equals, value = line.partition("=")
@@ -52,6 +52,6 @@ def environment_of(settings: dict[str, Any]) -> dict[str, str]:
 
 
 def labels_of(config: dict[str, Any]) -> list[dict[str, str]]:
-    """What the image was made for, as the manifest names it."""
+    """Return the image's platform (os, arch, ...) as labels of the manifest."""
     kinds = (("os", "os"), ("architecture", "arch"), ("variant", "variant"))
     return [{"name": name, "value": config[key]} for key, name in kinds if config.get(key)]

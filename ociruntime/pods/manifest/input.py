@@ -1,4 +1,4 @@
-"""A pod's manifest that somebody has written: checked, and completed from its images."""
+"""Read a pod manifest written by a user: validate it, and complete it from the images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ociruntime.pods.manifest.build import ImageFacts
 
     class Images(Protocol):
-        """Finds images of the store by their id."""
+        """The images of the store, by id."""
 
         def find(self, reference: str) -> ImageFacts: ...
 
@@ -40,32 +40,35 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def read_input(path: str, images: Images) -> manifest.Draft:
-    """The manifest in the file at ``path``.  Raises UsageError, PodError, ImageError."""
+    """Return a draft of the manifest at ``path``.  Raises UsageError, PodError, ImageError."""
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
     except OSError as error:
         raise UsageError(f"--pod-manifest {path}: {(error.strerror or '').lower()}") from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"--pod-manifest {path}: is no JSON: {error}") from error
+        raise UsageError(f"--pod-manifest {path}: invalid JSON: {error}") from error
     check(document, path)
     found = {entry["image"]["id"]: images.find(entry["image"]["id"]) for entry in document["apps"]}
     return completed(document, found)
 
 
 def check(document: object, path: str) -> None:
-    """Raises UsageError with the first fault's JSON path, PodError if nothing can check it."""
+    """Check against the schema.
+
+    Raises UsageError with a JSON path; PodError without jsonschema.
+    """
     try:
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import best_match
     except ImportError as error:
         hint = "pip install ociruntime[check]"
-        raise PodError("a manifest can only be checked with jsonschema", hint) from error
+        raise PodError("checking a manifest requires jsonschema", hint) from error
     package = os.path.realpath(__file__).rpartition("/pods/")[0]
     places = (f"{package}/schemas/{SCHEMA}", f"{os.path.dirname(package)}/schemas/{SCHEMA}")
     schema = next((place for place in places if os.path.exists(place)), None)
     if schema is None:
-        raise PodError(f"the installation is incomplete: there is no {SCHEMA}")
+        raise PodError(f"incomplete installation: {SCHEMA} is missing")
     with open(schema, encoding="utf-8") as file:
         validator = Draft202012Validator(json.load(file))
     fault = best_match(validator.iter_errors(document))
@@ -75,10 +78,10 @@ def check(document: object, path: str) -> None:
 
 
 def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manifest.Draft:
-    """A draft of the checked ``document``; ``images`` by their ids.
+    """Return a draft of the validated ``document``; ``images`` are keyed by id.
 
-    An entry without ``app`` runs what its image says; every mount point without a mount gets an
-    empty volume.  Raises UsageError.
+    An entry without ``app`` runs the image's command; a mount point without a mount gets an empty
+    volume.  Raises UsageError.
     """
     draft = manifest.Draft(manifest.empty_manifest(Values()))
     made = draft.manifest
@@ -86,12 +89,12 @@ def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manife
         made[member] = document.get(member, made[member])
     names = [volume["name"] for volume in made["volumes"]]
     for name in [*names, *(entry["name"] for entry in document["apps"])]:
-        # They become names of files, and "$" of a schema's pattern may stand before a line feed.
+        # Names become file names; the schema's "$" would also match before a trailing line feed.
         if not is_name(name):
-            raise UsageError(f'"{name}" is no name', "a-z, 0-9 and single dashes between them")
+            raise UsageError(f'invalid name "{name}"', "a-z, 0-9 and single dashes between them")
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f'the volume "{name}" is there twice')
+            raise UsageError(f'volume "{name}": defined twice')
     for entry in document["apps"]:
         _add(draft, entry, images[entry["image"]["id"]])
     add_ports(made, [{"hostIP": "", **port} for port in document.get("ports", [])])

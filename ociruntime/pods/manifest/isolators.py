@@ -1,7 +1,7 @@
-"""Limits and privileges of an app: from options to the manifest's isolators, and back out of them.
+"""Limits and privileges of an app: options to isolators (appc) and back.
 
-An isolator is ``{"name": ..., "value": ...}``.  Values: sizes in bytes and CPU in thousandths, both
-as numbers in a string with the unit that the format has (``"134217728"``, ``"750m"``).
+An isolator is ``{"name": ..., "value": ...}``.  Sizes in bytes and CPU in thousandths are numbers
+in a string, with the unit that appc has (``"134217728"``, ``"750m"``).
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ KNOWN = frozenset(
     )
 )
 OF_PODS = (MEMORY, CPU, CPU_SHARES, PIDS)
-# Two of a group cannot both be meant.
+# Isolators of a pair exclude each other.
 EXCLUSIVE = ((RETAIN_CAPS, REMOVE_CAPS), (RETAIN_SECCOMP, REMOVE_SECCOMP))
 
-# What the value of each looks like, for whoever has written another one.
+# An example value of each, for error messages.
 _FORMS = {
     MEMORY: '{"limit": "64M"}',
     CPU: '{"limit": "500m"}',
@@ -65,7 +65,7 @@ _UNITS = "kmgtp"
 
 
 def limits_from(values: Values) -> list[Isolator]:
-    """The limits among the options of an app or a pod.  Raises UsageError."""
+    """Return the limits among the options of an app or a pod.  Raises UsageError."""
     made: list[Isolator] = []
     if values.has("memory"):
         made.append({"name": MEMORY, "value": {"limit": str(size_option(values, "memory"))}})
@@ -80,7 +80,7 @@ def limits_from(values: Values) -> list[Isolator]:
 
 
 def from_options(values: Values) -> list[Isolator]:
-    """What an app's options ask for.  Raises UsageError."""
+    """Return the isolators for an app's options.  Raises UsageError."""
     made = limits_from(values)
     if values.has("oom-score-adj"):
         made.append({"name": OOM_SCORE_ADJ, "value": _number(values, "oom-score-adj", -1000, 1000)})
@@ -94,7 +94,7 @@ def from_options(values: Values) -> list[Isolator]:
 
 def _capability_options(values: Values) -> list[Isolator]:
     if values.has("caps-retain") and values.has("caps-remove"):
-        raise UsageError("--caps-retain and --caps-remove exclude each other")
+        raise UsageError("--caps-retain and --caps-remove are mutually exclusive")
     made = []
     for option, name in (("caps-retain", RETAIN_CAPS), ("caps-remove", REMOVE_CAPS)):
         if values.has(option):
@@ -104,17 +104,17 @@ def _capability_options(values: Values) -> list[Isolator]:
 
 
 def capability(word: str) -> str:
-    """``net_raw``, ``CAP_NET_RAW`` as ``CAP_NET_RAW``.  Raises UsageError."""
+    """Normalise ``net_raw`` or ``CAP_NET_RAW`` to ``CAP_NET_RAW``.  Raises UsageError."""
     from ociruntime.base.linux import CAPABILITIES
 
     name = word.upper() if word.upper().startswith("CAP_") else f"CAP_{word.upper()}"
     if name not in CAPABILITIES:
-        raise UsageError(f'"{word}" is no capability', "as in CAP_NET_RAW")
+        raise UsageError(f'unknown capability "{word}"', "for example CAP_NET_RAW")
     return name
 
 
 def _seccomp_option(text: str) -> Isolator:
-    """``mode=retain|remove[,errno=NAME],SYSCALL|@SET,...``."""
+    """Parse ``mode=retain|remove[,errno=NAME],SYSCALL|@SET,...``."""
     form = "mode=retain|remove[,errno=EPERM],NAME,..."
     mode, errno = "", ""
     names: list[str] = []
@@ -127,40 +127,42 @@ def _seccomp_option(text: str) -> Isolator:
         elif key == "errno" and not errno:
             errno = value
         else:
-            raise UsageError(f'--seccomp {text}: "{word}" cannot be understood', form)
+            raise UsageError(f'--seccomp {text}: invalid part "{word}"', form)
     if not mode or not all(names) or not names:
-        raise UsageError(f"--seccomp {text}: mode and names of system calls are needed", form)
+        raise UsageError(f"--seccomp {text}: requires a mode and names of system calls", form)
     value_: dict[str, Any] = {"set": names}
     if errno:
         import errno as numbers
 
         if not hasattr(numbers, errno):
-            raise UsageError(f'--seccomp {text}: "{errno}" is no error', "as in EPERM, ENOSYS")
+            raise UsageError(
+                f'--seccomp {text}: unknown errno "{errno}"', "for example EPERM, ENOSYS"
+            )
         value_["errno"] = errno
     return {"name": RETAIN_SECCOMP if mode == "retain" else REMOVE_SECCOMP, "value": value_}
 
 
 def value_of(isolators: list[Isolator], name: str) -> Any:  # noqa: ANN401 - JSON
-    """The value of the isolator ``name``, the last one if there are several; else None."""
+    """Return the value of the isolator ``name``, the last one if there are several; else None."""
     found = [isolator.get("value") for isolator in isolators if isolator.get("name") == name]
     return found[-1] if found else None
 
 
 def check_pod(isolators: list[Isolator]) -> None:
-    """Raises PodError if they are not limits for all apps of a pod together."""
+    """Check that a pod can have these as limits for all its apps.  Raises PodError."""
     for isolator in isolators:
         if isolator["name"] not in OF_PODS:
-            message = f"the pod cannot have the isolator {isolator['name']}, only its apps"
-            raise PodError(message, f"of pods: {', '.join(OF_PODS)}")
+            message = f"the isolator {isolator['name']} is not supported for pods, only for apps"
+            raise PodError(message, f"supported for pods: {', '.join(OF_PODS)}")
     check(isolators, "the pod")
 
 
 def check(isolators: list[Isolator], whose: str) -> None:
-    """Raises PodError if two exclude each other, or the values of one cannot be understood."""
+    """Check the values, and that no two isolators exclude each other.  Raises PodError."""
     names = {isolator["name"] for isolator in isolators}
     for first, second in EXCLUSIVE:
         if first in names and second in names:
-            raise PodError(f"{whose}: {first} and {second} exclude each other")
+            raise PodError(f"{whose}: {first} and {second} are mutually exclusive")
     for isolator in isolators:
         name = isolator["name"]
         try:
@@ -168,12 +170,12 @@ def check(isolators: list[Isolator], whose: str) -> None:
         except UsageError as error:
             raise PodError(f"{whose}: {error.message}", error.hint) from None
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            message = f"{whose}: {name} cannot have this value"
-            raise PodError(message, f"as in {_FORMS[name]}") from None
+            message = f"{whose}: invalid value of {name}"
+            raise PodError(message, f"for example {_FORMS[name]}") from None
 
 
 def _check_value(isolator: Isolator, name: str, value: Any) -> None:  # noqa: ANN401 - JSON
-    """Raises UsageError, or what Python does for a value of another form."""
+    """Check a value; raises UsageError, or TypeError and the like for one of the wrong form."""
     if value is None:
         raise TypeError
     for limit in (memory_limit, cpu_limit, cpu_shares, pids_limit):
@@ -187,25 +189,25 @@ def _check_value(isolator: Isolator, name: str, value: Any) -> None:  # noqa: AN
 
 
 def memory_limit(isolators: list[Isolator]) -> int | None:
-    """Bytes."""
+    """Return the memory limit in bytes, None for no limit."""
     value = value_of(isolators, MEMORY)
     return None if value is None else byte_count(str(value["limit"]), MEMORY)
 
 
 def cpu_limit(isolators: list[Isolator]) -> int | None:
-    """Thousandths of a CPU."""
+    """Return the CPU limit in thousandths of a CPU, None for no limit."""
     value = value_of(isolators, CPU)
     return None if value is None else milli_cpus(str(value["limit"]), CPU)
 
 
 def cpu_shares(isolators: list[Isolator]) -> int | None:
-    """Of 1024, which is the usual."""
+    """Return the CPU shares, where 1024 is the default weight; None if not set."""
     value = value_of(isolators, CPU_SHARES)
     return None if value is None else _within(int(value), *_SHARES, CPU_SHARES)
 
 
 def pids_limit(isolators: list[Isolator]) -> int | None:
-    """How many processes."""
+    """Return the maximum number of processes, None for no limit."""
     value = value_of(isolators, PIDS)
     return None if value is None else _within(int(value["limit"]), *_PIDS, PIDS)
 
@@ -217,16 +219,16 @@ def _within(number: int, least: int, most: int, what: str) -> int:
 
 
 def size_option(values: Values, option: str) -> int:
-    """What the option says, in bytes.  Raises UsageError."""
+    """Return the option's value in bytes, 0 if not given.  Raises UsageError."""
     text = values.text(option)
     size = byte_count(text, f"--{option}")
     if size < _LEAST_MEMORY:
-        raise UsageError(f"--{option} {text} is too little", "4096 bytes or more")
+        raise UsageError(f"--{option} {text}: too small", "4096 bytes or more")
     return size
 
 
 def byte_count(text: str, what: str) -> int:
-    """``512``, ``50M``, ``1.5GiB`` in bytes, steps of 1024.  Raises UsageError."""
+    """Parse ``512``, ``50M``, ``1.5GiB`` (powers of 1024) to bytes.  Raises UsageError."""
     word = text.lower()
     number = word.rstrip("bikmgtp")
     unit = word[len(number) :]
@@ -234,23 +236,23 @@ def byte_count(text: str, what: str) -> int:
     digits = whole + fraction
     known = unit in ("", "b") or (unit[0] in _UNITS and unit[1:] in ("", "b", "i", "ib"))
     if not known or not whole or not _is_decimal(digits) or (point and not fraction):
-        raise UsageError(f'{what}: "{text}" is no size', "512, 50M, 1.5GiB")
+        raise UsageError(f'{what}: invalid size "{text}"', "512, 50M, 1.5GiB")
     factor = 1024 ** (_UNITS.index(unit[0]) + 1) if unit and unit != "b" else 1
     size: int = int(digits) * factor // 10 ** len(fraction)
     if size >= 1 << 63:
-        raise UsageError(f'{what}: "{text}" is too much')
+        raise UsageError(f'{what}: size "{text}" is too large')
     return size
 
 
 def milli_cpus(text: str, what: str) -> int:
-    """``500m``, ``1.5``, ``2`` in thousandths of a CPU.  Raises UsageError."""
+    """Parse ``500m``, ``1.5``, ``2`` to thousandths of a CPU.  Raises UsageError."""
     whole, _, fraction = text.partition(".")
     if text.endswith("m") and _is_decimal(text[:-1]):
         milli = int(text[:-1])
     elif _is_decimal(whole) and (not fraction or (_is_decimal(fraction) and len(fraction) < 4)):
         milli = int(whole) * 1000 + int(fraction.ljust(3, "0") or "0")
     else:
-        raise UsageError(f'{what}: "{text}" is no amount of CPU', "500m, 1.5, 2")
+        raise UsageError(f'{what}: invalid number of CPUs "{text}"', "500m, 1.5, 2")
     if not 10 <= milli <= 1000 * 4096:
         raise UsageError(f'{what}: "{text}" is out of range', "10m to 4096")
     return milli
@@ -260,7 +262,7 @@ def _number(values: Values, option: str, least: int, most: int) -> int:
     text = values.text(option)
     digits = text[1:] if text.startswith("-") else text
     if not _is_decimal(digits) or not least <= int(text) <= most:
-        raise UsageError(f'--{option}: "{text}" is not possible', f"{least} to {most}")
+        raise UsageError(f'--{option}: invalid value "{text}"', f"{least} to {most}")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""Limits of apps and of whole pods: from isolators to those of an OCI runtime and of the kernel."""
+"""Convert limits of apps and pods: isolators to OCI ``linux.resources`` and cgroup files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     Json = dict[str, Any]
-    # A file of a cgroup, named after its controller, and what is written to it.
+    # A control file of a cgroup, and what to write to it.
     Write = tuple[str, str]
 
 CPU_PERIOD = 100_000  # microseconds
@@ -25,14 +25,14 @@ CONTROLLERS = {
 
 
 def resources(wanted: list[isolators.Isolator], most_cpu: int | None = None) -> Json:
-    """As in an OCI configuration; ``most_cpu``: thousandths of a CPU that all apps have."""
+    """Return ``linux.resources``; ``most_cpu`` is the pod's CPU limit in thousandths of a CPU."""
     made: Json = {}
     memory = isolators.memory_limit(wanted)
     if memory is not None:
         made["memory"] = {"limit": memory}
     milli = isolators.cpu_limit(wanted)
     if milli is not None:
-        # Below a group with less, cgroup v1 refuses more.
+        # cgroup v1 refuses a limit above that of the parent.
         milli = min(milli, most_cpu or milli)
         made["cpu"] = {"quota": milli * CPU_PERIOD // 1000, "period": CPU_PERIOD}
     shares = isolators.cpu_shares(wanted)
@@ -47,7 +47,7 @@ def resources(wanted: list[isolators.Isolator], most_cpu: int | None = None) -> 
 def kept(
     wanted: list[isolators.Isolator], controllers: Collection[str] | None
 ) -> list[isolators.Isolator]:
-    """Those of limits that a host with these ``controllers`` can keep; None: any of them."""
+    """Return the limits that can be enforced with ``controllers``; None: any of them."""
     return [
         isolator
         for isolator in wanted
@@ -56,20 +56,20 @@ def kept(
 
 
 def skipped(wanted: list[isolators.Isolator], controllers: Collection[str]) -> list[str]:
-    """Warnings about limits that a host with these ``controllers`` cannot keep."""
+    """Return a warning for each limit that cannot be enforced with ``controllers``."""
     return [
-        f"the limit {isolator['name']} is left out: this host has no {needed} controller"
+        f"ignoring the limit {isolator['name']}: this host has no {needed} cgroup controller"
         for isolator in wanted
         if (needed := CONTROLLERS.get(isolator["name"])) and needed not in controllers
     ]
 
 
 def divided(resources: Json) -> list[Write]:
-    """In cgroup v1, in the order in which they are written."""
+    """Return the writes for cgroup v1, in order."""
     found = []
     memory = resources.get("memory", {}).get("limit")
     if memory:
-        # Else, before Linux 5.11, what apps take would not count.
+        # Before Linux 5.11 the apps' usage does not count here without it.
         found += [("memory.use_hierarchy", "1"), ("memory.limit_in_bytes", str(memory))]
     cpu = resources.get("cpu", {})
     if cpu.get("quota"):
@@ -81,7 +81,7 @@ def divided(resources: Json) -> list[Write]:
 
 
 def unified(resources: Json) -> list[Write]:
-    """In cgroup v2."""
+    """Return the writes for cgroup v2."""
     found = []
     memory = resources.get("memory", {}).get("limit")
     if memory:
@@ -90,7 +90,7 @@ def unified(resources: Json) -> list[Write]:
     if cpu.get("quota"):
         found.append(("cpu.max", f"{cpu['quota']} {cpu['period']}"))
     if cpu.get("shares"):
-        # From 2..262144 to 1..10000, as runtimes do it.
+        # Map 2..262144 to 1..10000 with the same formula as the runtimes.
         shares = min(max(int(cpu["shares"]), 2), 262144)
         found.append(("cpu.weight", str(1 + (shares - 2) * 9999 // 262142)))
     return found + _pids(resources)

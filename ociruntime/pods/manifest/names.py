@@ -1,18 +1,18 @@
-"""Names of apps, volumes and ports: ``[a-z0-9]`` and single dashes between them."""
+"""Names of apps, volumes and ports: ``[a-z0-9]`` with single dashes in between."""
 
 from __future__ import annotations
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
-_LONGEST = 200  # with what is put before and after it, still a file's name
+_LONGEST = 200  # leaves room for prefixes and suffixes in a file name (255)
 
 
 def is_name(text: str) -> bool:
-    """Whether ``text`` may be a name as it is."""
+    """Return whether ``text`` is a valid name."""
     return bool(text) and text == _spelled(text) and len(text) <= _LONGEST
 
 
 def name_of_image(reference: str) -> str:
-    """An app's name from an image's: its last component, without tag, digest and file ending.
+    """Derive an app's name from an image's: the last component without tag, digest and extension.
 
     ``docker://registry:5000/team/My_App:1.2@sha256:...`` gives ``my-app``; "" if nothing is left.
     """
@@ -28,12 +28,12 @@ def name_of_image(reference: str) -> str:
 
 
 def volume_of_path(path: str) -> str:
-    """The name of an image's volume: ``/var/lib/data`` gives ``volume-var-lib-data``."""
+    """Derive a volume's name: ``/var/lib/data`` gives ``volume-var-lib-data``."""
     return _spelled(f"volume-{path.lower()}")
 
 
 def _spelled(text: str) -> str:
-    """``text`` with a dash for each run of characters that names do not have."""
+    """Replace each run of invalid characters in ``text`` by a dash."""
     parts: list[str] = []
     word = ""
     for character in text:

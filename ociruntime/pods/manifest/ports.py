@@ -1,4 +1,4 @@
-"""Ports of a pod: those that its apps have, and those that the host forwards to them; pure."""
+"""A pod's ports: those of its apps, and those that the host forwards to them; pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
 
 
 def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]]) -> None:
-    """Adds forwarded ports, which apps have by name.
+    """Add forwarded ports, which name ports of the apps.
 
-    Several may have one of that name if it is the same: their network is.  Raises UsageError.
+    Several apps may share a port's name if the port is the same.  Raises UsageError.
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
     for entry in manifest["apps"]:
@@ -24,22 +24,24 @@ def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]]) -> None:
         candidates = by_name.get(port["name"], [])
         meant = sorted({f"{one['port']}/{one['protocol']}" for one in candidates})
         if len(meant) > 1:
-            several = f'the port "{port["name"]}" is that of several apps'
-            raise UsageError(f"--port: {several}: {', '.join(meant)}", "as in 80-tcp")
+            several = f'several apps have a port "{port["name"]}"'
+            raise UsageError(f"--port: {several}: {', '.join(meant)}", "give its number: 80-tcp")
         try:
             inside = candidates[0] if candidates else _unexposed(manifest, port["name"])
         except ValueError:
             known = ", ".join(sorted(by_name)) or "none"
-            message = f'--port: no app has a port "{port["name"]}"'
-            raise UsageError(message, f"ports of the images: {known}; or as in 80-tcp") from None
+            message = f'--port: unknown port "{port["name"]}"'
+            raise UsageError(
+                message, f"ports of the images: {known}; or a number: 80-tcp"
+            ) from None
         manifest["ports"].append({**port, "podPort": inside["port"]})
     check_ports(manifest)
 
 
 def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
-    """A port that no image tells of, by its name; noted with the first app.
+    """Return a port that no image declares, from its name (80-tcp); added to the first app.
 
-    All apps have the same network.  Raises ValueError.
+    All apps share the network, so any will do.  Raises ValueError.
     """
     port = port_of_name(name)
     if manifest["apps"]:
@@ -48,7 +50,7 @@ def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def check_ports(manifest: dict[str, Any]) -> None:
-    """Raises UsageError if two forwarded ports want the same one of the host."""
+    """Check that no two forwarded ports use the same host port.  Raises UsageError."""
     seen: list[dict[str, Any]] = []
     for port in forwarded_ports(manifest):
         for other in seen:
@@ -56,12 +58,12 @@ def check_ports(manifest: dict[str, Any]) -> None:
             addresses = {port["hostIP"], other["hostIP"]}
             if same and (len(addresses) == 1 or addresses & ANY_ADDRESS):
                 text = f"{port['protocol']} port {port['hostPort']} of the host"
-                raise UsageError(f'--port: "{other["name"]}" and "{port["name"]}" want {text}')
+                raise UsageError(f'--port: "{other["name"]}" and "{port["name"]}" both use {text}')
         seen.append(port)
 
 
 def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """The pod's forwarded ports with what the apps say: ``name protocol port hostPort hostIP``."""
+    """Return forwarded ports resolved by the apps: ``name protocol port hostPort hostIP``."""
     of_apps = {
         port["name"]: port for entry in manifest["apps"] for port in entry["app"].get("ports", ())
     }
@@ -86,7 +88,7 @@ def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def port_of_name(name: str) -> dict[str, Any]:
-    """``80-tcp`` or ``80/tcp`` as an app's port.  Raises ValueError."""
+    """Parse ``80-tcp`` or ``80/tcp`` as an app's port.  Raises ValueError."""
     number, _, protocol = name.replace("/", "-").partition("-")
     protocol = protocol or "tcp"
     if not number.isdigit() or not 0 < int(number) < 65536 or protocol not in ("tcp", "udp"):
@@ -101,7 +103,7 @@ def port_of_name(name: str) -> dict[str, Any]:
 
 
 def check_network(manifest: dict[str, Any], networks: list[str]) -> None:
-    """Raises UsageError if ports are to be forwarded where there is no network for it."""
+    """Check that the pod has a network to forward ports to.  Raises UsageError."""
     for alone in ("none", "host"):
         if alone in networks and manifest.get("ports"):
-            raise UsageError(f"--net={alone}: ports cannot be forwarded", "leave out --port")
+            raise UsageError(f"--net={alone}: port forwarding is not possible", "leave out --port")

@@ -1,7 +1,7 @@
-"""Which system calls an app may make: a manifest's sets to ``linux.seccomp`` of a config.
+"""Convert a manifest's seccomp isolators to ``linux.seccomp`` of an OCI config.
 
-Sets of names: ``@appc.io/all`` is every call, ``@appc.io/empty`` none, ``@docker/...`` and
-``@rkt/...`` the default ones.
+Isolators list names of system calls, or sets: ``@appc.io/all`` is every call, ``@appc.io/empty``
+none, ``@docker/...`` and ``@rkt/...`` the default ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Profile = dict[str, Any]
 
-# machine of uname(2) -> architectures whose calls a program on it can make
+# Machine name of uname(2) -> seccomp architectures that its kernel can execute.
 ARCHITECTURES = {
     "x86_64": ("SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"),
     "aarch64": ("SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"),
@@ -27,17 +27,17 @@ ALL, EMPTY = "@appc.io/all", "@appc.io/empty"
 DEFAULT_ALLOWED = ("@docker/default-whitelist", "@rkt/default-whitelist")
 DEFAULT_DENIED = ("@docker/default-blacklist", "@rkt/default-blacklist")
 SETS = (ALL, EMPTY, *DEFAULT_ALLOWED, *DEFAULT_DENIED)
-# What a runtime itself calls after the filter is in force, and every program to begin and to end.
+# Calls that the runtime itself makes after loading the filter, and that every program needs.
 NEEDED = ("execve", "exit", "exit_group", "rt_sigreturn")
 
 
 def profile(
     isolators: list[dict[str, Any]], default: Profile, machine: str, capabilities: list[str]
 ) -> Profile | None:
-    """``linux.seccomp`` for an app, or None for no filter.  Raises PodError.
+    """Return ``linux.seccomp`` for an app, or None for no filter.  Raises PodError.
 
-    ``default`` has ``allowed``, ``denied`` (names), ``capabilities`` (CAP_X -> further calls) and
-    ``rules`` (calls with conditions, in the config's own form).
+    ``default`` has ``allowed``, ``denied`` (names), ``capabilities`` (CAP_X -> additional calls)
+    and ``rules`` (calls with argument conditions, in the config's own form).
     """
     for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
         value = value_of(isolators, name)
@@ -62,11 +62,11 @@ def profile(
 
 
 def check(isolators: list[dict[str, Any]]) -> None:
-    """Raises PodError for a set that nobody knows."""
+    """Check the names of sets.  Raises PodError."""
     for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
         for word in (value_of(isolators, name) or {"set": ()})["set"]:
             if word.startswith("@") and word not in SETS:
-                message = f'the set "{word}" of system calls is unknown'
+                message = f'seccomp: unknown set of system calls "{word}"'
                 raise PodError(message, ", ".join(SETS))
 
 
@@ -114,7 +114,7 @@ def _deny_all(value: Any, machine: str) -> Profile:  # noqa: ANN401 - JSON
 
 
 def _refusal(value: Any) -> tuple[str, dict[str, int]]:  # noqa: ANN401 - JSON
-    """What happens at a forbidden call: the error that the set names, else the end."""
+    """Return the action for a denied call: the set's errno if it has one, else kill."""
     name = value.get("errno")
     if not name:
         return "SCMP_ACT_KILL_PROCESS", {}

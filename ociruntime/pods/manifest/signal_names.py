@@ -1,4 +1,4 @@
-"""Names of signals, as they may be written and as the image format has them."""
+"""Normalise names of signals to the form of the image format."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _REAL_TIME = "SIGRTMIN+"
 
 
 def signal_name(text: str) -> str:
-    """``9``, ``kill``, ``SIGRTMIN+3`` as ``SIGKILL``, ``SIGRTMIN+3``.  Raises UsageError."""
+    """Normalise ``9``, ``kill``, ``SIGRTMIN+3`` to ``SIGKILL``, ``SIGRTMIN+3``; or UsageError."""
     name = text.upper()
     if name.isascii() and name.isdigit():
         return _of_number(int(name), text)

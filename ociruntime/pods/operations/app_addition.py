@@ -1,4 +1,4 @@
-"""Putting an app into a mutable pod that runs."""
+"""Add an app to a running mutable pod (``app add``)."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _VOLUME_FORM = "name=NAME,kind=host|empty,source=DIR,target=DIR[,readOnly=true]"
 
 
 def add_to_pod(pod: Pod, request: Request) -> str:
-    """Add the one app of ``request``, from an image in the store; its name.
+    """Add the one app of ``request``, from an image in the store; return its name.
 
-    Raises RuntimeFailure; the pod is as before then.
+    On RuntimeFailure the pod is unchanged.
     """
     from ociruntime.images.store.store import Store
     from ociruntime.pods.store.lock import prepare_lock
@@ -49,7 +49,7 @@ def add_to_pod(pod: Pod, request: Request) -> str:
     _check(pod)
     request.words.options.texts["pull-policy"] = "never"
     app = request.words.apps[0]
-    # The tree of the image must not be removed before the manifest tells of it.
+    # image gc must not remove the tree before the manifest refers to it.
     with prepare_lock(pod.directory, exclusive=False), Store(pod.directory) as store:
         image = fetch_image(request, store, app.image)
         with manifest_lock(pod):
@@ -80,7 +80,7 @@ def _add(pod: Pod, request: Request, app: AppWords, image: Image) -> str:
     volumes = [
         str(each["name"]) for each in draft.manifest["volumes"] if each not in before["volumes"]
     ]
-    # Of one who was killed before the manifest told of it.
+    # Stale files of an earlier `app add` that was killed before it wrote the manifest.
     remove_files(pod, name, volumes)
     overlay = settings["overlay"]
     told = False
@@ -106,21 +106,23 @@ def _add(pod: Pod, request: Request, app: AppWords, image: Image) -> str:
 
 
 def _add_volumes(manifest: dict[str, Any], app: AppWords) -> None:
-    """``--mnt-volume``: a volume and where this app has it, in one.  Raises UsageError."""
+    """Split each ``--mnt-volume`` into a volume and this app's mount of it.  Raises UsageError."""
     from ociruntime.pods.manifest import volumes
 
     for text in app.options.list("mnt-volume"):
         fields = dict(part.partition("=")[::2] for part in text.split(","))
         name, target = fields.pop("name", ""), fields.pop("target", "")
         if not name or not target:
-            raise UsageError(f'--mnt-volume: "{text}" cannot be understood', _VOLUME_FORM)
+            raise UsageError(f'--mnt-volume: invalid value "{text}"', _VOLUME_FORM)
         rest = ",".join(f"{key}={value}" for key, value in fields.items())
         made = volumes.volume(f"{name},{rest}")
         if made["kind"] == "host" and not os.path.exists(made["source"]):
-            raise UsageError(f"--mnt-volume: there is no {made['source']} on this host")
+            raise UsageError(
+                f"--mnt-volume: {made['source']}: no such file or directory on this host"
+            )
         known = [volume for volume in manifest["volumes"] if volume["name"] == name]
         if known and known[0] != made:
-            raise UsageError(f'--mnt-volume: the pod has another volume "{name}"')
+            raise UsageError(f'--mnt-volume: the pod already has a different volume "{name}"')
         if not known:
             manifest["volumes"].append(made)
         app.options.lists.setdefault("mount", []).append(f"volume={name},target={target}")

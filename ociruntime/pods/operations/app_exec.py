@@ -1,4 +1,4 @@
-"""A command inside a running app, by the runtime's ``exec``."""
+"""Run a command inside a running app, with the runtime's ``exec``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 class Command:
-    """``words`` to run; ``env`` (``NAME=VALUE``) comes beside what the app has.
+    """A command: its argv ``words``, and ``env`` (``NAME=VALUE``) added to the app's environment.
 
-    ``user`` is ``UID[:GID]``; empty texts: as the app's own process.
+    ``user`` is ``UID[:GID]``.  An empty ``user`` or ``cwd`` defaults to that of the app's own
+    process.
     """
 
     __slots__ = ("cwd", "env", "tty", "user", "words")
@@ -42,19 +43,19 @@ class Command:
 
 
 def become_command(pod: Pod, app: str, command: Command, log: str = "") -> NoReturn:
-    """Become ``command`` in ``app``; its exit status is ours.
+    """Replace this process by ``command`` in ``app``; its exit status becomes ours.
 
-    The runtime's own errors go to the file ``log``, if one is named.  Raises PodError if the app
-    does not run, UsageError.
+    The runtime's own errors go to the file ``log``, if given.  Raises PodError if the app is not
+    running, UsageError.
     """
     runtime = _runtime_of(pod, app)
     runtime.become(log, ["exec", *_words(runtime, pod, app, command)], (0, 1, 2))
 
 
 def start_command(pod: Pod, app: str, command: Command) -> None:
-    """Start ``command`` in ``app`` without streams; it goes on by itself.
+    """Start ``command`` in ``app`` in the background, without streams.
 
-    Raises PodError: the app does not run, or the command cannot be executed; UsageError.
+    Raises PodError if the app is not running or the command cannot be executed; UsageError.
     """
     runtime = _runtime_of(pod, app)
     words = ["exec", "--detach", *_words(runtime, pod, app, command)]
@@ -67,14 +68,14 @@ def start_command(pod: Pod, app: str, command: Command) -> None:
         finally:
             posix._exit(127)
     _, status = posix.waitpid(child, 0)
-    text = failure(path, f"{runtime.program} ended without a word") if status else ""
+    text = failure(path, f"{runtime.program} failed without a message") if status else ""
     posix.close(log)
     if text:
         raise PodError(text)
 
 
 def _runtime_of(pod: Pod, app: str) -> RuntimeCalls:
-    """Raises PodError if the app does not run."""
+    """Return the runtime of the pod.  Raises PodError if the app is not running."""
     if pod.state != "running":
         raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
     state = app_record(pod, app)["state"]
@@ -82,12 +83,12 @@ def _runtime_of(pod: Pod, app: str) -> RuntimeCalls:
         raise PodError(f'app "{app}" of pod {pod.uuid} is not running: it is {state}')
     config = read_runtime_config(pod)
     if config.get("flavor") == "kvm":
-        raise PodError(f"pod {pod.uuid}: a virtual machine cannot be entered", "attach, or logs")
+        raise PodError(f"pod {pod.uuid}: exec is not supported for flavour kvm", "attach, or logs")
     return RuntimeCalls(find_runtime(str(config.get("runtime") or "ociruntime")), pod.uuid)
 
 
 def _words(runtime: RuntimeCalls, pod: Pod, app: str, command: Command) -> list[str]:
-    """What goes behind the runtime's ``exec``.  Raises UsageError."""
+    """Return the arguments of the runtime's ``exec``.  Raises UsageError."""
     container = runtime.container(app)
     if command.env:
         own = read_object(pod, f"apps/{app}/bundle/config.json") or {}
@@ -100,9 +101,10 @@ def _words(runtime: RuntimeCalls, pod: Pod, app: str, command: Command) -> list[
 
 
 def process_with(own: Mapping[str, Any], command: Command) -> dict[str, Any]:
-    """The app's process changed as asked, as runtimes do it with options of their ``exec``.
+    """Return the app's process with the options applied, as a runtime's ``exec`` does.
 
-    Of ``--env`` they make two things: runc adds to the app's variables, crun has none but these.
+    Needed for ``--env``, where runtimes differ: runc adds to the app's variables, crun replaces
+    them.
     Raises UsageError.
     """
     process = {**own, "args": list(command.words), "terminal": command.tty}
@@ -117,12 +119,12 @@ def process_with(own: Mapping[str, Any], command: Command) -> dict[str, Any]:
 def _ids(user: str) -> dict[str, int]:
     numbers = user.split(":")
     if len(numbers) > 2 or not all(one.isascii() and one.isdigit() for one in numbers):
-        raise UsageError(f"--user {user}: not UID[:GID]", "numbers alone")
+        raise UsageError(f"--user {user}: must be UID[:GID]", "numeric ids only")
     return dict(zip(("uid", "gid"), map(int, numbers), strict=False))
 
 
 def _descriptor_of(document: dict[str, Any]) -> str:
-    """A path where the runtime finds it: in memory, since nobody is left to remove a file."""
+    """Return the path of a memory file, because after exec(2) nobody could remove a real one."""
     from ociruntime.base.json_text import dump
 
     fd = posix.memfd_create("process.json", 0)

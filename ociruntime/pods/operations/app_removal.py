@@ -1,4 +1,4 @@
-"""Taking an app out of a mutable pod."""
+"""Remove an app from a mutable pod (``app rm``)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def remove_app(pod: Pod, wanted: str, seconds: float) -> None:
-    """Stop an app if it runs, remove its files, its log and its entry in the manifest.
+    """Stop the app if it is running, then remove its files, its log and its manifest entry.
 
-    Raises PodError: the pod is immutable, there is no such app; HostError.
+    Raises PodError if the pod is immutable or has no such app; HostError.
     """
     with manifest_lock(pod):
         manifest = read_manifest(pod)
@@ -31,16 +31,16 @@ def remove_app(pod: Pod, wanted: str, seconds: float) -> None:
             raise PodError(f"pod {pod.uuid} is immutable", "only pods of `app sandbox` change")
         name = choose_app(pod, wanted)
         if pod.refresh() == "running":
-            # Its files are mounted in the monitor's mount namespace: it unmounts them.
+            # The monitor unmounts the app's files: they are mounted in its mount namespace.
             ask(pod, {"op": "rm", "app": name, "seconds": seconds})
         remove_files(pod, name)
-        # The entry goes last: after a crash here it can be removed again.
+        # Remove the entry last: after a crash before this line, removal can be repeated.
         manifest["apps"] = [entry for entry in manifest["apps"] if entry["name"] != name]
         write_manifest(pod, manifest)
 
 
 def remove_files(pod: Pod, name: str, volumes: Sequence[str] = ()) -> None:
-    """All that belongs to an app but its entry in the manifest, and these volumes of the pod.
+    """Remove all files of an app, except its manifest entry, and the given volumes of the pod.
 
     Raises HostError.
     """
@@ -54,7 +54,7 @@ def remove_files(pod: Pod, name: str, volumes: Sequence[str] = ()) -> None:
 
 
 def _remove(pod: Pod, part: str, is_meant: Callable[[str], bool]) -> None:
-    """Of the pod's directory ``part`` what is meant.  Raises OSError."""
+    """Remove the matching entries of the pod's directory ``part``.  Raises OSError."""
     fd = open_directory(part, pod.fd)
     try:
         for found in posix.listdir(fd):

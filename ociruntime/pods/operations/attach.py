@@ -1,4 +1,4 @@
-"""The user's side of ``attach``: our streams or terminal and those of an app in between."""
+"""The client side of ``attach``: relay our streams or terminal to and from an app."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TERMINAL = {"tty": STREAMS, "tty-in": ("stdin",), "tty-out": ("stdout",)}
 
 
 def parse_mode(text: str) -> list[str]:
-    """``auto`` is [], all there is; else streams.  Raises UsageError."""
+    """Return the list of streams, [] for ``auto`` (all there are).  Raises UsageError."""
     if text in ("", "auto"):
         return []
     words = text.split(",")
@@ -36,15 +36,15 @@ def parse_mode(text: str) -> list[str]:
     if all(word in STREAMS for word in words):
         return [name for name in STREAMS if name in words]
     raise UsageError(
-        f'--mode: "{text}"',
+        f'--mode: invalid value "{text}"',
         "auto, list, stdin,stdout,stderr in any combination, tty, or tty-in,tty-out",
     )
 
 
 def attach(pod: Pod, app: str, streams: list[str], keys: bytes, *, wait: bool = False) -> int:
-    """Until the app ends, or the keys are typed: the app's exit code, or 0.
+    """Relay until the app exits or the detach keys are typed; return its exit code, or 0.
 
-    With ``wait`` an app that does not run is attached when it is started.  Raises PodError,
+    With ``wait``, attach to an app that is not running at its next start.  Raises PodError,
     HostError.
     """
     sock = connect(pod)
@@ -79,7 +79,7 @@ class _Client:
         if with_input:
             poll.register(0, select.POLLIN)
         if self._terminal is not None:
-            # An interrupted poll(2) is gone on with; the size is sent by the handler.
+            # poll(2) is retried after the signal; the handler sends the new size.
             _signal.signal(_signal.SIGWINCH, lambda *_: self._send_size())
             self._send_size()
         while True:
@@ -115,10 +115,10 @@ class _Client:
         try:
             self._socket.send(message, _socket.MSG_NOSIGNAL)
         except BrokenPipeError:
-            pass  # the app's end is about to be read
+            pass  # the app has exited; the next read gets its exit code
 
     def _receive(self) -> int | None:
-        """The exit code, when it comes."""
+        """Return the exit code once it has arrived, else None."""
         try:
             message = self._socket.recv(LARGEST)
         except ConnectionResetError:

@@ -1,4 +1,4 @@
-"""An app that has ended as an image: its image's layers and one with what it has changed."""
+"""Export an exited app as an image: the layers of its image, and one with the app's changes."""
 
 from __future__ import annotations
 
@@ -37,29 +37,29 @@ if TYPE_CHECKING:
 
 ENDED = ("exited", "exited garbage")
 _MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18
-# Files that the pod is seen by; without content they are only where those were mounted.
+# Mount points of files that the pod provides; exported only if they have content of their own.
 _MOUNTED_FILES = ("etc/hosts", "etc/resolv.conf", "etc/hostname")
 
 
 class BlobsAndNew(Blobs):
-    """The store's blobs, and files without a name that only exist for the export."""
+    """The store's blobs, plus unlinked temporary files that exist only during the export."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.new: dict[str, BinaryIO] = {}
 
     def path_of(self, digest: str) -> str:
-        """Opened anew, a file is read from its beginning."""
+        """Return a path; opening it anew reads the file from its beginning."""
         file = self.new.get(digest)
         return f"/proc/self/fd/{file.fileno()}" if file else super().path_of(digest)
 
     def size(self, digest: str) -> int:
-        """Bytes.  Raises ImageError if it is not there."""
+        """Return the size in bytes.  Raises ImageError if the blob is missing."""
         with self.open(digest) as blob:
             return blob.seek(0, os.SEEK_END)
 
     def add(self, content: bytes, directory: str) -> str:
-        """Adds a small one; its digest."""
+        """Add a small blob; return its digest."""
         file = tempfile.TemporaryFile(dir=directory)
         file.write(content)
         file.flush()
@@ -70,13 +70,13 @@ class BlobsAndNew(Blobs):
 
 @contextmanager
 def kept(pod: Pod) -> Iterator[None]:
-    """For the context's time nobody removes ``pod``, which has ended.  Raises PodError, HostError.
+    """Keep an exited ``pod`` from being removed in the context.  Raises PodError, HostError.
 
-    It may still be marked as garbage: its directory has another path then.
+    gc may still mark it as garbage, which changes the path of its directory.
     """
     if pod.refresh() not in ENDED:
         raise _not_ended(pod)
-    # A lock of its own: looking at the pod drops one of the same descriptor.
+    # Lock a descriptor of its own: refreshing the pod drops a lock on the pod's descriptor.
     lock = open_directory(".", pod.fd)
     try:
         if not try_lock(lock, exclusive=False) or pod.refresh() not in ENDED:
@@ -90,23 +90,23 @@ def kept(pod: Pod) -> Iterator[None]:
 
 def _not_ended(pod: Pod) -> PodError:
     going = pod.state == GONE or pod.phase in MARKED
-    hint = "it is being removed" if going else "only what has ended can be exported"
+    hint = "it is being removed" if going else "only exited pods can be exported"
     return PodError(f"pod {pod.uuid} is {pod.state}", hint)
 
 
 def exported(
     pod: Pod, app_name: str, store: Store, blobs: BlobsAndNew, directory: str, *, squash: bool
 ) -> Image:
-    """The app as an image, of which ``blobs`` then has what the store has not.
+    """Return the app as an image; layers that the store lacks are added to ``blobs``.
 
-    ``pod`` is kept meanwhile.  ``directory`` is where files may be made that have no name.  With
-    ``squash`` it has one layer, with everything.  Raises PodError, ImageError, HostError.
+    Call it within ``kept(pod)``.  ``directory`` is for unlinked temporary files.  ``squash`` makes
+    a single layer.  Raises PodError, ImageError, HostError.
     """
     settings = read_runtime_config(pod)
     app_entry(read_manifest(pod), app_name)
     known = read_object(pod, f"apps/{app_name}/image.json")
     if known is None:
-        raise PodError(f'app "{app_name}" has no files any more')
+        raise PodError(f'export app "{app_name}": its files have been removed')
     users = settings.get("private_users")
     shift = int(users["shift"]) if users else 0
     whole = squash or not settings.get("overlay")
@@ -133,8 +133,8 @@ def _base(store: Store, known: dict[str, Any]) -> Image:
     try:
         return store.find(str(known["id"]))
     except ImageError as error:
-        hint = "--squash needs the rendered files alone"
-        raise ImageError(f"the app's image is not in the store any more: {error}", hint) from error
+        hint = "--squash needs only the rendered files"
+        raise ImageError(f"the app's image is no longer in the store: {error}", hint) from error
 
 
 def _stored(layer: Layer) -> StoredLayer:
@@ -142,20 +142,20 @@ def _stored(layer: Layer) -> StoredLayer:
 
 
 def _unused(home: str) -> list[str]:
-    """Of the files that are only there to mount others on, those that are still empty."""
+    """Return those files of ``_MOUNTED_FILES`` that are still empty mount points."""
     return [name for name in _MOUNTED_FILES if _is_empty_file(f"{home}/upper/{name}")]
 
 
 def _is_empty_file(path: str) -> bool:
     try:
-        status = os.lstat(path)  # a link may lead to a file of the host
+        status = os.lstat(path)  # never follow: a symbolic link could point to a file of the host
     except OSError:
         return False
     return stat.S_ISREG(status.st_mode) and status.st_size == 0
 
 
 class _Hashing:
-    """Counts what it hands on, and hashes it."""
+    """A writer that counts and hashes the data that it passes on."""
 
     __slots__ = ("_target", "hash", "size")
 
@@ -174,11 +174,11 @@ class _Hashing:
 
 
 def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
-    """Fills ``file`` with a compressed layer."""
+    """Write a compressed layer to ``file``."""
     stored = _Hashing(file)
     with gzip.GzipFile(fileobj=stored, mode="wb", mtime=0, filename="") as packed:
         plain = _Hashing(packed)
-        write(plain)  # type: ignore[arg-type]  # tarfile only writes
+        write(plain)  # type: ignore[arg-type]  # tarfile needs write() only
     file.flush()
     return StoredLayer(
         f"sha256:{stored.hash.hexdigest()}",
@@ -189,21 +189,21 @@ def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
 
 
 def _merged(tree: str, pod: int, home: str, target: BinaryIO, users: dict[str, int] | None) -> None:
-    """The app's files as it saw them, by an overlay in a process with mounts of its own."""
+    """Pack the app's merged root filesystem, with the overlay mounted in a child."""
     read, write = os.pipe2(os.O_CLOEXEC)
     told, telling = os.pipe2(os.O_CLOEXEC)
     child = os.fork()
     if child == 0:
         try:
             os.close(read)
-            # The working directory is the one thing that comes along into new mounts.
+            # Only the working directory survives the switch to a new mount namespace.
             os.fchdir(pod)
             with open(write, "wb") as to:
                 _write_merged(tree, home, to, users)
             os._exit(0)
         except OSError as error:
             os.write(telling, reason(error).encode())
-        except BaseException as error:  # noqa: BLE001 - the child must end here, whatever comes
+        except BaseException as error:  # noqa: BLE001 - the child must not return into the caller
             os.write(telling, str(error).encode())
         finally:
             os._exit(1)
@@ -215,7 +215,7 @@ def _merged(tree: str, pod: int, home: str, target: BinaryIO, users: dict[str, i
         why = failure.read().decode(errors="replace")
     _, status = os.waitpid(child, 0)
     if status:
-        raise PodError(f"the app's files could not be read: {why or 'its reader was killed'}")
+        raise PodError(f"read the app's files: {why or 'the reader was killed'}")
 
 
 def _write_merged(tree: str, home: str, target: BinaryIO, users: dict[str, int] | None) -> None:
@@ -238,7 +238,7 @@ def _image(
     directory: str,
     what: str,
 ) -> Image:
-    """The image of ``layers`` with the configuration of the app's image."""
+    """Build the image of ``layers``, with the configuration of the app's image."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     config = dict(known.get("config") or {})
     entry = {"created": now, "created_by": f"ocipod export {what}"}

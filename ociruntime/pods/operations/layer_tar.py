@@ -1,7 +1,7 @@
-"""A layer of an image out of a tree: whole, or the upper directory of an overlay.
+"""Write a layer of an image from a directory tree: a whole tree, or an overlay's upper directory.
 
-An overlay notes what was removed by devices 0:0 and by an attribute of directories; a layer does
-it by files whose names begin with ``.wh.``.
+Overlayfs marks removals by character devices 0:0 and the attribute ``trusted.overlay.opaque``; a
+layer marks them by files with the prefix ``.wh.`` (OCI image specification, layer.md).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
 _OVERLAYS = ("trusted.overlay.", "user.overlay.")
-# Of namespaces(7) with users of their own: magic number, four sets, who is root there.
+# vfs_ns_cap_data: magic number with flags, four words of sets, the namespace's root uid.
 _CAPABILITY, _OF_NAMESPACE, _OF_ROOT = "security.capability", struct.Struct("<6I"), 0x02000000
-# After a version of four bytes: tag, rights, id; the id counts for users and groups by name.
+# After a version of four bytes: entries of tag, permissions, id; ids of named users and groups.
 _ACCESS_LISTS = ("system.posix_acl_access", "system.posix_acl_default")
 _ENTRY, _NAMED = struct.Struct("<HHI"), (0x02, 0x08)
 _KINDS = {
@@ -40,11 +40,10 @@ _KINDS = {
 
 
 def write_layer(root: str, target: BinaryIO, shift: int = 0, skipped: Collection[str] = ()) -> None:
-    """Writes the tree at ``root`` to ``target`` as a tar.
+    """Write the tree at ``root`` to ``target`` as a tar archive.
 
-    Owners are ``shift`` less than on the disk.  ``skipped`` are paths in the tree, without a slash
-    before them, that are left out.  Sockets are left out as well, and extended attributes whose
-    names are not UTF-8.  Raises OSError.
+    Owner ids are reduced by ``shift``.  ``skipped`` lists relative paths to leave out.  Sockets,
+    and extended attributes with names that are not UTF-8, are left out as well.  Raises OSError.
     """
     with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as archive:
         _Writer(archive, shift, frozenset(skipped)).tree(root)
@@ -60,7 +59,7 @@ class _Writer:
         self._links: dict[tuple[int, int], str] = {}
 
     def tree(self, root: str) -> None:
-        """Everything in the directory at ``root``."""
+        """Add everything in the directory at ``root``."""
         if _is_opaque(root):
             self._archive.addfile(_empty(OPAQUE))
         for found in walk(root):
@@ -68,8 +67,9 @@ class _Writer:
             if found.leaving or name in self._skipped:
                 continue
             if len(os.fsencode(name)) > LONGEST_NAME:
-                # Readers reject it, and a deep tree would repeat its names at every level.
-                message = f"a path is longer than {LONGEST_NAME} bytes: {name[:60]}..."
+                # Readers refuse longer paths, and a deep tree would repeat its long prefix in each
+                # header.
+                message = f"path is longer than {LONGEST_NAME} bytes: {name[:60]}..."
                 raise OSError(errno.ENAMETOOLONG, message)
             status = found.status
             if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
@@ -89,7 +89,7 @@ class _Writer:
             self._archive.addfile(_empty(f"{name}/{OPAQUE}"))
 
     def _inside(self, number: int) -> int:
-        """An id as it is in the pod; what the host's root has made there is its root's."""
+        """Map a host id into the pod; the host's root becomes the pod's."""
         return number - self._shift if number >= self._shift else 0
 
     def _header(self, path: str, name: str, status: os.stat_result) -> tarfile.TarInfo:
@@ -118,7 +118,7 @@ class _Writer:
         return header
 
     def _attribute(self, path: str, name: str) -> bytes:
-        """The value, with ids as they are in the pod."""
+        """Return the attribute's value, with ids mapped into the pod."""
         value = os.getxattr(path, name, follow_symlinks=False)
         if name == _CAPABILITY and len(value) == _OF_NAMESPACE.size:
             magic, *sets, root = _OF_NAMESPACE.unpack(value)

@@ -1,7 +1,7 @@
-"""From a request to a pod in the phase ``prepare``: images, trees, and the pod's files.
+"""Prepare a pod from a request: fetch images, render trees, create the pod's files.
 
-What fails before the pod's directory is made changes nothing but the image store; what fails later
-removes the pod again.
+Failures before the pod's directory is created change nothing but the image store; later failures
+remove the pod again.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 class Request:
-    """What is to become a pod.
+    """A request to create a pod.
 
-    ``networks`` are the names of --net, or None if they are not told yet.  ``warn`` gets lines for
-    the user, ``progress`` what is being transferred.
+    ``networks`` are the names of --net, or None if not known yet.  ``warn`` is called with lines
+    for the user, ``progress`` with the state of transfers.
     """
 
     __slots__ = ("host", "inherited", "networks", "progress", "run_settings", "warn", "words")
@@ -56,7 +56,7 @@ class Request:
 
 
 def prepare(request: Request) -> Pod:
-    """A pod in the phase ``prepare``, whose lock is held.  Raises RuntimeFailure."""
+    """Return a pod in phase ``prepare``, locked by us.  Raises RuntimeFailure."""
     from ociruntime.images.store.store import Store
 
     kind = check(request)
@@ -70,38 +70,41 @@ def prepare(request: Request) -> Pod:
 
 
 def check(request: Request) -> Flavour:
-    """What can be refused by the options alone.  Raises UsageError, PodError."""
+    """Check the options on their own; return the flavour.  Raises UsageError, PodError."""
     options = request.words.options
     file = options.text("pod-manifest")
     if file:
         for name in SAID_BY_MANIFEST:
             if options.has(name):
-                raise UsageError(f"--pod-manifest and --{name} exclude each other")
+                raise UsageError(f"--pod-manifest and --{name} are mutually exclusive")
         if request.words.apps:
-            raise UsageError("--pod-manifest and images exclude each other")
+            raise UsageError("--pod-manifest and images are mutually exclusive")
     elif not request.words.apps:
         raise UsageError(
-            "no image is given", "IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE"
+            "requires at least one image",
+            "IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE",
         )
     kind = flavour(options.text("flavor") or options.text("stage1-name") or "oci")
     check_number(kind, len(request.words.apps))
     if kind.name == "fly" and options.flag("private-users"):
-        raise UsageError("--private-users: a pod of flavour fly has the host's users")
+        raise UsageError(
+            "--private-users: not supported by flavour fly, which uses the host's users"
+        )
     if options.flag("interactive") and len(request.words.apps) > 1:
         number = len(request.words.apps)
-        raise UsageError(f"--interactive is for a pod of one app, and this one has {number}")
+        raise UsageError(f"--interactive requires a pod with one app; this one has {number}")
     if options.flag("interactive") and options.flag("detach"):
-        raise UsageError("--interactive and --detach exclude each other")
+        raise UsageError("--interactive and --detach are mutually exclusive")
     networks = ["host"] if kind.name == "fly" else request.networks or []
     for alone in {"none", "host"}.intersection(networks):
         if options.list("port"):
-            raise UsageError(f"--net={alone}: ports cannot be forwarded", "leave out --port")
+            raise UsageError(f"--net={alone}: port forwarding is not possible", "leave out --port")
     if kind.name == "kvm":
         from ociruntime.pods.kvm.refusals import check_options
 
         check_options(options, request.host.local_config)
     elif options.text("kvm-kernel"):
-        raise UsageError("--kvm-kernel is for pods of flavour kvm", "--flavor=kvm")
+        raise UsageError("--kvm-kernel requires flavour kvm", "--flavor=kvm")
     return kind
 
 
@@ -109,11 +112,13 @@ def _warn_of_ignored(request: Request, kind: Flavour) -> None:
     given = [request.words.options, *(app.options for app in request.words.apps)]
     told = [name for name in kind.ignored if any(values.has(name) for values in given)]
     if told:
-        request.warn(f"without effect in a pod of flavour {kind.name}: --{', --'.join(told)}")
+        request.warn(
+            f"ignoring options without effect in flavour {kind.name}: --{', --'.join(told)}"
+        )
 
 
 def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Image]]:
-    """The manifest, and the image of each app by the app's name."""
+    """Return the manifest's draft, and each app's image by the app's name."""
     words = request.words
     options = words.options
     if options.text("pod-manifest"):
@@ -136,7 +141,7 @@ def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Im
 
 
 def fetch_image(request: Request, store: Store, reference: str, signature: str = "") -> Image:
-    """The image in the store, by the pull policy.  Raises ImageError."""
+    """Return the image from the store, fetched by the pull policy.  Raises ImageError."""
     from ociruntime.images.fetch import fetch
     from ociruntime.images.model.settings import Settings
 
@@ -180,7 +185,7 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
     for volume in draft.manifest["volumes"]:
         if volume["kind"] == "host" and not os.path.exists(volume["source"]):
             name, source = volume["name"], volume["source"]
-            raise UsageError(f'the volume "{name}": there is no {source} on this host')
+            raise UsageError(f'volume "{name}": {source}: no such file or directory on this host')
     if kind.name == "kvm":
         from ociruntime.pods.kvm.refusals import check_manifest
 
@@ -220,7 +225,7 @@ def _make(
 
 
 def render(host: Host, image: Image) -> tuple[str, str]:
-    """The id of the image's tree, and its root.  Raises ImageError, HostError."""
+    """Render the image; return its tree's id and root.  Raises ImageError, HostError."""
     from ociruntime.images.model.settings import Settings
     from ociruntime.images.unpack.tree_store import TreeStore
 
@@ -231,9 +236,9 @@ def render(host: Host, image: Image) -> tuple[str, str]:
 
 
 class Copies:
-    """What may be copied of its images for a pod: as much as one image may take.
+    """A limit for what is copied from images for a pod: that of a single image.
 
-    A call draws a file.  Raises ImageError, HostError.
+    Called for each file before it is copied.  Raises ImageError, HostError.
     """
 
     __slots__ = ("_budget", "_host")
@@ -251,7 +256,7 @@ class Copies:
             settings = Settings(host.system_config, host.local_config, host.user_config)
             self._budget = Budget.at(host.directory, settings.limits())
         self._budget.take_file()
-        self._budget.take_bytes(status.st_blocks * 512)  # holes are kept
+        self._budget.take_bytes(status.st_blocks * 512)  # disk usage: holes stay holes
 
 
 def add_files(
@@ -263,10 +268,10 @@ def add_files(
     warn: Callable[[str], None],
     draw: Copies,
 ) -> None:
-    """Makes ``apps/NAME`` of the pod at ``path``, with all that its container will need.
+    """Create ``apps/NAME`` of the pod at ``path``, with all that its container will need.
 
-    With an overlay that the host refuses, ``settings["overlay"]`` becomes false and the image's
-    files are copied, which ``draw`` allows.  Raises HostError, PodError, ImageError.
+    If the host refuses an overlay, ``settings["overlay"]`` becomes false and the image's files are
+    copied, limited by ``draw``.  Raises HostError, PodError, ImageError.
     """
     from ociruntime.pods.bundle.overlay import refusal
     from ociruntime.pods.bundle.own_mounts import leave_the_hosts
@@ -286,7 +291,7 @@ def add_files(
         leave_the_hosts()
         why = refusal(tree[1], home, users)
         if why:
-            warn(f"the files of images are copied, because there is no overlay: {why}")
+            warn(f"copying the images' files, because an overlay is not possible: {why}")
             settings["overlay"] = False
             os.rmdir(f"{home}/upper")
             _remove(f"{home}/work")
@@ -306,9 +311,9 @@ def make_volumes(
     settings: dict[str, Any],
     draw: Copies,
 ) -> None:
-    """The pod's empty volumes that are not there yet; ``roots``: the tree of each app.
+    """Create the pod's missing empty volumes; ``roots`` maps apps to the roots of their trees.
 
-    ``draw`` allows what is copied from there.  Raises HostError, ImageError, OSError.
+    Copies from there are limited by ``draw``.  Raises HostError, ImageError, OSError.
     """
     users = _private_users(settings)
     shift = users[0] if users else 0
@@ -332,7 +337,7 @@ def _copied(
     users: PrivateUsers,
     draw: Copies,
 ) -> bool:
-    """Fills a volume with what the image has at its place; False if that is no directory."""
+    """Copy the image's directory into a volume; return False if it is not a directory."""
     app, place = origin
     root = os.open(roots[app], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -364,7 +369,7 @@ def _remove(path: str) -> None:
 
 
 def interactive_values(values: Values, prepared: dict[str, Any]) -> bool:
-    """Whether a prepared pod is now to get the caller's terminal.  Raises UsageError."""
+    """Return whether a prepared pod now gets the caller's terminal.  Raises UsageError."""
     if not values.flag("interactive"):
         return False
     manifest.make_interactive(prepared)

@@ -1,14 +1,14 @@
-"""What a pod is run with, besides its manifest: the private file ``runtime-config``.
+"""The settings that a pod runs with, besides its manifest: the private file ``runtime-config``.
 
     {"flavor", "runtime", "mutable", "on_failure", "net": [[name, arguments]], "dns", "hosts",
      "hostname", "ipc", "shm_size", "interactive", "insecure": [...], "overlay",
      "private_users", "debug", "directory", "local_config", "user_config", "system_config",
      "kvm_kernel"}
 
-``dns`` and ``hosts`` are as of ``pods/net/resolver.py``, ``private_users`` is null or
-``{"shift", "count"}``, ``kvm_kernel`` is there if it was told, ``keep`` (true) in a pod that gc is
-to leave alone.  A pod that waits in prepared has what concerns its files; the rest comes when it is
-run.
+``dns`` and ``hosts`` are documented in ``pods/net/resolver.py``.  ``private_users`` is null or
+``{"shift", "count"}``.  ``kvm_kernel`` is only there if it was given, ``keep`` (true) only for a
+pod that gc must not remove.  A prepared pod has the settings for its files; the others are added
+when it is run.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from ociruntime.pods.manifest.app_arguments import Values
 
 SHM_SIZE = 64 << 20
-COUNT = 65536  # ids of a pod with users of its own
-_HIGHEST_SHIFT = 1 << 15  # in counts: the ids stay below 2^31
+COUNT = 65536  # number of ids of a pod with --private-users
+_HIGHEST_SHIFT = 1 << 15  # in units of COUNT: keeps ids below 2^31
 
 
 class Host:
-    """The settings of this installation that a pod remembers: directories are absolute paths."""
+    """Settings of this installation that a pod stores; directories are absolute paths."""
 
     __slots__ = (
         *("debug", "directory", "insecure", "local_config", "runtime", "system_config"),
@@ -47,7 +47,7 @@ class Host:
 def prepared_settings(
     host: Host, flavour: str, private_users: bool, overlay: bool
 ) -> dict[str, Any]:
-    """What is decided when the pod is prepared."""
+    """Return the settings that are fixed when the pod is prepared."""
     return {
         "flavor": flavour,
         "runtime": host.runtime,
@@ -65,13 +65,13 @@ def prepared_settings(
 
 
 def run_settings(values: Values, uuid: str, flavour: str) -> dict[str, Any]:
-    """What the options of ``run``, ``run-prepared`` and ``app sandbox`` say.  Raises UsageError.
+    """Return the settings from options of ``run``, ``run-prepared`` or ``app sandbox``.
 
-    ``uuid`` may be empty while only the options are to be checked.
+    ``uuid`` may be empty to check the options only.  Raises UsageError.
     """
     from ociruntime.pods.net import choice, resolver
 
-    # "true" is an option whose value was left out.
+    # "true" stands for an option without a value.
     words = [word for word in values.text("net").split(",") if word not in ("", "true")]
     networks = choice.parse(words)
     dns = resolver.parse_dns(
@@ -83,13 +83,13 @@ def run_settings(values: Values, uuid: str, flavour: str) -> dict[str, Any]:
     hosts = resolver.parse_hosts_entries(values.list("hosts-entry"))
     hostname = values.text("hostname") or f"ocipod-{uuid}"
     if not _is_host_name(hostname):
-        hint = "letters, digits, dashes and dots, 64 at most"
-        raise UsageError(f'--hostname: "{hostname}" is no name of a host', hint)
+        hint = "letters, digits, dashes and dots, at most 64"
+        raise UsageError(f'--hostname: invalid hostname "{hostname}"', hint)
     if values.flag("mds-register"):
-        raise UsageError("--mds-register: there is no metadata service")
+        raise UsageError("--mds-register: a metadata service is not supported")
     if values.has("shm-size") and values.text("ipc") == "parent":
-        raise UsageError("--shm-size: with --ipc=parent /dev/shm is the host's")
-    if flavour == "fly":  # there is nothing but the host's
+        raise UsageError("--shm-size: not possible with --ipc=parent, where /dev/shm is the host's")
+    if flavour == "fly":  # shares the host's namespaces
         networks, ipc = [("host", "")], "parent"
     else:
         ipc = "parent" if values.text("ipc") == "parent" else "private"
@@ -109,14 +109,14 @@ def run_settings(values: Values, uuid: str, flavour: str) -> dict[str, Any]:
 
 
 def _memory_size(values: Values) -> int:
-    """Bytes of /dev/shm.  Raises UsageError."""
+    """Return the size of /dev/shm in bytes.  Raises UsageError."""
     from ociruntime.pods.manifest.isolators import size_option
 
     return size_option(values, "shm-size") if values.has("shm-size") else SHM_SIZE
 
 
 def _new_shift() -> int:
-    """The first of ids that hardly any other pod has, beyond those of the host."""
+    """Return a random first host id for the pod, beyond those that the host uses itself."""
     import os
 
     number = int.from_bytes(os.urandom(4), "little") % (_HIGHEST_SHIFT - 2)

@@ -1,4 +1,4 @@
-"""Mutable pods: made without apps, which are added while it runs."""
+"""Mutable pods: created without apps, which are added while the pod is running."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:8080"
 
 
 def settings_of(host: Host, values: Values, uuid: str) -> dict[str, Any]:
-    """``runtime-config`` of a mutable pod; without a ``uuid`` just a check.  Raises UsageError."""
+    """Return the ``runtime-config`` of a mutable pod; an empty ``uuid`` only checks.
+
+    Raises UsageError.
+    """
     prepared = prepared_settings(
         host, "oci", values.flag("private-users"), not values.flag("no-overlay")
     )
@@ -29,14 +32,14 @@ def settings_of(host: Host, values: Values, uuid: str) -> dict[str, Any]:
         settings["keep"] = True
     kind = flavour(values.text("flavor") or "oci").name
     if kind != "oci":
-        raise UsageError(f"--flavor={kind}: apps come and go in pods of flavour oci alone")
+        raise UsageError(f"--flavor={kind}: mutable pods require flavour oci")
     if settings["interactive"]:
-        raise UsageError("a pod without apps has nothing to be interactive with")
+        raise UsageError("--interactive: not possible for a pod without apps")
     return settings
 
 
 def manifest_of(values: Values, networks: list[str]) -> dict[str, Any]:
-    """The manifest of a mutable pod.  Raises UsageError."""
+    """Return the manifest of a mutable pod.  Raises UsageError."""
     manifest = empty_manifest(values)
     manifest["annotations"].append({"name": MUTABLE, "value": "true"})
     add_ports(manifest, [parse_port(text) for text in values.list("port")])
@@ -45,7 +48,7 @@ def manifest_of(values: Values, networks: list[str]) -> dict[str, Any]:
 
 
 def parse_port(text: str) -> dict[str, Any]:
-    """A ``--port`` of a pod that has no apps yet.  Raises UsageError."""
+    """Parse a ``--port`` of a pod without apps.  Raises UsageError."""
     from ociruntime.pods.manifest.volumes import port
 
     fields = text.split(":", 3)
@@ -55,12 +58,12 @@ def parse_port(text: str) -> dict[str, Any]:
     try:
         name = port_of_name(f"{inside}-{protocol}")["name"]
     except ValueError:
-        raise UsageError(f'--port: "{text}" cannot be understood', _PORT_FORM) from None
+        raise UsageError(f'--port: invalid value "{text}"', _PORT_FORM) from None
     return port(f"{name}:{rest}")
 
 
 def make_sandbox(host: Host, values: Values) -> Pod:
-    """An empty mutable pod in the phase ``prepare``, whose lock is held.  Raises RuntimeFailure."""
+    """Return an empty mutable pod in phase ``prepare``, locked by us.  Raises RuntimeFailure."""
     from ociruntime.pods.store.making import make_pod
     from ociruntime.pods.store.manifest_file import write_manifest, write_runtime_config
 

@@ -1,4 +1,4 @@
-"""Ending a pod from outside."""
+"""Stop a pod from another process."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ if TYPE_CHECKING:
     from ociruntime.pods.store.pod import Pod
 
 SIGKILL = 9
-BEGINNING = 5.0  # seconds that a monitor may take until it listens and answers
+BEGINNING = 5.0  # seconds for a new monitor to open its socket and answer
 _PAUSE = 0.05
 _BEFORE = ("embryo", "preparing", "aborted prepare", "prepared")
 
 
 def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
-    """Have the pod ended; False if it has already.  ``seconds``: between stop signal and KILL.
+    """Stop the pod; return False if it has already exited.
 
-    With ``force`` no app is asked.  Returns at once, or with ``wait`` when the pod has ended.
-    Raises PodError if it cannot be stopped, HostError.
+    ``seconds`` is the time between the stop signal and SIGKILL; ``force`` kills the apps at once.
+    ``wait`` returns only when the pod has exited.  Raises PodError if it cannot be stopped,
+    HostError.
     """
     if pod.state in _BEFORE:
         raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
@@ -38,7 +39,7 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
             break
         except RuntimeFailure:
             if pod.refresh() != "running":
-                break  # it has ended meanwhile
+                break  # it has exited meanwhile
             if time.monotonic() > deadline:
                 if not force or not _kill(pod):
                     raise
@@ -50,7 +51,7 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
 
 
 def _kill(pod: Pod) -> bool:
-    """Kill the monitor that does not answer; the rest of the pod goes with it."""
+    """Kill a monitor that does not answer; the pod's other processes end with it."""
     noted = read_object(pod, "monitor.json")
     if not noted:
         return False

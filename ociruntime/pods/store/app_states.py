@@ -1,4 +1,4 @@
-"""What is known of a pod's apps, also when their monitor is gone."""
+"""The state of a pod's apps, also after their monitor has ended."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _BEFORE = {EMBRYO: "preparing", PREPARE: "preparing", PREPARED: "prepared"}
 
 
 def app_names(pod: Pod) -> list[str]:
-    """In the manifest's order.  Raises PodError, HostError."""
+    """Return the names in the manifest's order.  Raises PodError, HostError."""
     return [str(entry["name"]) for entry in read_manifest(pod).get("apps") or ()]
 
 
 def choose_app(pod: Pod, wanted: str) -> str:
-    """The app called ``wanted``, or without a name the only one.  Raises PodError."""
+    """Return ``wanted`` if the pod has it, or the only app if empty.  Raises PodError."""
     names = app_names(pod)
     if wanted:
         if wanted not in names:
-            known = ", ".join(names) or "it has none"
+            known = ", ".join(names) or "the pod has no apps"
             raise PodError(f'pod {pod.uuid} has no app "{wanted}"', known)
         return wanted
     if len(names) != 1:
-        hint = f"--app names one of: {', '.join(names)}" if names else ""
+        hint = f"choose one with --app: {', '.join(names)}" if names else ""
         raise PodError(f"pod {pod.uuid} has {len(names) or 'no'} apps", hint)
     return names[0]
 
 
 def app_record(pod: Pod, name: str) -> dict[str, Any]:
-    """``state.json`` of an app with the state that it has now; ``pod`` was just looked at.
+    """Return an app's ``state.json`` with its current state; ``pod`` must be freshly refreshed.
 
-    Of a pod that was killed no code is known, but that its apps have ended.  Raises PodError.
+    After its monitor was killed, the app counts as exited, with no exit code.  Raises PodError.
     """
     record = read_object(pod, f"apps/{name}/state.json") or {}
     record["state"] = state_of(record.get("state"), pod.state, pod.phase)
@@ -46,7 +46,7 @@ def app_record(pod: Pod, name: str) -> dict[str, Any]:
 
 
 def state_of(recorded: object, pod_state: str, phase: str) -> str:
-    """One of ``STATES``."""
+    """Return one of ``STATES``."""
     if phase in _BEFORE:
         return _BEFORE[phase]
     if pod_state != "running":

@@ -1,4 +1,4 @@
-"""Asking a running pod's monitor; ``requests.py`` answers."""
+"""Client of a running pod's control socket; ``requests.py`` is the server side."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ else:
     import _socket
 
 SOCKET = "ctl"
-# It was never there, nobody listens any more, or the monitor ended in the middle.
+# There never was a socket, nobody listens any more, or the monitor ended in mid-request.
 _GONE = (2, 104, 111, 32)  # ENOENT, ECONNRESET, ECONNREFUSED, EPIPE
 
 
 def connect(pod: Pod, seconds: float | None = None) -> _socket.socket:
-    """A connection to the monitor; with ``seconds`` nothing on it may take longer.
+    """Connect to the monitor; ``seconds`` is the timeout of each operation on the socket.
 
-    Raises PodError if the pod does not run, HostError.
+    Raises PodError if the pod is not running, HostError.
     """
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
     sock.settimeout(seconds)
     try:
-        # Through the descriptor: a Unix socket's address has little room for a path.
+        # Connect through the descriptor: sun_path has room for 108 bytes only.
         sock.connect(f"/proc/self/fd/{pod.fd}/{SOCKET}")
     except OSError as error:
         sock.close()
@@ -38,9 +38,9 @@ def connect(pod: Pod, seconds: float | None = None) -> _socket.socket:
 
 
 def ask(pod: Pod, request: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
-    """The answer to ``request``: an object with ``op`` and what that needs; in time, if told.
+    """Send ``request`` (``op`` and its parameters) and return the reply, within ``seconds``.
 
-    Raises PodError with what the monitor says, or if the pod does not run; HostError.
+    Raises PodError with the monitor's error, or if the pod is not running; HostError.
     """
     sock = connect(pod, seconds)
     try:
@@ -50,7 +50,7 @@ def ask(pod: Pod, request: dict[str, Any], seconds: float | None = None) -> dict
 
 
 def ask_over(sock: _socket.socket, request: dict[str, Any]) -> dict[str, Any]:
-    """As ``ask``, over a connection that stays."""
+    """Send a request over an open connection, like ``ask``."""
     from ociruntime.pods.loop.control_socket import ask as ask_connected
 
     return ask_connected(sock, request)

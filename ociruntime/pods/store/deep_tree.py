@@ -1,7 +1,7 @@
-"""Going through trees of any depth: deeper than paths can be long, or functions call each other.
+"""Walk directory trees of any depth, beyond PATH_MAX and the recursion limit.
 
-The way up is ``..``.  Where programs may move directories meanwhile, that can be another one, and
-in the end a directory that the tree is in: so each is compared with the one on the way down.
+Going up opens ``..``.  Programs may move directories meanwhile, so that ``..`` could lead out of
+the tree; therefore device and inode are compared with those seen on the way down.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _NAMES = 15  # of 255 bytes, in one path
 
 
 class Place:
-    """A directory, with the way to it: ``names`` from the one at ``path`` on."""
+    """An open directory and the ``names`` that lead to it from the one at ``path``."""
 
     __slots__ = ("_above", "_root", "fd", "names")
 
     def __init__(self, path: str) -> None:
-        """Raises OSError."""
+        """Open the directory at ``path``.  Raises OSError."""
         self._root = os.open(path, _DIRECTORY)
         self.fd = os.dup(self._root)
         self.names: list[str] = []
-        self._above: list[tuple[int, int]] = []  # device and inode of each directory on the way
+        self._above: list[tuple[int, int]] = []  # device and inode of each parent directory
 
     def __enter__(self) -> Place:
         return self
@@ -38,22 +38,22 @@ class Place:
         os.close(self.fd)
 
     def path(self, name: str) -> str:
-        """A short one of what is called ``name`` here, for as long as this is the place."""
+        """Return a short path of ``name`` in here, valid until the next ``down`` or ``up``."""
         return f"/proc/self/fd/{self.fd}/{name}"
 
     def down(self, name: str) -> None:
-        """Raises OSError, also for a symbolic link."""
+        """Enter the subdirectory ``name``.  Raises OSError, also for a symbolic link."""
         above = _identity(self.fd)
         self._go(name)
         self.names.append(name)
         self._above.append(above)
 
     def up(self) -> None:
-        """Raises OSError, also if the directory was moved into another one."""
+        """Go to the parent.  Raises OSError, also if this directory was moved elsewhere."""
         self._go("..")
         name = self.names.pop()
         if _identity(self.fd) != self._above.pop():
-            raise OSError(errno.ESTALE, "it was moved meanwhile", name)
+            raise OSError(errno.ESTALE, "directory was moved during the walk", name)
 
     def _go(self, name: str) -> None:
         fd = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.fd)
@@ -61,7 +61,7 @@ class Place:
         self.fd = fd
 
     def reach(self, names: list[str]) -> int:
-        """A descriptor of the directory to which these names lead.  Raises OSError."""
+        """Return a descriptor of the directory at ``names`` from the root.  Raises OSError."""
         fd = os.dup(self._root)
         for at in range(0, len(names), _NAMES):
             path = "/".join(names[at : at + _NAMES])
@@ -79,19 +79,19 @@ def _identity(fd: int) -> tuple[int, int]:
 
 
 def open_regular(path: str, status: os.stat_result) -> int:
-    """Open the regular file at ``path``, which was found with ``status``: that one and no other.
+    """Open the regular file at ``path``, checking that it is the one of ``status``.
 
-    A pipe that is there by now is not waited for.  Raises OSError.
+    O_NONBLOCK: a FIFO that has replaced it must not block us.  Raises OSError.
     """
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     if not os.path.samestat(os.fstat(fd), status):
         os.close(fd)
-        raise OSError(errno.ESTALE, "it was replaced meanwhile")
+        raise OSError(errno.ESTALE, "file was replaced during the walk")
     return fd
 
 
 class Found:
-    """Something called ``name`` in the directory that ``place`` is right now."""
+    """An entry ``name`` of the directory that ``place`` currently is."""
 
     __slots__ = ("leaving", "name", "place", "status")
 
@@ -103,17 +103,17 @@ class Found:
 
     @property
     def path(self) -> str:
-        """To open it by, until the next one is found."""
+        """Return a path to open it by, valid until the next entry."""
         return self.place.path(self.name)
 
     @property
     def inside(self) -> str:
-        """Its path in the tree, without a slash before it."""
+        """Return its path relative to the root of the walk, without a leading slash."""
         return "/".join([*self.place.names, self.name])
 
 
 def walk(root: str) -> Iterator[Found]:
-    """All that is in the directory at ``root``, by name; a directory before and after its own.
+    """Yield all entries below ``root``, sorted; directories both before and after their content.
 
     Symbolic links are not followed.  Raises OSError.
     """
@@ -137,7 +137,7 @@ def walk(root: str) -> Iterator[Found]:
 
 
 def _entries(fd: int) -> list[tuple[str, os.stat_result]]:
-    """The last one first."""
+    """Return the entries in reverse order, to be popped from the end."""
     with os.scandir(fd) as entries:
         found = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
     return sorted(found, key=lambda one: one[0], reverse=True)

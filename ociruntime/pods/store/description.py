@@ -1,6 +1,6 @@
-"""What can be said of a pod from outside: its state, times, networks, apps and how they ended.
+"""Describe a pod for ``status`` and ``list``: state, times, networks, apps and exit codes.
 
-The names of the members are rkt's; times are seconds since 1970::
+The member names are rkt's; times are in seconds since 1970::
 
     {"name": UUID, "state", "mutable", "created_at", "started_at", "pid", "exited",
      "networks": [{"name", "interface", "ip4", "ip6"}], "app_names": [...],
@@ -8,7 +8,7 @@ The names of the members are rkt's; times are seconds since 1970::
                "finished_at", "exit_code", ...}],
      "user_annotations": {...}, "user_labels": {...}}
 
-What is not known is left out.
+Members whose values are not known are omitted.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ MUTABLE = "ociruntime/mutable"
 
 
 def describe(pod: Pod) -> dict[str, Any]:
-    """All there is; a file that is not written yet is no error.  Raises PodError, HostError."""
+    """Return the description; files not written yet are skipped.  Raises PodError, HostError."""
     try:
         return _describe(pod)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise PodError(f"a file of pod {pod.uuid} is damaged: {error}") from None
+        raise PodError(f"read pod {pod.uuid}: a file is damaged: {error}") from None
 
 
 def _describe(pod: Pod) -> dict[str, Any]:
-    # First: how its apps ended is written before a pod has exited.
+    # Read the state first: exit codes are written before the pod exits.
     state = pod.refresh()
     manifest = read_object(pod, MANIFEST) or {}
     monitor = read_object(pod, "monitor.json") or {}
@@ -64,13 +64,13 @@ def _describe(pod: Pod) -> dict[str, Any]:
 
 
 def is_mutable(manifest: dict[str, Any]) -> bool:
-    """Whether apps may be added to the pod and taken from it."""
+    """Return whether apps can be added to the pod and removed from it."""
     annotations = manifest.get("annotations") or ()
     return any(one.get("name") == MUTABLE and one.get("value") == "true" for one in annotations)
 
 
 def is_ready(pod: Pod) -> bool:
-    """Whether it runs and has said that all is up."""
+    """Return whether the pod is running and its monitor has reported it ready."""
     try:
         posix.lstat(f"/proc/self/fd/{pod.fd}/ready")
     except OSError:
@@ -79,7 +79,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def exit_code(pod: Pod) -> int | None:
-    """The pod's own, if it has ended orderly.  Raises PodError, HostError."""
+    """Return the pod's exit code if it ended orderly, else None.  Raises PodError, HostError."""
     code = (read_object(pod, "exit") or {}).get("code")
     return code if isinstance(code, int) else None
 
@@ -121,7 +121,7 @@ def _created(pod: Pod) -> int | None:
 
 
 def _pid(monitor: dict[str, Any]) -> int | None:
-    """That of the pod's first process, if it is still the very one."""
+    """Return the pid of the pod's init; the start time guards against a reused pid."""
     pid, started = monitor.get("init_pid"), monitor.get("init_start_time")
     if isinstance(pid, int) and isinstance(started, int) and is_alive(pid, started):
         return pid
@@ -141,7 +141,7 @@ def _networks(info: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def seconds(stamp: object) -> int | None:
-    """Of a time as RFC 3339 writes it; None if it is none."""
+    """Convert an RFC 3339 timestamp to seconds since 1970; None if it is malformed."""
     if not isinstance(stamp, str):
         return None
     from datetime import datetime
@@ -153,7 +153,7 @@ def seconds(stamp: object) -> int | None:
 
 
 def try_describe(pod: Pod, problems: list[str]) -> dict[str, Any] | None:
-    """As ``describe``; a damaged pod gets a line in ``problems`` instead, one that is gone none."""
+    """Return ``describe``, or None for a removed or, with a line in ``problems``, damaged pod."""
     try:
         found = describe(pod)
     except RuntimeFailure as failure:

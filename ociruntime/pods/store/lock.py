@@ -1,7 +1,7 @@
-"""Advisory locks, all of flock(2): they belong to the open file, and go with its last copy.
+"""Advisory locks with flock(2): a lock belongs to the open file description.
 
-A pod is locked by its directory.  What is protected by a name only (``prepareLock``) has a key
-file in ``locks/``, which may be unlinked while somebody waits for it.
+A pod is locked by its directory.  What has no directory of its own (``prepareLock``) has a key file
+in ``locks/``, which may be unlinked while another process waits for its lock.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 PREPARE_LOCK = "prepareLock"
-_TRIES = 4  # of locking a key file that was unlinked meanwhile
+_TRIES = 4  # to lock a key file that is unlinked each time
 _DIRECTORY = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC | posix.O_NOFOLLOW
 
 
 def open_directory(name: str | bytes, within: int | None = None) -> int:
-    """A descriptor of a directory, to be locked or to look below.  Raises OSError."""
+    """Open a directory, to lock it or to open files below it; a descriptor.  Raises OSError."""
     return posix.open(name, _DIRECTORY, dir_fd=within)
 
 
 def try_lock(fd: int, *, exclusive: bool) -> bool:
-    """Takes the lock without waiting; False if somebody has it.  Raises HostError."""
+    """Take the lock without waiting; return False if another holds it.  Raises HostError."""
     kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
     try:
         _lock(fd, kind | fcntl.LOCK_NB)
@@ -36,15 +36,15 @@ def try_lock(fd: int, *, exclusive: bool) -> bool:
 
 
 def unlock(fd: int) -> None:
-    """Drops what ``fd`` holds, if anything.  Raises HostError."""
+    """Release the lock that ``fd`` holds, if any.  Raises HostError."""
     _lock(fd, fcntl.LOCK_UN)
 
 
 def is_locked(fd: int) -> bool:
-    """Whether another open file holds an exclusive lock; ``fd`` must hold none itself.
+    """Return whether another open file holds an exclusive lock; ``fd`` itself must hold none.
 
-    Looking takes a shared lock for a moment: never look where somebody may want the exclusive
-    one without waiting and its holder means nothing.  Raises HostError.
+    This takes a shared lock for a moment.  Never call it where another process may try to take the
+    exclusive lock without waiting: our shared lock would make it fail.  Raises HostError.
     """
     if not try_lock(fd, exclusive=False):
         return True
@@ -53,13 +53,13 @@ def is_locked(fd: int) -> bool:
 
 
 def wait_for_release(fd: int) -> None:
-    """Waits until nobody holds an exclusive lock.  Raises HostError."""
+    """Wait until no exclusive lock is held.  Raises HostError."""
     _lock(fd, fcntl.LOCK_SH)
     unlock(fd)
 
 
 def _lock(fd: int, operation: int) -> None:
-    """flock(2).  Raises BlockingIOError, HostError."""
+    """Call flock(2).  Raises BlockingIOError, HostError."""
     try:
         fcntl.flock(fd, operation)
     except BlockingIOError:
@@ -70,10 +70,10 @@ def _lock(fd: int, operation: int) -> None:
 
 
 class KeyLock:
-    """``with KeyLock(directory, name, exclusive):`` - waits; shared locks go together.
+    """``with KeyLock(directory, name, exclusive):`` - wait for the lock and hold it in the context.
 
-    ``directory`` is made if need be (mode 0750).  Raises HostError, and PodError if the key
-    file was replaced each time.
+    ``directory`` is created if needed (mode 0750).  Raises HostError, and PodError if the key file
+    was replaced in each of several attempts.
     """
 
     __slots__ = ("_directory", "_exclusive", "_fd", "_name")
@@ -104,7 +104,7 @@ class KeyLock:
 
 
 def prepare_lock(directory: str, exclusive: bool) -> KeyLock:
-    """Shared around everything that renders images for a pod, exclusive while trees are removed."""
+    """Return a lock: shared to render images for a pod, exclusive to remove trees."""
     return KeyLock(f"{directory}/locks", PREPARE_LOCK, exclusive=exclusive)
 
 
@@ -119,7 +119,7 @@ def _lock_key(path: str, kind: int) -> int:
             posix.close(fd)
             raise
         posix.close(fd)
-    raise PodError(f"lock {path}: the file was replaced again and again")
+    raise PodError(f"lock {path}: the file was replaced repeatedly")
 
 
 def _is_at(fd: int, path: str) -> bool:
@@ -132,7 +132,7 @@ def _is_at(fd: int, path: str) -> bool:
 
 
 def make_directories(path: str) -> None:
-    """``path`` with its parents, mode 0750, those that are not there.  Raises OSError."""
+    """Create ``path`` and missing parents, mode 0750.  Raises OSError."""
     try:
         posix.mkdir(path, 0o750)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""Reading apps' log files: lines of Kubernetes' format, put together and in order of time."""
+"""Read apps' log files, in the Kubernetes (CRI) format: join partial lines, merge by time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-OLDER = 9  # rotated files are looked for up to this number
+OLDER = 9  # highest number of a rotated file
 CHUNK = 1 << 16
 
 
 class Line:
-    """What an app wrote as one line: ``time`` is that of its first piece, RFC 3339.
+    """A line that an app wrote; ``time`` (RFC 3339) is that of its first part.
 
-    ``ended`` is False for one without a line feed (yet).
+    ``ended`` is False if it has no line feed (yet).
     """
 
     __slots__ = ("app", "ended", "stream", "text", "time")
@@ -31,7 +31,7 @@ class Line:
 
 
 class Assembler:
-    """Makes lines of pieces; of each stream one may be unfinished."""
+    """A joiner of partial entries to lines; each stream may have one unfinished line."""
 
     __slots__ = ("_app", "_open")
 
@@ -40,7 +40,7 @@ class Assembler:
         self._open: dict[str, Line] = {}
 
     def add(self, entries: Iterable[bytes]) -> Iterator[Line]:
-        """``entries`` of the file -> lines that have ended.  What is no entry is left out."""
+        """Yield the lines that ``entries`` of the file complete; malformed entries are skipped."""
         for entry in entries:
             parts = entry.split(b" ", 3)
             if len(parts) != 4 or parts[2] not in (b"F", b"P"):
@@ -58,19 +58,19 @@ class Assembler:
                 self._open[stream] = line
 
     def rest(self) -> list[Line]:
-        """Lines without an end, which are forgotten here."""
+        """Return the unfinished lines, and forget them."""
         lines = list(self._open.values())
         self._open.clear()
         return lines
 
 
 class LogReader:
-    """Reads one app's log from its oldest file on; each ``read`` gives what has come since."""
+    """A reader of an app's log, rotated files first; each ``read`` returns what is new."""
 
     __slots__ = ("_directory", "_fd", "_half", "_name", "assembler")
 
     def __init__(self, directory: str, app: str) -> None:
-        """``directory``: ``logs`` of the pod."""
+        """Take the pod's directory ``logs``, and the app's name."""
         self._directory = directory
         self._name = f"{app}.log"
         self.assembler = Assembler(app)
@@ -78,7 +78,7 @@ class LogReader:
         self._half = b""
 
     def read(self) -> list[Line]:
-        """Lines that have ended since.  Raises HostError."""
+        """Return the lines completed since the last call.  Raises HostError."""
         lines: list[Line] = []
         try:
             if self._fd < 0:
@@ -89,7 +89,7 @@ class LogReader:
                 lines += self._read_on()
                 if self._is_current():
                     break
-                # It has been set aside; what was written to it in between is read before.
+                # The log was rotated: first read what was still written to the old file.
                 lines += self._read_on()
                 posix.close(self._fd)
                 self._open()
@@ -121,7 +121,7 @@ class LogReader:
         try:
             there = posix.stat(f"{self._directory}/{self._name}")
         except FileNotFoundError:
-            return True  # about to be made again, or gone with the pod
+            return True  # between rotation's rename and the new file, or removed with the pod
         ours = posix.fstat(self._fd)
         return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
@@ -134,19 +134,19 @@ class LogReader:
         return lines
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._fd >= 0:
             posix.close(self._fd)
             self._fd = -1
 
 
 def in_order(lines: Iterable[Line]) -> list[Line]:
-    """By time; those of one time stay as they are."""
+    """Sort by time; lines with the same time keep their order."""
     return sorted(lines, key=lambda line: line.time)
 
 
 def form(line: Line, with_app: bool, with_time: bool) -> bytes:
-    """As it is printed, with a line feed if it has one."""
+    """Format a line for printing, with a line feed if it has one."""
     front = f"{line.time} " if with_time else ""
     if with_app:
         front += f"{line.app}: "
@@ -154,9 +154,9 @@ def form(line: Line, with_app: bool, with_time: bool) -> bytes:
 
 
 def check_app(names: list[str], wanted: str) -> list[str]:
-    """The apps to read: all, or the one that is wanted.  Raises PodError."""
+    """Return the apps to read: all, or only ``wanted``.  Raises PodError."""
     if not wanted:
         return names
     if wanted not in names:
-        raise PodError(f'the pod has no app "{wanted}"', ", ".join(names) or "it has none")
+        raise PodError(f'the pod has no app "{wanted}"', ", ".join(names) or "the pod has no apps")
     return [wanted]

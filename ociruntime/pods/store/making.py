@@ -1,4 +1,4 @@
-"""A pod that is made whole, or not at all."""
+"""Create a pod completely or not at all."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ PARTS = ("apps", "logs", "volumes")
 
 
 def make_pod(directory: str, fill: Callable[[Pod], None]) -> Pod:
-    """A pod in the phase ``prepare``, whose lock is held, with what ``fill`` puts into it.
+    """Return a pod in phase ``prepare``, locked by us, with the files that ``fill`` creates.
 
-    When that fails, nothing of the pod stays.  Raises HostError, PodError, and what ``fill``
-    raises, but HostError for OSError.
+    On failure the pod is removed again.  Raises HostError (also for an OSError of ``fill``),
+    PodError, and what ``fill`` raises.
     """
     pod = new_pod(directory)
     try:

@@ -1,7 +1,7 @@
-"""Files of a pod that are JSON objects: read whole, replaced whole.
+"""Files of a pod that contain a JSON object; they are read and replaced as a whole.
 
-``pod`` is the manifest, for everybody to read; ``runtime-config`` has what the pod was started
-with, and is private.
+``pod`` is the manifest.  ``runtime-config`` has the settings that the pod runs with, and is private
+(mode 0600).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MODES = {MANIFEST: 0o640, RUNTIME_CONFIG: 0o600}
 
 
 def read_manifest(pod: Pod) -> dict[str, Any]:
-    """The pod's manifest.  Raises PodError, also if there is none (yet)."""
+    """Return the pod's manifest.  Raises PodError, also if there is none (yet)."""
     manifest = read_object(pod, MANIFEST)
     if manifest is None:
         raise PodError(f"pod {pod.uuid} has no manifest", f"it is {pod.state}")
@@ -31,12 +31,12 @@ def read_manifest(pod: Pod) -> dict[str, Any]:
 
 
 def write_manifest(pod: Pod, manifest: dict[str, Any]) -> None:
-    """Replaces the manifest; who changes one holds ``manifest_lock``.  Raises HostError."""
+    """Replace the manifest; the caller must hold ``manifest_lock``.  Raises HostError."""
     write_object(pod, MANIFEST, manifest)
 
 
 def read_runtime_config(pod: Pod) -> dict[str, Any]:
-    """What the pod is run with.  Raises PodError, also if there is none (yet)."""
+    """Return the pod's settings.  Raises PodError, also if there are none (yet)."""
     config = read_object(pod, RUNTIME_CONFIG)
     if config is None:
         raise PodError(f"pod {pod.uuid} has no {RUNTIME_CONFIG}", f"it is {pod.state}")
@@ -44,15 +44,15 @@ def read_runtime_config(pod: Pod) -> dict[str, Any]:
 
 
 def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
-    """Raises HostError."""
+    """Replace the pod's settings.  Raises HostError."""
     write_object(pod, RUNTIME_CONFIG, config)
 
 
 def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
-    """The JSON object in the pod's file ``name``; None if there is no such file.
+    """Return the JSON object in the pod's file ``name``; None if the file does not exist.
 
-    An empty one is what a power failure leaves of those that are not ``lasting``: as none.
-    Raises PodError if it is no object, HostError if it cannot be read.
+    An empty file counts as missing: a power failure can leave one of a write that was not
+    ``lasting``. Raises PodError for invalid content, HostError if the file cannot be read.
     """
     try:
         text = pod.read(name)
@@ -66,12 +66,12 @@ def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
 
 
 def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
-    """Replaces the pod's file ``name``, in its top directory: the old one or the new one is there.
+    """Replace the pod's file ``name``, in its top directory, atomically.
 
     Raises HostError.
     """
     data = memoryview(records.text_of(value) + b"\n")
-    # The pid lets several writers go side by side; a dead one's is written over.
+    # The pid separates concurrent writers; a dead writer's file is overwritten.
     temporary = f".{name}.{posix.getpid()}"
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
     try:

@@ -1,4 +1,4 @@
-"""One change of a pod's manifest at a time."""
+"""Lock a pod's manifest against concurrent changes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LOCK_FILE = "pod.lck"
 
 
 class manifest_lock:  # noqa: N801 - used like a function
-    """``with manifest_lock(pod):`` around reading, changing and replacing the manifest; waits.
+    """``with manifest_lock(pod):`` - wait for the lock and hold it while changing the manifest.
 
-    A file of its own, because the manifest is replaced by a rename.  Raises HostError, and
-    PodError for a pod that is thrown away: nothing may be written into it any more.
+    It is a separate file, because the manifest is replaced by a rename.  Raises HostError, and
+    PodError for a pod that is garbage: nothing may be written to it any more.
     """
 
     __slots__ = ("_fd", "_pod")
@@ -33,7 +33,7 @@ class manifest_lock:  # noqa: N801 - used like a function
     def __enter__(self) -> manifest_lock:
         uuid = self._pod.uuid
         try:
-            # Made with the pod: a missing one is not made here, the pod may be going.
+            # Do not create the file, which every pod has: a pod without it is being removed.
             flags = posix.O_RDWR | posix.O_CLOEXEC | posix.O_NOFOLLOW
             fd = posix.open(LOCK_FILE, flags, dir_fd=self._pod.fd)
         except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Finding pods, and the ways from phase to phase; ``pod.py`` has the table of phases.
+"""Find pods, and move them from phase to phase; ``pod.py`` has the table of phases.
 
-Each way is one rename, so a crash leaves a pod in one phase or the other.  Of several processes
-that try the same, one succeeds.
+Each move is a single rename, so that after a crash a pod is in exactly one phase, and only one of
+several concurrent processes succeeds.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ __all__ = (
     "to_run",
 )
 
-PATIENCE = 1.0  # seconds that an observer's momentary lock is waited for
+PATIENCE = 1.0  # timeout in seconds for an observer's momentary lock
 
-# What a beginning of a UUID may mean: embryos have no name yet, garbage has lost it.
+# Phases whose pods can be abbreviated: embryos have no name yet, garbage no longer has one.
 _NAMED = (PREPARE, PREPARED, RUN, EXITED_GARBAGE)
 _UUID_LENGTH = 36
 _PAUSE = 0.01
@@ -61,7 +61,7 @@ _TRIES = 3
 
 
 def open_in(directory: str, phase: str, uuid: str) -> Pod | None:
-    """The pod if it is in that phase, opened, its lock not looked at.  Raises HostError."""
+    """Open the pod if it is in that phase, without checking its lock.  Raises HostError."""
     try:
         fd = open_directory(phase_path(directory, phase, uuid))
     except (FileNotFoundError, NotADirectoryError):
@@ -72,7 +72,7 @@ def open_in(directory: str, phase: str, uuid: str) -> Pod | None:
 
 
 def find(directory: str, uuid: str) -> Pod | None:
-    """The pod with the full ``uuid``, opened and looked at; None if there is none.
+    """Open the pod with the full ``uuid`` and determine its state; None if there is none.
 
     Raises HostError.
     """
@@ -92,7 +92,7 @@ def find(directory: str, uuid: str) -> Pod | None:
 
 
 def adopt(directory: str, uuid: str, lock_fd: int) -> Pod:
-    """The running pod whose lock another program has handed to us as a descriptor."""
+    """Return the running pod whose lock another program has passed to us as a descriptor."""
     posix.set_inheritable(lock_fd, False)
     pod = Pod(directory, uuid, RUN, lock_fd)
     pod.lock = lock_fd
@@ -101,39 +101,39 @@ def adopt(directory: str, uuid: str, lock_fd: int) -> Pod:
 
 
 def open_pod(directory: str, uuid: str) -> Pod:
-    """The pod that ``uuid``, in full or its beginning, means.  Raises NoSuchPod, HostError."""
+    """Open the pod by its UUID or a unique prefix of it.  Raises NoSuchPod, HostError."""
     text = uuid.lower()
     if not is_uuid(text):
         text = _only_match(directory, text, uuid)
     pod = find(directory, text)
     if pod is None:
-        raise NoSuchPod(f"there is no pod {text}", "ocipod list shows all")
+        raise NoSuchPod(f"pod {text} not found", "ocipod list shows all")
     return pod
 
 
 def _only_match(directory: str, text: str, given: str) -> str:
     if not text or text.strip("0123456789abcdef-") or len(text) > _UUID_LENGTH:
         raise NoSuchPod(
-            f'"{given}" is no UUID and no beginning of one', "hexadecimal digits and dashes"
+            f'"{given}" is neither a UUID nor a prefix of one', "hexadecimal digits and dashes"
         )
     matches = [name for name in names(directory, _NAMED, []) if name.startswith(text)]
     if not matches:
-        raise NoSuchPod(f'no pod has a UUID that begins with "{given}"', "ocipod list shows all")
+        raise NoSuchPod(f'no pod with UUID prefix "{given}" found', "ocipod list shows all")
     if len(matches) > 1:
         raise NoSuchPod(
-            f'{len(matches)} pods have a UUID that begins with "{given}"', "say more of it"
+            f'UUID prefix "{given}" is ambiguous: {len(matches)} pods', "give more characters"
         )
     return matches[0]
 
 
 def is_uuid(text: str) -> bool:
-    """Whether it has the form of a pod's name: lower case, 8-4-4-4-12 digits."""
+    """Return whether ``text`` has the form of a UUID: lower case, 8-4-4-4-12 digits."""
     parts = text.split("-")
     return [len(part) for part in parts] == [8, 4, 4, 4, 12] and not text.strip("0123456789abcdef-")
 
 
 def names(directory: str, phases: Collection[str], problems: list[str]) -> list[str]:
-    """UUIDs of the pods in these phases, sorted; what is no pod gets a line in ``problems``.
+    """Return the sorted UUIDs of the pods in these phases; report other files in ``problems``.
 
     Raises HostError.
     """
@@ -152,17 +152,17 @@ def names(directory: str, phases: Collection[str], problems: list[str]) -> list[
             if is_uuid(entry):
                 found.add(entry)
             else:
-                problems.append(f'{path}: "{entry}" is no pod')
+                problems.append(f'{path}: "{entry}" is not a pod')
     return sorted(found)
 
 
 def each_pod(
     directory: str, phases: Collection[str] = PHASES, problems: list[str] | None = None
 ) -> Iterator[Pod]:
-    """One pod after another, looked at; whoever asks closes them.
+    """Yield the pods, opened and refreshed; the caller closes them.
 
-    Those that vanish meanwhile, or go on to a phase that was not asked for, are left out; one
-    that cannot be opened gets a line in ``problems``.  Raises HostError.
+    Pods that vanish meanwhile, or move to a phase that was not asked for, are skipped; one that
+    cannot be opened is reported in ``problems``.  Raises HostError.
     """
     problems = problems if problems is not None else []
     for uuid in names(directory, phases, problems):
@@ -173,7 +173,7 @@ def each_pod(
             continue
         if pod is None:
             problems += [
-                f"{path} is no directory" for path in _other_kinds(directory, phases, uuid)
+                f"{path} is not a directory" for path in _other_kinds(directory, phases, uuid)
             ]
         elif pod.phase in phases:
             yield pod
@@ -187,7 +187,7 @@ def _other_kinds(directory: str, phases: Collection[str], uuid: str) -> list[str
 
 
 def list_pods(directory: str, states: Collection[str] | None = None) -> tuple[list[Pod], list[str]]:
-    """Pods in these states, or all, opened, by UUID; and what could not be read.
+    """Return the pods in these states (None: all), opened, sorted by UUID; and problems as lines.
 
     Raises HostError.
     """
@@ -202,13 +202,13 @@ def list_pods(directory: str, states: Collection[str] | None = None) -> tuple[li
 
 
 def new_pod(directory: str) -> Pod:
-    """A pod of a new UUID in phase prepare, locked by us.  Raises HostError, PodError."""
+    """Create a pod in phase prepare, locked by us.  Raises HostError, PodError."""
     for _ in range(_TRIES):
         pod = _embryo(directory)
         if pod is None:
             continue
         try:
-            # Whoever collects old embryos may have been quicker: then there is none any more.
+            # gc may have collected the embryo before we locked it: then try with a new one.
             if lock_patiently(pod, EMBRYO):
                 _write_marks(pod)
                 if pod.move(PREPARE, lasting=False):
@@ -221,7 +221,10 @@ def new_pod(directory: str) -> Pod:
             pod.close()
             raise
         pod.close()
-    raise PodError("the new pod was taken for an abandoned one", "a longer --grace-period of gc")
+    raise PodError(
+        "the new pod was garbage-collected before it was locked",
+        "use a longer --grace-period of gc",
+    )
 
 
 def _embryo(directory: str) -> Pod | None:
@@ -246,7 +249,7 @@ def _write_marks(pod: Pod) -> None:
 
 
 def new_uuid() -> str:
-    """A random UUID (RFC 9562, version 4)."""
+    """Return a random UUID (RFC 9562, version 4)."""
     data = bytearray(posix.urandom(16))
     data[6] = data[6] & 0x0F | 0x40
     data[8] = data[8] & 0x3F | 0x80
@@ -255,34 +258,37 @@ def new_uuid() -> str:
 
 
 def to_prepared(pod: Pod) -> None:
-    """From prepare, with all its files on the disk; drops the lock.  Raises HostError, PodError."""
+    """Sync the pod's files, move it to prepared, and release the lock.
+
+    Raises HostError, PodError.
+    """
     from ociruntime._shim import lib
 
     result = lib.oci_syncfs(pod.fd)
     if result < 0:
         raise HostError(f"sync pod {pod.uuid}", OSError(-result, posix.strerror(-result)))
-    # The other way round it would be an aborted prepare for a moment.
+    # Move first: unlocked in phase prepare, the pod would look like an aborted prepare.
     if not pod.move(PREPARED):
-        raise PodError(f"pod {pod.uuid} has vanished while it was prepared")
+        raise PodError(f"move pod {pod.uuid} to prepared: it was removed meanwhile")
     pod.release()
 
 
 def to_run(pod: Pod) -> None:
-    """From prepare, where we hold the lock, or from prepared, where it is taken first.
+    """Move from prepare, where we hold the lock, or from prepared after taking the lock.
 
-    Of several who try at once one succeeds; the others get PodError, which names the state, at
-    once or after a second at most.  Raises HostError as well.
+    Of several concurrent callers one succeeds; the others get PodError with the pod's state, within
+    a second.  Raises HostError as well.
     """
     if pod.lock >= 0:
-        # After a power failure both are pods that have ended; one that was prepared must not
-        # seem to be prepared still.
+        # Not durable: after a power failure both phases count as an ended pod.  From prepared,
+        # below, the move must be durable, or the pod would appear prepared although it has run.
         if not pod.move(RUN, lasting=False):
-            raise PodError(f"pod {pod.uuid} has vanished while it was prepared")
+            raise PodError(f"move pod {pod.uuid} to run: it was removed meanwhile")
         return
     require_prepared(pod)
     if not lock_patiently(pod, PREPARED):
         if pod.refresh() == STATES[PREPARED][0]:
-            raise PodError(f"pod {pod.uuid} is held by another process", "try again")
+            raise PodError(f"pod {pod.uuid} is locked by another process", "try again")
         raise _not_prepared(pod)
     try:
         fault("runprepared.after-lock")
@@ -297,7 +303,7 @@ def to_run(pod: Pod) -> None:
 
 
 def require_prepared(pod: Pod) -> None:
-    """Raises PodError, which names the state, if it is not prepared; HostError."""
+    """Check that the pod is prepared.  Raises PodError with its state if not; HostError."""
     if pod.refresh() != STATES[PREPARED][0]:
         raise _not_prepared(pod)
 
@@ -308,13 +314,13 @@ def _not_prepared(pod: Pod) -> PodError:
 
 
 def lock_patiently(pod: Pod, phase: str, patience: float = PATIENCE) -> bool:
-    """Takes the lock while the pod is in ``phase``; waits for an observer, not for an owner.
+    """Lock the pod while it is in ``phase``, waiting up to ``patience`` seconds for an observer.
 
-    False if it is held for longer than ``patience`` seconds, or the pod is not there (any more).
+    Returns False if the lock stays held (by an owner), or the pod is not in that phase (any more).
     Raises HostError.
     """
     deadline = time.monotonic() + patience
-    # Looked for before as well: the lock of a pod that has gone on means something to others.
+    # Check before locking, too: in later phases the lock has a meaning for others.
     while pod.is_in(phase):
         if pod.try_lock():
             if pod.is_in(phase):
@@ -328,16 +334,16 @@ def lock_patiently(pod: Pod, phase: str, patience: float = PATIENCE) -> bool:
 
 
 def mark_exited(pod: Pod) -> bool:
-    """From run to exited-garbage; False if it runs, or another has done it.
+    """Move a dead pod from run to exited-garbage; False if it is running or was moved already.
 
     Raises HostError, PodError.
     """
-    # Who is in run has been locked since before: once free, it stays so.
+    # A pod in run was locked before it came here, so a free lock stays free.
     return pod.phase == RUN and not is_locked(pod.fd) and pod.move(EXITED_GARBAGE)
 
 
 def mark_aborted(pod: Pod) -> bool:
-    """From prepare to garbage; False if it is being prepared, or another has done it.
+    """Move an aborted pod from prepare to garbage; False if it is locked or was moved already.
 
     Raises HostError, PodError.
     """

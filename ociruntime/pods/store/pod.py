@@ -1,20 +1,20 @@
-"""A pod: which directory it is in, and who holds its lock.
+"""A pod's directory, phase and lock.
 
-A pod is one directory, ``pods/PHASE/UUID``.  The phase and whether the directory is locked
-exclusively make the state:
+A pod is a directory, ``pods/PHASE/UUID``.  Its state follows from the phase and from whether the
+directory is locked exclusively:
 
     phase           locked              not locked
-    embryo          embryo              embryo            a directory that was just made
+    embryo          embryo              embryo            directory just created
     prepare         preparing           aborted prepare
-    prepared        prepared            prepared          waits for run-prepared, for days maybe
+    prepared        prepared            prepared          waits for run-prepared, even for days
     run             running             exited
     exited-garbage  exited deleting     exited garbage    has run; kept for a grace period
-    garbage         deleting            garbage           has never run; nothing to keep it for
+    garbage         deleting            garbage           has never run; can be removed at once
 
-Pods move forward only, by a rename that replaces nothing, so whoever looks through the phases in
-this order misses none that moves meanwhile.  Nobody but its creator, ``run-prepared`` and whoever
-throws it away locks a pod in embryo or prepared, where a lock says nothing: an observer's would
-be in the way of one that is taken without waiting.
+Pods only move forward, by a rename that replaces nothing.  A reader that looks through the phases
+in this order therefore misses none that moves meanwhile.  In embryo and prepared, the lock does not
+matter for the state: only the creator, ``run-prepared`` and gc take it there, without waiting, and
+an observer's lock would make them fail.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GARBAGE = "garbage"
 PHASES = (EMBRYO, PREPARE, PREPARED, RUN, EXITED_GARBAGE, GARBAGE)
 MARKED = (EXITED_GARBAGE, GARBAGE)
 
-# Phase -> state when somebody holds the lock, and when nobody does.
+# Phase -> (state while locked, state while not locked).
 STATES = {
     EMBRYO: ("embryo", "embryo"),
     PREPARE: ("preparing", "aborted prepare"),
@@ -49,10 +49,10 @@ AT_FDCWD = -100
 
 
 class Pod:
-    """An opened pod; ``fd`` keeps meaning it wherever it is moved.
+    """An open pod; ``fd`` refers to its directory wherever it is moved.
 
-    ``phase`` and ``state`` are those of the last look.  ``lock`` is the descriptor that holds
-    the pod's lock for us (``fd`` itself), or -1.
+    ``phase`` and ``state`` are from the last refresh.  ``lock`` is the descriptor that holds the
+    pod's lock for us (``fd`` itself), or -1.
     """
 
     __slots__ = ("directory", "fd", "lock", "phase", "state", "uuid")
@@ -72,28 +72,28 @@ class Pod:
         self.close()
 
     def path(self) -> str:
-        """Where it was at the last look."""
+        """Return the pod's path as of the last refresh."""
         return phase_path(self.directory, self.phase, self.uuid)
 
     def read(self, name: str) -> bytes:
-        """The whole file ``name`` of the pod.  Raises OSError."""
+        """Return the content of the pod's file ``name``.  Raises OSError."""
         return read_file(f"/proc/self/fd/{self.fd}/{name}")
 
     def close(self) -> None:
-        """Drops the lock as well, unless another process has a copy of the descriptor."""
+        """Close the pod; this releases the lock unless another process has the descriptor."""
         fd, self.fd, self.lock = self.fd, -1, -1
         if fd >= 0:
             posix.close(fd)
 
     def release(self) -> None:
-        """Drops the lock and keeps the pod open.  Raises HostError."""
+        """Release the lock and keep the pod open.  Raises HostError."""
         if self.lock >= 0:
             unlock(self.fd)
             self.lock = -1
             self.state = STATES[self.phase][1]
 
     def try_lock(self) -> bool:
-        """Takes the lock for ourselves; False if it is held.  Raises HostError."""
+        """Take the lock; return False if another process holds it.  Raises HostError."""
         if try_lock(self.fd, exclusive=True):
             self.lock = self.fd
             self.state = STATES[self.phase][0]
@@ -101,20 +101,21 @@ class Pod:
         return False
 
     def is_in(self, phase: str) -> bool:
-        """Whether it is in that phase right now.  Raises HostError."""
+        """Return whether the pod is in that phase right now.  Raises HostError."""
         try:
             there = posix.lstat(phase_path(self.directory, phase, self.uuid))
             ours = posix.fstat(self.fd)
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise HostError(f"look for pod {self.uuid}", error) from None
+            raise HostError(f"find pod {self.uuid}", error) from None
         return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
     def refresh(self) -> str:
-        """Looks again where it is and whether it is locked; the state.  Raises HostError."""
-        # Forward from where it was; a state counts if it was there before and after the look at
-        # the lock, else it has moved on in between.
+        """Determine phase and state anew; return the state.  Raises HostError."""
+        # Start at the last known phase, as pods only move forward.  The state counts only if the
+        # pod was in the phase both before and after the lock was checked, otherwise it has moved in
+        # between.
         for phase in PHASES[PHASES.index(self.phase) :]:
             if not self.is_in(phase):
                 continue
@@ -128,10 +129,10 @@ class Pod:
         return self.state
 
     def move(self, phase: str, *, lasting: bool = True) -> bool:
-        """Renames it into ``phase``; False if it is not any more where it was.
+        """Rename the pod into ``phase``; return False if it is no longer where it was.
 
-        A power failure may take back what is not ``lasting``.  Raises HostError, and PodError if
-        something else is in its way.
+        With ``lasting`` the move survives a power failure.  Raises HostError, and PodError if the
+        target exists.
         """
         if not rename(self.directory, self.uuid, self.phase, phase, lasting=lasting):
             return False
@@ -141,16 +142,16 @@ class Pod:
 
 
 def phase_path(directory: str, phase: str, uuid: str = "") -> str:
-    """The directory of a phase, or of a pod in it."""
+    """Return the path of a phase, or of a pod in it."""
     path = f"{directory}/pods/{phase}"
     return f"{path}/{uuid}" if uuid else path
 
 
 def rename(directory: str, uuid: str, before: str, after: str, *, lasting: bool) -> bool:
-    """``before/UUID`` becomes ``after/UUID``, if ``lasting`` for good; False if it is not there.
+    """Rename ``before/UUID`` to ``after/UUID``; return False if it does not exist.
 
-    Raises HostError, and PodError if ``after/UUID`` exists: an empty directory there would
-    be replaced by a plain rename.
+    With ``lasting`` the rename survives a power failure.  Raises HostError, and PodError if the
+    target exists: RENAME_NOREPLACE, since a plain rename would replace an empty directory.
     """
     from ociruntime._shim import ffi, lib
 
@@ -171,14 +172,14 @@ def rename(directory: str, uuid: str, before: str, after: str, *, lasting: bool)
     except FileExistsError:
         if not exists(old):
             return False
-        raise PodError(f"move pod {uuid} to {after}: there is something of that name") from None
+        raise PodError(f"move pod {uuid} to {after}: the target exists already") from None
     except OSError as error:
         raise HostError(f"move pod {uuid} from {before} to {after}", error) from None
     return True
 
 
 def sync_directory(path: str) -> None:
-    """What was renamed or removed in it stays so after a power failure.  Raises OSError."""
+    """Make renames and removals in the directory survive a power failure.  Raises OSError."""
     fd = open_directory(path)
     try:
         posix.fsync(fd)

@@ -1,4 +1,4 @@
-"""Which images and rendered trees the pods need: what ``image gc`` and ``image rm`` ask."""
+"""Find the images and rendered trees in use by pods, for ``image gc`` and ``image rm``."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.pods.store.pod import Pod
 
-# A pod that is kept can still be looked into and exported, whatever phase it is in; an embryo
-# has nothing yet.
+# In every later phase a pod may be kept, inspected and exported; an embryo has no files yet.
 _HOLDING = tuple(phase for phase in PHASES if phase != EMBRYO)
 
 
 def used_images(directory: str) -> set[str]:
-    """Ids of the images of all pods.  Raises PodError if that cannot be said for every pod."""
+    """Return the ids of all pods' images.  Raises PodError if a pod cannot be read."""
     return _used(directory, "id")
 
 
 def used_trees(directory: str) -> set[str]:
-    """Ids of the rendered trees of all pods.  Raises PodError as ``used_images``."""
+    """Return the ids of all pods' rendered trees.  Raises PodError like ``used_images``."""
     return _used(directory, "tree")
 
 
 def running_trees(directory: str) -> set[str]:
-    """Ids of the trees that running pods may have mounted.  Raises PodError as ``used_images``."""
+    """Return the ids of trees that running pods may have mounted.  Raises PodError likewise."""
     return _used(directory, "tree", running=True)
 
 
@@ -43,7 +42,7 @@ def _used(directory: str, member: str, *, running: bool = False) -> set[str]:
                     found.update(_of_pod(pod, member))
     except RuntimeFailure as failure:
         raise _unknown(str(failure)) from None
-    # What is no pod (a file, a strange name) needs no image.
+    # Files that are not pods (unexpected names) use no image; pods that cannot be opened might.
     unread = [line for line in problems if line.startswith("open pod ")]
     if unread:
         raise _unknown(unread[0])
@@ -51,7 +50,7 @@ def _used(directory: str, member: str, *, running: bool = False) -> set[str]:
 
 
 def _unknown(why: str) -> PodError:
-    return PodError(f"which images are in use cannot be said: {why}")
+    return PodError(f"find the images in use: {why}")
 
 
 def _of_pod(pod: Pod, member: str) -> set[str]:
@@ -63,7 +62,7 @@ def _of_pod(pod: Pod, member: str) -> set[str]:
         raise HostError(f"list the apps of pod {pod.uuid}", error) from None
     found: set[str] = set()
     for app in apps:
-        # Without the file an app is only half made, or half removed.
+        # An app without the file is half created or half removed, and needs no image.
         image = read_object(pod, f"apps/{app}/image.json")
         value = image.get(member) if image is not None else None
         if isinstance(value, str) and value:

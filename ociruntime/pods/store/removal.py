@@ -1,7 +1,7 @@
-"""Removing a directory tree that programs inside containers have filled as they liked.
+"""Remove a directory tree with hostile content, written by programs inside containers.
 
-No symbolic link is followed and no other file system entered, names may be any bytes, and a tree
-may be deeper than there are descriptors.
+Symbolic links are never followed and other filesystems never entered.  Names may be any bytes, and
+the tree may be deeper than the limit of open descriptors.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 EXDEV = 18
 ENOTEMPTY = 39
-_DEEPEST = 100  # directories that are open at a time
-_AGAIN = 100  # how often a directory may turn out to have been filled meanwhile
+_DEEPEST = 100  # maximum number of directories open at a time
+_AGAIN = 100  # retries for a directory that is filled while it is being removed
 
 
 def remove_tree(parent: int, name: str) -> None:
-    """Removes ``name`` of the directory ``parent``, whatever it is, if it is there.
+    """Remove ``name`` in the directory ``parent``, of whatever type, if it exists.
 
     Raises OSError for what cannot be removed; the rest of the tree may be gone by then.
     """
@@ -34,7 +34,7 @@ def remove_tree(parent: int, name: str) -> None:
 
 
 def discard(pod: Pod) -> None:
-    """Removes a pod that could not be made, whose lock we hold, and gives the lock up."""
+    """Remove a pod that could not be created completely, and release our lock on it."""
     phase, _, name = pod.path().rpartition("/")
     try:
         fd = open_directory(phase)
@@ -43,15 +43,15 @@ def discard(pod: Pod) -> None:
         finally:
             posix.close(fd)
     except OSError:
-        pass  # what stays is an aborted prepare, which gc removes
+        pass  # it remains as an aborted prepare, which gc removes
     pod.close()
 
 
 def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
-    """Removes it; what is too deep in it is moved to ``parent``, and its names are returned."""
+    """Remove a directory; move what is too deep to ``parent``, and return its names."""
     moved: list[bytes] = []
     again = _AGAIN
-    stack: list[tuple[int, bytes, list[bytes]]] = []  # descriptor, its name, what is in it
+    stack: list[tuple[int, bytes, list[bytes]]] = []  # descriptor, name, remaining entries
     try:
         stack.append(_open(top, parent, device))
         while stack:
@@ -63,7 +63,7 @@ def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
                     again -= 1
                     if error.errno != ENOTEMPTY or again < 0:
                         raise
-                    # Somebody was still writing into it.
+                    # ENOTEMPTY: another process is still writing into it.
                     entries += _list(fd)
                     continue
                 stack.pop()
@@ -75,7 +75,7 @@ def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
             if len(stack) < _DEEPEST:
                 stack.append(_open(entry, fd, device))
                 continue
-            # The inode's number is nobody else's, even after an attempt that was killed.
+            # An inode number is a unique name, even after an earlier attempt that was killed.
             number = posix.stat(entry, dir_fd=fd, follow_symlinks=False).st_ino
             moved.append(b".deep-%d" % number)
             posix.rename(entry, moved[-1], src_dir_fd=fd, dst_dir_fd=parent)
@@ -86,7 +86,7 @@ def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
 
 
 def _unlink(name: bytes, parent: int) -> bool:
-    """True if it is a directory, and still there."""
+    """Unlink a file; return True for a directory, which is still there."""
     try:
         posix.unlink(name, dir_fd=parent)
     except IsADirectoryError:
@@ -100,7 +100,7 @@ def _open(name: bytes, parent: int, device: int) -> tuple[int, bytes, list[bytes
     fd = open_directory(name, parent)
     try:
         if posix.fstat(fd).st_dev != device:
-            raise OSError(EXDEV, "another file system is mounted there", name)
+            raise OSError(EXDEV, "another filesystem is mounted there", name)
         return fd, name, _list(fd)
     except BaseException:
         posix.close(fd)
@@ -108,5 +108,5 @@ def _open(name: bytes, parent: int, device: int) -> tuple[int, bytes, list[bytes
 
 
 def _list(fd: int) -> list[bytes]:
-    # By way of proc, for names as bytes.
+    # Through /proc, because listing by path returns names as bytes.
     return posix.listdir(b"/proc/self/fd/%d" % fd)

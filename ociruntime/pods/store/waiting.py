@@ -1,7 +1,7 @@
-"""Waiting for a pod to end, or to be ready.
+"""Wait for a pod to exit or to become ready.
 
-Where the lock tells it, a thread sleeps in flock(2) and wakes up with the pod's end; a pod that
-is prepared is only looked at, because nobody may lock it for that.
+For the end of a locked pod, a thread sleeps in flock(2).  A prepared pod is polled, because an
+observer must not lock it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.pods.store.pod import Pod
 
-# Nothing happens any more by itself, except that it is thrown away.
+# States that change only by removal.
 ENDED = ("aborted prepare", "exited", "exited garbage", "garbage", GONE)
 _LOCKED = tuple(locked for locked, free in STATES.values() if locked != free)
 _GLANCE = 0.05
 
 
 def wait_for_end(pod: Pod, patience: float) -> bool:
-    """False if it has not ended after so many seconds.  Raises HostError."""
+    """Wait up to ``patience`` seconds; return False if the pod has not ended.  Raises HostError."""
     deadline = time.monotonic() + patience
     while pod.refresh() not in ENDED:
         remaining = deadline - time.monotonic()
@@ -38,7 +38,7 @@ def wait_for_end(pod: Pod, patience: float) -> bool:
 
 
 def wait_until_ready(pod: Pod, patience: float) -> bool:
-    """False if it is not ready after so many seconds, or has ended.  Raises HostError."""
+    """Wait up to ``patience`` seconds; return False if not ready or ended.  Raises HostError."""
     deadline = time.monotonic() + patience
     while not is_ready(pod):
         if pod.state in ENDED or pod.refresh() in ENDED or time.monotonic() >= deadline:
@@ -50,7 +50,7 @@ def wait_until_ready(pod: Pod, patience: float) -> bool:
 def _wait_for_lock(pod: Pod, seconds: float) -> None:
     from threading import TIMEOUT_MAX, Thread
 
-    # An open file of its own: that of the pod is looked at and let go by others.
+    # Use a separate open file: others refresh the pod's, which releases its lock.
     fd = open_directory(".", pod.fd)
     thread = Thread(target=_wait_and_close, args=(fd,), daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""What is written down of an app in ``apps/NAME/state.json``: a record from its making on."""
+"""An app's record, ``apps/NAME/state.json``, and how it is kept up to date on disk."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     Record = dict[str, Any]
 
-AGAIN = 1.0  # seconds until what could not be written is tried once more
+AGAIN = 1.0  # seconds until a failed write is retried
 
 
 def new_record() -> Record:
-    """Of an app that was never started."""
+    """Return the record of an app that was never started."""
     return {
         "state": "prepared",
         "created": records.now(),
@@ -38,7 +38,7 @@ def new_record() -> Record:
 
 
 def note_start(record: Record) -> None:
-    """It is about to be started, perhaps not for the first time."""
+    """Update the record for a start, which may be a restart."""
     again = record["started"] is not None
     record.update(
         {"state": "prepared", "finished": None, "exit_code": None, "signal": None},
@@ -50,7 +50,7 @@ def note_start(record: Record) -> None:
 
 
 def note_end(record: Record, wait_status: int, oom_killed: bool) -> None:
-    """Its process has ended."""
+    """Update the record with the exit status of the app's process."""
     killed = posix.WIFSIGNALED(wait_status)
     record.update(
         exit_code=worker.exit_status(wait_status),
@@ -60,9 +60,9 @@ def note_end(record: Record, wait_status: int, oom_killed: bool) -> None:
 
 
 class RecordFile:
-    """A record on the disk, and the file ``status`` with the exit code alone.
+    """An app's record on disk, and the file ``status``, which has the exit code alone.
 
-    When the disk is full, say, what happens anyway goes on, and is written as soon as it can be.
+    A write that fails, for example because the disk is full, does not stop the app; it is retried.
     """
 
     __slots__ = ("_code", "_directory", "_loop", "_record", "_timer")
@@ -71,27 +71,27 @@ class RecordFile:
         self._loop = loop
         self._directory = directory
         self._record = record
-        self._code = b""  # still to be written to ``status``
-        self._timer: Timer | None = None  # while the files are not what the record is
+        self._code = b""  # not yet written to ``status``
+        self._timer: Timer | None = None  # set while the files are behind the record
 
     def save(self) -> None:
-        """Write what is about to be done.  Raises HostError: it is better not done then."""
+        """Write the record before an action.  On HostError the action must not happen."""
         if self._code:
             records.replace_text(f"{self._directory}/status", self._code)
             self._code = b""
-        # How an app has ended is to be read for as long as there is its pod.
+        # The exit status must survive a power failure for as long as the pod exists.
         ended = self._record["state"] == "exited"
         records.replace(f"{self._directory}/state.json", self._record, lasting=ended)
         self.give_up()
 
     def save_start(self) -> None:
-        """As ``save``, of an app that is about to be started and has no status."""
+        """Write the record before a start, and remove the old status.  See ``save``."""
         self._code = b""
         remove_file(f"{self._directory}/status")
         self.save()
 
     def note(self) -> None:
-        """Write what has happened, now or later."""
+        """Record what has happened, now or, if the write fails, later."""
         try:
             self.save()
         except HostError:
@@ -99,7 +99,7 @@ class RecordFile:
                 self._timer = self._loop.after(AGAIN, self._note_again)
 
     def note_end(self) -> None:
-        """As ``note``, of an app that has ended: with its status."""
+        """Record that the app has exited, with its status.  See ``note``."""
         self._code = f"{self._record['exit_code']}\n".encode()
         self.note()
 
@@ -109,17 +109,17 @@ class RecordFile:
 
     @property
     def is_late(self) -> bool:
-        """Whether anything is still to be written."""
+        """Return whether a write is still pending."""
         return self._timer is not None
 
     def give_up(self) -> None:
-        """Try no more."""
+        """Cancel pending writes."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def save_late(self) -> None:
-        """Write what is still to be written, for the last time.  Raises HostError."""
+        """Write for the last time what is still pending.  Raises HostError."""
         if self.is_late:
             self.give_up()
             self.save()

@@ -1,4 +1,4 @@
-"""One app under supervision: it is started, watched, stopped and recorded."""
+"""One supervised app: start, stop, record, remove."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ SIGKILL = 9
 
 
 class AppRun:
-    """An app of the pod, with the record that is its ``state.json``.
+    """An app of the pod, with its record (``state.json``).
 
-    Of its tasks one is done at a time (``busy``), the others wait in the order they came.
+    One task runs at a time (``busy``); others are queued in the order of arrival.
     """
 
     __slots__ = (
@@ -47,7 +47,7 @@ class AppRun:
     )
 
     def __init__(self, around: Surroundings, entry: App, frozen: App | None = None) -> None:
-        """``entry``: of the manifest's ``apps``; ``frozen``: see there.  Raises HostError."""
+        """Take an ``entry`` of the manifest's ``apps``, or a snapshot.  Raises HostError."""
         self.around = around
         self.name: str = entry["name"]
         app = entry.get("app") or {}
@@ -56,10 +56,10 @@ class AppRun:
         self.terminal = "tty" in self.kinds.values() or (
             self.kinds.get("stdin") == "interactive" and around.has_terminal
         )
-        self.label = self.name  # what its lines in the foreground begin with
+        self.label = self.name  # prefix of its lines in the foreground
         self.busy = False
         self.pid = 0
-        self._status: int | None = None  # what the process returned, while it is not recorded
+        self._status: int | None = None  # wait status of the process until it is recorded
         self._failure: RuntimeFailure | None = None
         self._cancelled = False
         self._starting = False
@@ -69,8 +69,8 @@ class AppRun:
         self._kill_timer: Timer | None = None
         self._log: AppLog | None = None
         self.streams: AppStreams | None = None
-        self.watchers: list[Callable[[int], None]] = []  # are told the exit code
-        self.on_streams: list[Callable[[AppStreams], None]] = []  # at the next start, once
+        self.watchers: list[Callable[[int], None]] = []  # called with the exit code
+        self.on_streams: list[Callable[[AppStreams], None]] = []  # called once, at the next start
         self.on_output: Callable[[AppRun, str, bytes], None] = _no_output
         self.on_terminal: Callable[[AppStreams], None] | None = None
         self.on_end: Callable[[AppRun], None] = _no_end
@@ -87,30 +87,30 @@ class AppRun:
 
     @property
     def is_active(self) -> bool:
-        """Whether anything of it is left to be cleared away."""
+        """Return whether a process or container of the app still has to be cleaned up."""
         return self.busy
 
     def start(self, done: Done) -> None:
-        """Make its container and start it; ``done(None)`` at once if it runs already."""
+        """Create and start the container; calls ``done(None)`` at once if it is already running."""
         self._in_turn(lambda: self._start(done))
 
     def stop(self, by: str, seconds: float, done: Callable[[], None]) -> None:
-        """As ``halt``, after what was asked for before."""
+        """Queue a ``halt`` behind earlier requests."""
         if self._cancelled and not self._queue:
-            self.halt(by, seconds, done)  # it is being stopped: perhaps this one waits less
+            self.halt(by, seconds, done)  # a stop is under way: this one may have a shorter timeout
         else:
             self._in_turn(lambda: self.halt(by, seconds, done))
 
     def remove(self, seconds: float, done: Done) -> None:
-        """Stop it and unmount its files; then nothing of it is left but files."""
+        """Stop the app and unmount its files; only files on disk remain."""
         self._in_turn(lambda: self._remove(seconds, done))
 
     def save_late(self) -> None:
-        """Write down for the last time what could not be before.  Raises HostError."""
+        """Write the record for the last time if it is behind.  Raises HostError."""
         self._file.save_late()
 
     def abandon(self) -> None:
-        """Forget what was asked for and has not begun: the pod ends."""
+        """Drop queued requests because the pod is ending."""
         self._queue.clear()
 
     def _in_turn(self, task: Callable[[], None]) -> None:
@@ -120,7 +120,7 @@ class AppRun:
             task()
 
     def _is_settled(self) -> bool:
-        """Whether it runs, or nothing of it does: not on the way from one to the other."""
+        """Return whether the app is running or fully stopped, not in between."""
         return not self.busy or self.record["state"] == "running"
 
     def _go_on(self) -> None:
@@ -129,7 +129,9 @@ class AppRun:
 
     def _start(self, done: Done) -> None:
         if self.busy or self.record["state"] == "deleting":
-            done(None if self.busy else PodError(f'the pod has no app "{self.name}"'))
+            done(
+                None if self.busy else PodError(f'start app "{self.name}": the pod has no such app')
+            )
             return
         try:
             self._create(done)
@@ -158,7 +160,7 @@ class AppRun:
         )
 
     def _connect(self, log: int = -1) -> AppStreams:
-        """Streams, still without any, into the log (``log``: that of the file if it is open)."""
+        """Return unconnected streams that write to the log (``log``: its descriptor if open)."""
         self._log = AppLog(f"logs/{self.name}.log", self.around.log_limit, log)
         streams = AppStreams(self.around.loop)
         streams.sinks.append(self._log.write)
@@ -171,7 +173,8 @@ class AppRun:
         master = listener.take() if listener is not None else -1
         if outcome.status:
             text = outcome.error or failure(
-                self.around.runtime_log(self.name), f"the runtime ended with {outcome.status}"
+                self.around.runtime_log(self.name),
+                f"the runtime exited with status {outcome.status}",
             )
             if master >= 0:
                 posix.close(master)
@@ -208,7 +211,8 @@ class AppRun:
         self._starting = False
         if outcome.status:
             text = outcome.error or failure(
-                self.around.runtime_log(self.name), f"the runtime ended with {outcome.status}"
+                self.around.runtime_log(self.name),
+                f"the runtime exited with status {outcome.status}",
             )
             self._failure = PodError(text)
             if self._status is None:
@@ -236,12 +240,12 @@ class AppRun:
             self._finish()
 
     def _not_started(self, error: RuntimeFailure) -> None:
-        """No process was made, or it did not become the app's program."""
+        """Clean up after a start that failed: no process, or not the app's program."""
         self._failure = error
         self._finish()
 
     def _finish(self) -> None:
-        """Record how it ended, and have the runtime forget its container."""
+        """Record the exit, and have the runtime delete the container."""
         if self._kill_timer is not None:
             self._kill_timer.cancel()
             self._kill_timer = None
@@ -268,7 +272,7 @@ class AppRun:
         )
 
     def _deleted(self, outcome: Outcome) -> None:
-        del outcome  # the container of one that was not started may not exist
+        del outcome  # after a failed start there may be no container to delete
         if self.streams is not None:
             if self._failure is None:
                 self.streams.drain()
@@ -282,7 +286,7 @@ class AppRun:
         error, self._failure = self._failure, None
         self.busy = self._cancelled = False
         done, self._start_done = self._start_done, _nothing
-        done(error or PodError(f'app "{self.name}" was stopped before it had started'))
+        done(error or PodError(f'start app "{self.name}": it was stopped before it had started'))
         waiting, self._stop_done = self._stop_done, []
         for call in waiting:
             call()
@@ -290,7 +294,7 @@ class AppRun:
         self._go_on()
 
     def halt(self, by: str, seconds: float, done: Callable[[], None]) -> None:
-        """Send the stop signal, after ``seconds`` KILL (0: at once); ``done`` when it is over."""
+        """Send the stop signal, and SIGKILL after ``seconds`` (0: at once); then call ``done``."""
         if not self.busy:
             done()
             return
@@ -315,15 +319,15 @@ class AppRun:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it is on no way to another state, is written down, and has taken its input."""
+        """Return whether a snapshot is possible: no transition, write or input is pending."""
         if self._queue or self._cancelled or self._file.is_late or not self._is_settled():
             return False
         return not self.busy or (self.streams is not None and self.streams.is_quiet)
 
     def frozen(self) -> App:
-        """While it is quiet, all that another monitor needs to have it in the place of this one.
+        """Return a snapshot of a quiet app, from which a new monitor can restore it.
 
-        {"entry", "record"}, and if it runs "pid", "log", "streams"
+        {"entry", "record"}, and for a running app also "pid", "log", "streams"
         """
         options = {"streams": self.kinds, "stopSignal": str(self._stop_signal)}
         entry = {"name": self.name, "app": options}
@@ -342,7 +346,7 @@ class AppRun:
         if self.busy:
             self.halt("stop", seconds, lambda: self._remove(seconds, done))
             return
-        if self.record["state"] == "deleting":  # by a request before this one
+        if self.record["state"] == "deleting":  # an earlier request has done it
             done(None)
             return
         self.busy = True
@@ -360,18 +364,18 @@ class AppRun:
         self.busy = False
         self.record["state"] = "exited" if outcome.status else "deleting"
         if not outcome.status:
-            self._file.give_up()  # its directory goes
+            self._file.give_up()  # its directory will be removed
         done(PodError(outcome.error) if outcome.status else None)
         self._go_on()
 
     def kill(self) -> None:
-        """End it without asking; the rest of its cgroup goes with the container."""
+        """Kill the app's first process; deleting the container kills the rest of its cgroup."""
         self._cancelled = True
         if self.pid:
             self._send(SIGKILL)
 
     def _send(self, number: int) -> None:
-        # Ours to reap, so the pid still means it.
+        # The process is our child and not yet reaped, so the pid cannot have been reused.
         posix.kill(self.pid, number)
 
 

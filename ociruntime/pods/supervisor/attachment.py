@@ -1,4 +1,4 @@
-"""The monitor's side of ``attach``: a client of the control socket reads and writes an app."""
+"""The monitor's side of ``attach``: relay between a control connection and an app's streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALL = ("stdin", "stdout", "stderr")
 
 
 def endpoints(app: AppRun) -> list[str]:
-    """What may be attached: ``tty``, or of the three streams those that the app has."""
+    """Return what can be attached: ``tty``, or those of the three streams that the app has."""
     streams = app.streams
     if streams is None:
         return []
@@ -28,7 +28,7 @@ def endpoints(app: AppRun) -> list[str]:
 
 
 def _to_come(app: AppRun) -> list[str]:
-    """What may be attached when it is started."""
+    """Return what can be attached once the app is started."""
     if app.terminal:
         return list(ALL)
     given = {"stdin": app.kinds.get("stdin") == "stream"}
@@ -36,7 +36,7 @@ def _to_come(app: AppRun) -> list[str]:
 
 
 def _size_of(request: dict[str, Any]) -> tuple[int, int] | None:
-    """Rows and columns, as far as a client sends what can be some."""
+    """Return (rows, columns) of a request, None if missing or malformed."""
     match request.get("size"):
         case [int(rows), int(columns)] if 0 < rows < 10000 and 0 < columns < 10000:
             return rows, columns
@@ -44,17 +44,17 @@ def _size_of(request: dict[str, Any]) -> tuple[int, int] | None:
 
 
 class Attachment:
-    """From its making until the client goes or the app ends.
+    """An attached client, until it disconnects or the app exits.
 
-    With ``wait`` in the request an app that does not run is attached as soon as it is started,
-    so that nothing of what it writes is missed; with ``size`` (rows, columns) its terminal has that
-    before the program runs.
+    With ``wait`` in the request, an app that is not running is attached at its next start, before
+    it can write anything.  With ``size`` (rows, columns), its terminal gets that size before the
+    program runs.
     """
 
     __slots__ = ("_app", "_connection", "_size", "_streams", "_wanted")
 
     def __init__(self, connection: Connection, app: AppRun, request: dict[str, Any]) -> None:
-        """Answers the request, in which ``streams`` lists what is wanted.  Raises PodError."""
+        """Answer the request; its ``streams`` lists what to attach.  Raises PodError."""
         state = app.record["state"]
         self._app = app
         self._connection = connection
@@ -68,7 +68,7 @@ class Attachment:
             raise PodError(f'app "{app.name}" is not running: it is {state}')
         wanted = request.get("streams") or offered
         if not isinstance(wanted, list):
-            raise PodError('"streams" of the request must be a list')
+            raise PodError('attach: "streams" of the request must be a list')
         self._wanted = [str(name) for name in wanted]
         for name in self._wanted:
             if name not in offered:
@@ -78,7 +78,7 @@ class Attachment:
             self._use(app.streams)
         else:
             app.on_streams.append(self._use)
-            connection.pause(True)  # what is put in waits for who is to read it
+            connection.pause(True)  # hold back input until the app is there to read it
         app.watchers.append(self._ended)
         connection.on_frame = self._frame
         connection.on_close = self._closed

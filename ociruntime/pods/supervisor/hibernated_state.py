@@ -1,4 +1,4 @@
-"""What a pod's monitor knows, for the time in which it sleeps: when, and from where to go on."""
+"""Hibernation of a pod's monitor: when to hibernate, and the snapshot to restore from."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def sleep_when_quiet(pod: Supervisor, patience: float = 0) -> None:
-    """From now on; ``patience``: seconds without an event before it, 0 for the usual."""
-    # Who has given an app the terminal types; a virtual machine is large, and a child with a
-    # result to be read: neither is worth the words it would take.
+    """Hibernate from now on after ``patience`` seconds without an event, 0 for the default."""
+    # Never while a user is attached to the terminal, nor for kvm pods: the machine is large anyway,
+    # and its state (a child with a result to be read) is not worth serialising.
     if pod.terminal is None and pod.around.may_sleep:
         pod.loop.patience = patience or sleep.first_patience()
         pod.loop.on_quiet = lambda: _sleep(pod)
@@ -31,12 +31,12 @@ def _sleep(pod: Supervisor) -> None:
     try:
         frozen = freeze(pod)
         sleep.try_to_sleep(pod.loop, title, _command(pod), frozen, _descriptors(pod, frozen))
-    except Exception:  # noqa: BLE001 - no memory, say; awake it works as well
+    except Exception:  # noqa: BLE001 - out of memory, for example; the monitor works awake as well
         pod.loop.patience = sleep.LONGEST
 
 
 def is_quiet(pod: Supervisor) -> bool:
-    """Whether apps run, or do not, and that is all: nobody waits for anything."""
+    """Return whether nothing is pending: apps are running or have exited, no client waits."""
     if not pod.ready or pod.halting or pod.failure is not None or pod.control is None:
         return False
     running = {app.pid for app in pod.apps.values() if app.pid}
@@ -49,9 +49,9 @@ def is_quiet(pod: Supervisor) -> bool:
 
 
 def freeze(pod: Supervisor) -> Frozen:
-    """While it is quiet: JSON with what is not in the pod's files, or must not change with them.
+    """Return the snapshot of a quiet monitor: state that is not in the pod's files.
 
-    It is read by the version that is installed when the monitor wakes: what is here stays here.
+    A later version of this program may restore it, so the members must not change their meaning.
     """
     assert pod.control is not None
     return {
@@ -67,7 +67,7 @@ def freeze(pod: Supervisor) -> Frozen:
 
 
 def _descriptors(pod: Supervisor, frozen: Frozen) -> list[int]:
-    """All that have to outlast the execution: what ``frozen`` speaks of, and the lock."""
+    """Return the descriptors that must survive execve(2): those in ``frozen``, and the lock."""
     processes = frozen["processes"]
     found = {pod.lock, frozen["control"], *(processes[name] for name in pod.processes.DESCRIPTORS)}
     for app in frozen["apps"]:
@@ -88,9 +88,9 @@ def _command(pod: Supervisor) -> list[str]:
 
 
 def take_up(pod: Supervisor, frozen: Frozen) -> None:
-    """Go on with a ``pod`` that was just made, as if it had not slept.  Raises RuntimeFailure."""
+    """Restore a newly created ``pod`` from a snapshot.  Raises RuntimeFailure."""
     sleep.take_signals(frozen)
-    pod.loop.look_for_ends()  # of children, in the meantime
+    pod.loop.look_for_ends()  # children that exited during hibernation
     pod.processes.take_up(frozen["processes"])
     pod.around.namespaces = frozen["namespaces"]
     if frozen["copies"]:

@@ -1,4 +1,4 @@
-"""From a command that has prepared a pod to its monitor: this process, or one in the background."""
+"""Start a pod's monitor: in this process, or in the background."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FAILED = 254
 
 
 def be_monitor(pod: Pod, warn: Say, on_ready: Callable[[], object] | None = None) -> int:
-    """Watch over ``pod``, which is in phase run and locked by us, until it ends; its exit code.
+    """Supervise ``pod``, which is in phase run and locked by us, until it exits; its exit code.
 
-    What the apps write appears on our streams.  Raises RuntimeFailure.
+    The apps' output is copied to our streams.  Raises RuntimeFailure.
     """
     monitor = _monitor(pod, warn)
     monitor.stay_in_foreground()
@@ -39,8 +39,9 @@ def be_monitor(pod: Pod, warn: Say, on_ready: Callable[[], object] | None = None
 def start_monitor(pod: Pod, warn: Say) -> None:
     """Start the monitor of ``pod``, which is in phase run and locked by us, in the background.
 
-    ``warn`` is called there, with a log for standard error.  Returns when the pod is ready; the
-    lock is not ours any more then.  Raises PodError with what kept it from that, HostError.
+    ``warn`` is called in the monitor, with standard error redirected to its log.  Returns when the
+    pod is ready and the monitor has taken over the lock.  Raises PodError if the pod does not
+    become ready; HostError.
     """
     try:
         told, telling = posix.pipe2(posix.O_CLOEXEC)
@@ -59,11 +60,11 @@ def start_monitor(pod: Pod, warn: Say) -> None:
     if said != b"\n":
         posix.waitpid(child, 0)
         text = said.decode(errors="replace")
-        raise PodError(text or f"pod {pod.uuid} ended before it was ready")
+        raise PodError(text or f"pod {pod.uuid} exited before it was ready")
 
 
 def _monitor(pod: Pod, warn: Say) -> Supervisor:
-    """Of the working directory from now on.  Raises RuntimeFailure."""
+    """Return the supervisor, after changing to the pod's directory.  Raises RuntimeFailure."""
     from ociruntime.pods.bundle.own_mounts import leave_the_hosts
     from ociruntime.pods.supervisor.supervise import Supervisor
 
@@ -90,7 +91,7 @@ def _be_background(pod: Pod, warn: Say, telling: int) -> NoReturn:
     except RuntimeFailure as failure:
         warn(str(failure))
         tell(str(failure))
-    except BaseException as error:  # noqa: BLE001 - the child must end here, whatever comes
+    except BaseException as error:  # noqa: BLE001 - the child must not return into the caller
         why = reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         text = f"start the pod's monitor: {why}"
         warn(text)
@@ -100,7 +101,7 @@ def _be_background(pod: Pod, warn: Say, telling: int) -> NoReturn:
 
 
 def _teller(fd: int) -> Say:
-    """Tells who waits at the other end of ``fd`` once: a line feed, or an error's text."""
+    """Return a function that sends an error, or a line feed if ready, to ``fd`` once."""
     open_ones = [fd]
 
     def tell(error: str) -> None:
@@ -108,7 +109,7 @@ def _teller(fd: int) -> Say:
             try:
                 posix.write(fd, error.encode() or b"\n")
             except OSError:
-                pass  # nobody waits any more
+                pass  # the command that started us has been killed
             posix.close(open_ones.pop())
 
     return tell

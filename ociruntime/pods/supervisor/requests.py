@@ -1,4 +1,4 @@
-"""What a pod's monitor is asked for over the control socket."""
+"""Handle the requests that a pod's monitor receives on its control socket."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Requests:
-    """Answers the requests for ``pod``; each is an object with ``op`` and what that needs."""
+    """The request handlers of ``pod``; a request is an object with ``op`` and its parameters."""
 
     __slots__ = ("_operations", "_pod")
 
@@ -37,7 +37,7 @@ class Requests:
         }
 
     def handle(self, connection: Connection, request: Request) -> None:
-        """Answer now or later.  Raises RuntimeFailure for what is refused at once."""
+        """Answer now or later.  Raises RuntimeFailure for a request that is refused at once."""
         operation = self._operations.get(str(request.get("op")))
         if operation is None:
             raise PodError(f'unknown request "{request.get("op")}"')
@@ -47,7 +47,7 @@ class Requests:
         name = str(request.get("app"))
         app = self._pod.apps.get(name)
         if app is None:
-            known = ", ".join(self._pod.apps) or "it has none"
+            known = ", ".join(self._pod.apps) or "the pod has no apps"
             raise PodError(f'the pod has no app "{name}"', known)
         return app
 
@@ -73,7 +73,7 @@ class Requests:
         self._must_be_mutable()
         name = str(request.get("app"))
         if name in self._pod.apps:
-            raise PodError(f'the pod has an app "{name}" already')
+            raise PodError(f'the pod already has an app "{name}"')
         for entry in apps_of(read_manifest()):
             if entry["name"] == name:
                 self._pod.add_app(entry)
@@ -93,7 +93,7 @@ class Requests:
     def _remove(self, connection: Connection, request: Request) -> None:
         self._must_be_mutable()
         app = self._pod.apps.get(str(request.get("app")))
-        if app is None:  # who added it did not come so far
+        if app is None:  # `app add` was killed before it told the monitor
             connection.answer({})
             return
         app.remove(_seconds(request), lambda error: self._removed(connection, app, error))
@@ -107,7 +107,7 @@ class Requests:
     def _halt(self, connection: Connection, request: Request) -> None:
         seconds = 0 if request.get("force") else _seconds(request)
         connection.answer({})
-        # What fails now is no answer any more: the pod is to end, in this way or that.
+        # The request is accepted; a failure from here on ends the pod as well.
         self._pod.attempt(lambda: self._pod.halt("pod stop", seconds))
 
     def _endpoints(self, connection: Connection, request: Request) -> None:
@@ -127,5 +127,5 @@ def _answer(connection: Connection, error: RuntimeFailure | None) -> None:
 def _seconds(request: Request) -> float:
     value = request.get("seconds", 10)
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1e6:
-        raise PodError(f"no number of seconds: {value}")
+        raise PodError(f"invalid number of seconds: {value}")
     return float(value)

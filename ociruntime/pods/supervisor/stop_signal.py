@@ -1,4 +1,4 @@
-"""The signal by which an app is asked to end."""
+"""Parse the signal that stops an app."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _REAL_TIME = ("SIGRTMIN+", "RTMIN+")
 
 
 def stop_signal(name: str) -> int:
-    """The number of an image's ``StopSignal``; SIGTERM for what it cannot mean.
+    """Return the number of an image's ``StopSignal``; SIGTERM if it is invalid.
 
-    Whatever is written there: it is a signal that can be sent.
+    The image is not trusted: the result is always a signal that can be sent.
     """
     number = _number(name)
     return number if number in _signal.valid_signals() else int(_signal.SIGTERM)
 
 
 def _number(name: str) -> int:
-    """Perhaps of no signal; -1 for what is none."""
+    """Return a number, perhaps not of a valid signal; -1 for an unknown name."""
     if _is_decimal(name):
         return int(name)
     for prefix in _REAL_TIME:
@@ -30,10 +30,10 @@ def _number(name: str) -> int:
             steps = name.removeprefix(prefix)
             return int(_signal.SIGRTMIN) + int(steps) if _is_decimal(steps) else -1
     full = name if name.startswith("SIG") else f"SIG{name}"
-    # SIG_BLOCK and the like are other constants.
+    # Skip SIG_BLOCK and the like, which are not signals.
     return -1 if full.startswith("SIG_") else int(getattr(_signal, full, -1))
 
 
 def _is_decimal(text: str) -> bool:
-    # Other scripts have digits as well, and int() refuses what is very long.
+    # isdigit() accepts digits of other scripts, and int() refuses very long numbers.
     return text.isascii() and text.isdigit() and len(text) <= 3

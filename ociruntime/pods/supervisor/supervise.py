@@ -1,4 +1,4 @@
-"""A pod's life from its first process to the release of its lock, as one process."""
+"""Supervise a pod, from the start of its init to the release of its lock."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ else:
 
 GRACE = 10.0  # seconds between the stop signal and KILL
 LOG_LIMIT = 10 << 20
-FAILURE_LIMIT = 5.0  # seconds that apps may take to end after a failure of the monitor itself
-FLUSH_LIMIT = 5.0  # seconds that a slow reader in the foreground may take at the end
+FAILURE_LIMIT = 5.0  # seconds for apps to end after the monitor itself has failed
+FLUSH_LIMIT = 5.0  # seconds for a slow reader in the foreground to read the last output
 ENDING = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT)
 
 
 class Supervisor:
-    """Supervises the pod in the working directory; ``run`` is its whole life.
+    """The supervisor of the pod in the working directory; ``run`` is its whole life.
 
-    ``tell`` is called once: with "" when the pod is ready, with what kept it from that before.
+    ``tell`` is called once: with "" when the pod is ready, or with the error that prevented it.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Supervisor:
         warn: Callable[[str], None],
         frozen: dict[str, Any] | None = None,
     ) -> None:
-        """``warn`` gets what the user should know; ``frozen`` is of the monitor before us.
+        """Take ``warn`` for messages to the user, and a predecessor's snapshot if it hibernated.
 
         Raises RuntimeFailure.
         """
@@ -98,10 +98,10 @@ class Supervisor:
         self.tell: Callable[[str], None] | None = None
         self._winding_down = False
         self._starting = 0
-        self._network_running = False  # whether the networks are just going up
+        self._network_running = False  # whether a child is bringing the networks up
 
     def run(self) -> int:
-        """The pod's exit code.  Raises what kept it from starting, after clearing away."""
+        """Run the pod; return its exit code.  Raises what prevented its start, after cleanup."""
         become_subreaper()
         self.attempt(self._enter)
         while not self.loop.stopped:
@@ -115,16 +115,16 @@ class Supervisor:
         return self.code
 
     def attempt(self, step: Callable[[], None]) -> None:
-        """Take a step without which the pod cannot be: if it fails, everything is taken down."""
+        """Call ``step``; if it fails, the pod is taken down."""
         try:
             step()
         except RuntimeFailure as error:
             self._fail(error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the pod is taken down
+        except Exception as error:  # noqa: BLE001 - take the pod down, whatever went wrong
             self._fail(InternalError(f"internal error: {type(error).__name__}: {error}"))
 
     def warn(self, text: str) -> None:
-        """Say what the user should know, if it can be said: the log may be on a full disk."""
+        """Warn the user, if possible: the log may be on a full disk."""
         try:
             self._warn(text)
         except OSError:
@@ -175,7 +175,7 @@ class Supervisor:
         }
 
     def add_app(self, entry: dict[str, Any], frozen: dict[str, Any] | None = None) -> AppRun:
-        """Take an app of the manifest under supervision, or again.  Raises HostError."""
+        """Supervise an app of the manifest, new or from a snapshot.  Raises HostError."""
         app = AppRun(self.around, entry, frozen)
         app.on_end = self._app_ended
         app.on_output = self._copy
@@ -190,7 +190,7 @@ class Supervisor:
         self._connected()
 
     def _connected(self) -> None:
-        """All that the apps need is there."""
+        """Start the apps, now that the networks are up."""
         if self.halting:
             self.go_on()
             return
@@ -212,7 +212,7 @@ class Supervisor:
             self._become_ready()
 
     def stay_in_foreground(self) -> None:
-        """Show what the apps write on our streams as well, or give the only app our terminal."""
+        """Copy the apps' output to our streams, or connect the only app to our terminal."""
         if self.config.get("interactive") and posix.isatty(0):
             self.terminal = LocalTerminal(self.loop)
             self.around.has_terminal = True
@@ -252,14 +252,14 @@ class Supervisor:
         self.go_on()
 
     def go_on(self) -> None:
-        """Look whether the pod's end has come."""
+        """Check whether the pod should end now."""
         if self._network_running or any(app.is_active for app in self.apps.values()):
             return
         if self.halting or (not self.mutable and self._starting <= 0):
             self._wind_down()
 
     def halt(self, by: str, seconds: float = GRACE) -> None:
-        """End every app in order, and then the pod; ``by`` is what their records tell."""
+        """Stop every app in order, and then the pod; ``by`` is recorded as the reason."""
         first = not self.halting
         self.halting = self.halting or by
         self.ready = False
@@ -271,12 +271,12 @@ class Supervisor:
             self.go_on()
 
     def _fail(self, error: RuntimeFailure) -> None:
-        """The monitor itself cannot go on: everything is taken down at once."""
+        """Take everything down at once, because the monitor itself has failed."""
         if self.failure is None:
             self.failure = error
             self.code = OWN_FAILURE
             self.reason = str(error)
-            # What an app was waiting for may have failed with it, and never come.
+            # Do not wait for long: what an app waits for may have failed with the monitor.
             self.loop.after(FAILURE_LIMIT, self._wind_down)
         if self._winding_down:
             self.loop.stopped = True
@@ -288,7 +288,7 @@ class Supervisor:
         self.go_on()
 
     def _lost(self) -> None:
-        """Process 1 has ended, and all processes of the pod with it."""
+        """Handle the exit of the pod's init, with which all processes of the pod were killed."""
         if not self._winding_down:
             self.code = self.code or 137
             self.reason = self.reason or "the pod's first process was killed"
@@ -305,7 +305,7 @@ class Supervisor:
         if self._winding_down:
             return
         self._winding_down = True
-        self.loop.patience = None  # no sleep any more
+        self.loop.patience = None  # no hibernation any more
         if self.control is not None:
             self.control.close()
         self.around.end(self._leave_networks)
@@ -355,7 +355,7 @@ class Supervisor:
 
 
 def _kinds(config: dict[str, Any]) -> tuple[str, ...]:
-    """Namespaces that the apps of a pod share."""
+    """Return the namespaces that the apps of a pod share."""
     if config.get("flavor") == "fly":
         return ()
     kinds = ["pid", "uts", "mount"]

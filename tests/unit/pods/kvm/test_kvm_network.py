@@ -40,7 +40,7 @@ def test_lines() -> None:
 
 def test_a_network_without_ipv4() -> None:
     alone = {"name": "six", **network("bridge", ips=[{"address": "fd00::2/64"}])}
-    with pytest.raises(PodError, match=r'"six" has no IPv4 address .*it has fd00::2/64'):
+    with pytest.raises(PodError, match=r'"six": no IPv4 address .*it has fd00::2/64'):
         lines([alone])
 
 
@@ -51,7 +51,7 @@ def test_hardware_addresses() -> None:
 
 @needs_root
 def test_a_namespace_that_is_none() -> None:
-    with pytest.raises(HostError, match="enter the pod's network: invalid argument"):
+    with pytest.raises(HostError, match="enter the pod's network namespace: invalid argument"):
         take_over("/proc/self/ns/uts", [])
 
 
@@ -60,7 +60,7 @@ def test_a_namespace_that_is_none() -> None:
     ("device", "message"),
     [
         ("tun", "open .*/tun: no such file or directory [(]modprobe tun[)]"),
-        ("/dev/null", "give the virtual machine a network: inappropriate ioctl for device"),
+        ("/dev/null", "connect the virtual machine to a network: inappropriate ioctl for device"),
     ],
 )
 def test_a_host_without_taps(

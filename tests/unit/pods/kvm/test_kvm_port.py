@@ -37,7 +37,7 @@ def wait(asked: threading.Event) -> None:
 
 def test_another_answer(tmp_path: Path) -> None:
     guest = answered(tmp_path / "1", lambda one: one.sendall(pack(port.HEAD, b"z", 0)))
-    with pytest.raises(PodError, match="the virtual machine said b'z' instead of starting"):
+    with pytest.raises(PodError, match="start the app: unexpected reply b'z'"):
         port.start_app(str(tmp_path / "1"), [-1, -1, -1])
     guest.join()
 
@@ -56,7 +56,7 @@ def test_it_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(port, "BOOT_SECONDS", 0.02)
     asked = threading.Event()
     guest = answered(tmp_path / "1", lambda one: wait(asked))
-    with pytest.raises(PodError, match=r"the virtual machine has not started in 0 s"):
+    with pytest.raises(PodError, match=r"the virtual machine has not started within 0 s"):
         port.start_app(str(tmp_path / "1"), [-1, -1, -1])
     asked.set()
     guest.join()
@@ -64,10 +64,10 @@ def test_it_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_it_ends(tmp_path: Path) -> None:
     guest = answered(tmp_path / "1", lambda one: None)
-    with pytest.raises(PodError, match="the virtual machine has ended"):
+    with pytest.raises(PodError, match="the virtual machine has exited"):
         port.start_app(str(tmp_path / "1"), [-1, -1, -1])
     guest.join()
-    with pytest.raises(PodError, match="the virtual machine has ended"):
+    with pytest.raises(PodError, match="the virtual machine has exited"):
         port.start_app(str(tmp_path / "nobody"), [-1, -1, -1])
 
 
@@ -75,7 +75,7 @@ def test_an_app_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(port, "END_SECONDS", 0.05)
     asked = threading.Event()
     guest = answered(tmp_path / "1", lambda one: wait(asked))
-    with pytest.raises(PodError, match="the virtual machine does not end the app: timed out"):
+    with pytest.raises(PodError, match="stop the app in the virtual machine: timed out"):
         port.end_app(str(tmp_path / "1"))
     asked.set()
     guest.join()

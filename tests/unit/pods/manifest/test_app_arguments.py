@@ -48,14 +48,14 @@ def test_leading_arguments_are_no_images() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("--name=a one", "--name before any image"),
-        ("-- x", '"--" before any image'),
-        ("one ---", '"---" without arguments before it'),
-        ("one -- a --- -- b", 'the arguments of "one" are given twice'),
+        ("--name=a one", "--name must follow an image"),
+        ("-- x", '"--" must follow an image'),
+        ("one ---", '"---" must follow the arguments'),
+        ("one -- a --- -- b", 'image "one": arguments given twice'),
         ("one --memry=1", "unknown option --memry"),
-        ("one --name", "--name needs a value"),
-        ("one --readonly-rootfs=maybe", "no truth value"),
-        ("one --stdin=log", '"log" is not possible (null, stream, interactive, tty)'),
+        ("one --name", "--name requires a value"),
+        ("one --readonly-rootfs=maybe", "invalid boolean"),
+        ("one --stdin=log", 'invalid value "log" (null, stream, interactive, tty)'),
     ],
 )
 def test_what_cannot_be_understood(text: str, message: str) -> None:
@@ -65,5 +65,5 @@ def test_what_cannot_be_understood(text: str, message: str) -> None:
 
 
 def test_a_word_that_is_empty() -> None:
-    with pytest.raises(UsageError, match="an image without a name"):
+    with pytest.raises(UsageError, match="the image's name must not be empty"):
         read_words(["one", ""], POD, APP_OPTIONS)

@@ -135,7 +135,7 @@ def test_ports() -> None:
         {"name": "22-tcp", "protocol": "tcp", "port": 22, "hostPort": 2222, "hostIP": ""},
     ]
     for network in ("none", "host"):
-        with pytest.raises(UsageError, match="ports cannot be forwarded"):
+        with pytest.raises(UsageError, match="port forwarding is not possible"):
             check_network(made.manifest, [network])
 
 
@@ -148,7 +148,7 @@ def test_a_port_of_several_apps() -> None:
     manifest = made.manifest | {"ports": []}
     for entry, number in zip(manifest["apps"], (80, 81), strict=True):
         entry["app"]["ports"] = [{"name": "www", "protocol": "tcp", "port": number}]
-    with pytest.raises(UsageError, match="several apps: 80/tcp, 81/tcp"):
+    with pytest.raises(UsageError, match='several apps have a port "www": 80/tcp, 81/tcp'):
         add_ports(manifest, [{"name": "www", "hostPort": 1, "hostIP": ""}])
 
 
@@ -169,44 +169,44 @@ def test_the_terminal_is_for_one_app() -> None:
 @pytest.mark.parametrize(
     ("text", "images", "message"),
     [
-        ("", [], "no image is given"),
-        ("i i", [], "given to two apps"),
-        ("i --name=A", [], "no name of an app"),
-        ("i", [Image()], "name a program"),
-        ("i --exec=", [], "name a program"),
-        ("--port=x:1 i", [], 'no app has a port "x"'),
-        ("--port=80-tcp:0 i", [], "cannot be understood"),
-        ("--port=80-tcp:zz:1 i", [], "is no address"),
+        ("", [], "requires at least one image"),
+        ("i i", [], "two apps have the name"),
+        ("i --name=A", [], "invalid app name"),
+        ("i", [Image()], "set a command"),
+        ("i --exec=", [], "set a command"),
+        ("--port=x:1 i", [], 'unknown port "x"'),
+        ("--port=80-tcp:0 i", [], "invalid value"),
+        ("--port=80-tcp:zz:1 i", [], "invalid IP address"),
         ("--port=80-tcp:1 --port=81-tcp:127.0.0.1:1 i", [], "tcp port 1 of the host"),
-        ("--volume=a i", [], "is unknown (host or empty)"),
-        ("--volume=a,kind=host i", [], "no absolute path"),
-        ("--volume=a,kind=empty,mode=9 i", [], "is not octal"),
-        ("--volume=a,kind=empty,source=/x i", [], '"source" is unknown'),
+        ("--volume=a i", [], "unknown kind  (host or empty)"),
+        ("--volume=a,kind=host i", [], "must be an absolute path"),
+        ("--volume=a,kind=empty,mode=9 i", [], "must be octal"),
+        ("--volume=a,kind=empty,source=/x i", [], 'unknown key "source"'),
         ("--volume=a,kind=empty --volume=a,kind=empty i", [], "given twice"),
-        ("--volume=a,kind=empty,uid=x i", [], "is no id"),
-        ("--volume=a,kind=empty,gid=4294967295 i", [], '"4294967295" is no id'),
-        ("--volume=a,kind=empty,readOnly=x i", [], "no truth value"),
-        ("i --mount volume=a,target=/x", [], 'there is no volume "a"'),
-        ("i --mount volume=a,target=x", [], "no absolute path"),
-        ("i --mount volume=a,target=/..", [], "the root itself"),
-        ("--volume=a,kind=empty,kind=host i", [], '"kind" is given twice'),
-        ("i --memory=9999999999T", [], '"9999999999T" is too much'),
-        ("i --seccomp=mode=keep,read", [], '"mode=keep" cannot be understood'),
-        ("i --memory=4095", [], "too little"),
-        ("i --memory=1Q", [], "is no size"),
+        ("--volume=a,kind=empty,uid=x i", [], "invalid id"),
+        ("--volume=a,kind=empty,gid=4294967295 i", [], 'invalid id "4294967295"'),
+        ("--volume=a,kind=empty,readOnly=x i", [], "invalid boolean"),
+        ("i --mount volume=a,target=/x", [], 'unknown volume "a"'),
+        ("i --mount volume=a,target=x", [], "must be an absolute path"),
+        ("i --mount volume=a,target=/..", [], "the target must not be /"),
+        ("--volume=a,kind=empty,kind=host i", [], '"kind" given twice'),
+        ("i --memory=9999999999T", [], '"9999999999T" is too large'),
+        ("i --seccomp=mode=keep,read", [], 'invalid part "mode=keep"'),
+        ("i --memory=4095", [], "too small"),
+        ("i --memory=1Q", [], "invalid size"),
         ("i --cpu=0", [], "out of range"),
-        ("i --cpu=x", [], "no amount of CPU"),
+        ("i --cpu=x", [], "invalid number of CPUs"),
         ("i --cpu-shares=1", [], "2 to 262144"),
         ("i --oom-score-adj=1001", [], "-1000 to 1000"),
-        ("i --caps-retain=CAP_KILL --caps-remove=CAP_CHOWN", [], "exclude each other"),
-        ("i --caps-retain=CAP_NOTHING", [], "is no capability"),
+        ("i --caps-retain=CAP_KILL --caps-remove=CAP_CHOWN", [], "mutually exclusive"),
+        ("i --caps-retain=CAP_NOTHING", [], "unknown capability"),
         ("i --seccomp=chmod", [], "mode and names"),
-        ("i --seccomp=mode=retain,@x/y", [], "is unknown"),
-        ("i --seccomp=mode=retain,errno=ENOTHING,read", [], "is no error"),
-        ("i --environment=x", [], "is not NAME=VALUE"),
-        ("i --supplementary-gids=staff", [], "no number of a group"),
-        ("i --supplementary-gids=4294967295", [], "no number of a group"),
-        ("i --working-dir=x", [], "no absolute path"),
+        ("i --seccomp=mode=retain,@x/y", [], "unknown set"),
+        ("i --seccomp=mode=retain,errno=ENOTHING,read", [], "unknown errno"),
+        ("i --environment=x", [], "must be NAME=VALUE"),
+        ("i --supplementary-gids=staff", [], "invalid group id"),
+        ("i --supplementary-gids=4294967295", [], "invalid group id"),
+        ("i --working-dir=x", [], "must be an absolute path"),
     ],
 )
 def test_refusals(text: str, images: list[Image], message: str) -> None:
@@ -229,6 +229,6 @@ def test_isolators() -> None:
 
 
 def test_an_image_that_gives_no_name() -> None:
-    with pytest.raises(UsageError, match="no name can be made of the image") as refused:
+    with pytest.raises(UsageError, match="cannot derive an app name") as refused:
         draft("...", Image(""))
-    assert refused.value.hint == "--name gives one"
+    assert refused.value.hint == "choose one with --name"

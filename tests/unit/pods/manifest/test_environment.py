@@ -18,9 +18,9 @@ def test_a_file() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("A=1\n\nA=2\n", 'f, line 3: "A" is set for the second time'),
-        ("A", "f, line 1: is not NAME=VALUE"),
-        ("=x", "f, line 1: is not NAME=VALUE"),
+        ("A=1\n\nA=2\n", 'f, line 3: "A" is already set'),
+        ("A", "f, line 1: must be NAME=VALUE"),
+        ("=x", "f, line 1: must be NAME=VALUE"),
     ],
 )
 def test_refused_files(text: str, message: str) -> None:
@@ -36,9 +36,9 @@ def test_settings_are_stronger_than_files(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"--set-env-file {tmp_path}/none: no such file"):
         pod_variables([str(tmp_path / "none")], [])
     file.write_bytes(b"A=\xff\n")
-    with pytest.raises(UsageError, match=f"--set-env-file {file}: is not text in UTF-8"):
+    with pytest.raises(UsageError, match=f"--set-env-file {file}: must be text in UTF-8"):
         pod_variables([str(file)], [])
-    with pytest.raises(UsageError, match='--set-env: "=x" is not NAME=VALUE'):
+    with pytest.raises(UsageError, match='--set-env: invalid value "=x": must be NAME=VALUE'):
         pod_variables([], ["=x"])
 
 

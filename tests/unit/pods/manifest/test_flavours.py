@@ -25,5 +25,5 @@ def test_names(name: str, found: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "rkt", "fly:1.30.0", "stage1", "example.com/stage1-fly"])
 def test_names_of_none(name: str) -> None:
-    with pytest.raises(PodError, match=f'no flavour "{name}"'):
+    with pytest.raises(PodError, match=f'unknown flavour "{name}"'):
         flavour(name)

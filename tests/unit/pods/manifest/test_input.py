@@ -16,22 +16,22 @@ IMAGE = {"id": "sha256:" + "5" * 64}
 
 @pytest.mark.parametrize("name", ["a\n", "..", "a/b", "", "a" * 201])
 def test_names_that_could_not_be_those_of_files(name: str) -> None:
-    with pytest.raises(UsageError, match="is no name"):
+    with pytest.raises(UsageError, match="invalid name"):
         manifest_input.completed({"apps": [{"name": name, "image": IMAGE}]}, {})
     volumes = [{"name": name, "kind": "empty"}]
-    with pytest.raises(UsageError, match="is no name"):
+    with pytest.raises(UsageError, match="invalid name"):
         manifest_input.completed({"apps": [], "volumes": volumes}, {})
 
 
 def test_without_what_checks_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
-    with pytest.raises(PodError, match="a manifest can only be checked with jsonschema"):
+    with pytest.raises(PodError, match="checking a manifest requires jsonschema"):
         manifest_input.check({}, "file")
 
 
 def test_a_volume_that_is_there_twice() -> None:
     volumes = [{"name": "v", "kind": "empty"}] * 2
-    with pytest.raises(UsageError, match='the volume "v" is there twice'):
+    with pytest.raises(UsageError, match='volume "v": defined twice'):
         manifest_input.completed({"apps": [], "volumes": volumes}, {})
 
 
@@ -39,7 +39,7 @@ def test_a_volume_that_is_there_twice() -> None:
 def test_a_file_that_is_no_manifest(tmp_path: Path, text: str) -> None:
     file = tmp_path / "file"
     file.write_text(text)
-    with pytest.raises(UsageError, match=f"--pod-manifest {file}: is no JSON: "):
+    with pytest.raises(UsageError, match=f"--pod-manifest {file}: invalid JSON: "):
         manifest_input.read_input(str(file), Store(str(tmp_path / "data")))
 
 
@@ -57,5 +57,5 @@ def test_ids_that_there_are() -> None:
 def test_an_installation_without_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jsonschema")
     monkeypatch.setattr(manifest_input, "SCHEMA", "lost.json")
-    with pytest.raises(PodError, match=r"the installation is incomplete: there is no lost\.json"):
+    with pytest.raises(PodError, match=r"incomplete installation: lost\.json is missing"):
         manifest_input.check({}, "file")

@@ -25,7 +25,7 @@ def test_numbers_out_of_range(option: str, text: str, hint: str) -> None:
     values.texts[option] = text
     with pytest.raises(UsageError) as refused:
         isolators.from_options(values)
-    assert str(refused.value) == f'--{option}: "{text}" is not possible ({hint})'
+    assert str(refused.value) == f'--{option}: invalid value "{text}" ({hint})'
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,14 @@ def test_numbers_out_of_range(option: str, text: str, hint: str) -> None:
         (
             isolators.MEMORY,
             {"limit": "much"},
-            'resource/memory: "much" is no size (512, 50M, 1.5GiB)',
+            'resource/memory: invalid size "much" (512, 50M, 1.5GiB)',
         ),
         (isolators.CPU, {"limit": "0m"}, 'resource/cpu: "0m" is out of range (10m to 4096)'),
-        (isolators.REMOVE_CAPS, {"set": ["fly"]}, '"fly" is no capability (as in CAP_NET_RAW)'),
+        (
+            isolators.REMOVE_CAPS,
+            {"set": ["fly"]},
+            'unknown capability "fly" (for example CAP_NET_RAW)',
+        ),
     ],
 )
 def test_a_manifest_with_a_value_that_cannot_be(name: str, value: object, message: str) -> None:
@@ -53,7 +57,7 @@ def test_a_manifest_with_a_value_of_another_form(name: str, value: Any) -> None:
         isolators.check([{"name": name, "value": value}], "it")
     limit = name in (isolators.MEMORY, isolators.CPU) and value == {"limit": []}
     if not limit:
-        assert str(refused.value).startswith(f"it: {name} cannot have this value (as in ")
+        assert str(refused.value).startswith(f"it: invalid value of {name} (for example ")
 
 
 def test_a_manifest_with_both_of_two_that_exclude_each_other() -> None:
@@ -61,7 +65,9 @@ def test_a_manifest_with_both_of_two_that_exclude_each_other() -> None:
         {"name": name, "value": {"set": ["CAP_KILL"]}}
         for name in (isolators.RETAIN_CAPS, isolators.REMOVE_CAPS)
     ]
-    with pytest.raises(PodError, match=r"it: .*-retain-set and .*-remove-set exclude each other"):
+    with pytest.raises(
+        PodError, match=r"it: .*-retain-set and .*-remove-set are mutually exclusive"
+    ):
         isolators.check(both, "it")
 
 

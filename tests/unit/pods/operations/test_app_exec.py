@@ -35,5 +35,5 @@ def test_user_and_directory(user: str, gid: int) -> None:
 
 @pytest.mark.parametrize("user", ["web", "33:", "1:2:3", "-1", "٣"])
 def test_users_that_are_no_numbers(user: str) -> None:
-    with pytest.raises(UsageError, match=f"--user {user}: not UID"):
+    with pytest.raises(UsageError, match=f"--user {user}: must be UID"):
         process_with(OWN, Command(["sh"], user=user))

@@ -83,7 +83,7 @@ def test_a_layer(place: Path) -> None:
 def test_a_layer_of_a_tree_that_nobody_could_unpack(place: Path) -> None:
     """Each name has all names above it: a deep tree would take the square of its size."""
     fill(str(place))
-    with pytest.raises(OSError, match="a path is longer than 4095 bytes: directory/directory"):
+    with pytest.raises(OSError, match="path is longer than 4095 bytes: directory/directory"):
         write_layer(str(place), io.BytesIO())
 
 
@@ -123,7 +123,7 @@ def test_a_directory_that_is_moved_while_it_is_read(place: Path) -> None:
             if one.inside == "deep/one/file":
                 (tree / "deep/one").rename(tree / "one")
 
-    with pytest.raises(OSError, match="it was moved meanwhile: 'one'"):
+    with pytest.raises(OSError, match="directory was moved during the walk: 'one'"):
         read()
     assert found == ["deep", "deep/one", "deep/one/file"]
 
@@ -140,6 +140,10 @@ def test_a_file_that_is_replaced_before_it_is_opened(place: Path, kind: str) -> 
         (place / "file").symlink_to("other")
     else:
         (place / "file").write_text("text")
-    words = "oo many levels of symbolic links" if kind == "link" else "it was replaced meanwhile"
+    words = (
+        "oo many levels of symbolic links"
+        if kind == "link"
+        else "file was replaced during the walk"
+    )
     with pytest.raises(OSError, match=words):
         open_regular(str(place / "file"), status)

@@ -42,7 +42,7 @@ def test_a_key_file_that_is_unlinked_while_somebody_waits(tmp_path: Path) -> Non
 def test_it_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "_is_at", lambda fd, path: False)
     descriptors = open_descriptors()
-    with pytest.raises(PodError, match="again and again"):
+    with pytest.raises(PodError, match="replaced repeatedly"):
         KeyLock(str(tmp_path), "key", exclusive=True).__enter__()
     assert open_descriptors() == descriptors
 

@@ -87,7 +87,7 @@ def test_an_observer_of_a_prepared_pod_locks_nothing(directory: str, pod: Pod) -
     fd = os.open(pod.path(), os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
     assert state_of(directory, pod.uuid) == "prepared"
-    with pytest.raises(PodError, match="held by another process"):
+    with pytest.raises(PodError, match="locked by another process"):
         phases.to_run(pod)
     os.close(fd)
     phases.to_run(pod)
@@ -96,21 +96,21 @@ def test_an_observer_of_a_prepared_pod_locks_nothing(directory: str, pod: Pod) -
 def test_a_rename_replaces_nothing(directory: str, pod: Pod) -> None:
     obstacle = Path(directory, "pods", "prepared", pod.uuid)
     obstacle.mkdir(parents=True)
-    with pytest.raises(PodError, match="something of that name"):
+    with pytest.raises(PodError, match="the target exists already"):
         phases.to_prepared(pod)
     assert Path(directory, "pods", "prepare", pod.uuid, "pod.lck").exists()
 
 
 @pytest.mark.parametrize("text", ["", "x", "/", "..", "g" * 36, "0" * 37, "*"])
 def test_what_cannot_be_a_uuid(directory: str, text: str) -> None:
-    with pytest.raises(NoSuchPod, match="is no UUID and no beginning of one"):
+    with pytest.raises(NoSuchPod, match="is neither a UUID nor a prefix of one"):
         phases.open_pod(directory, text)
 
 
 @pytest.mark.parametrize("way", [phases.to_prepared, phases.to_run])
 def test_a_pod_that_somebody_removes(directory: str, pod: Pod, way: Callable[[Pod], None]) -> None:
     shutil.rmtree(pod.path())
-    with pytest.raises(PodError, match=f"pod {pod.uuid} has vanished while it was prepared"):
+    with pytest.raises(PodError, match=f"pod {pod.uuid} to .*: it was removed meanwhile"):
         way(pod)
 
 
@@ -129,7 +129,7 @@ def test_places_that_cannot_be_looked_at(directory: str, pod: Pod) -> None:
     with pytest.raises(HostError, match=f"open pod {pod.uuid}: {reason}"):
         phases.open_in(directory, "prepared", pod.uuid)
     shutil.rmtree(pod.path())
-    with pytest.raises(HostError, match=f"look for pod {pod.uuid}: {reason}"):
+    with pytest.raises(HostError, match=f"find pod {pod.uuid}: {reason}"):
         pod.refresh()
 
 
@@ -154,11 +154,11 @@ def test_beginnings(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phases, "new_uuid", lambda: next(given))
     for _ in uuids:
         phases.new_pod(directory).close()
-    with pytest.raises(NoSuchPod, match='3 pods have a UUID that begins with "aaaa"'):
+    with pytest.raises(NoSuchPod, match='UUID prefix "aaaa" is ambiguous: 3 pods'):
         phases.open_pod(directory, "aaaa")
-    with pytest.raises(NoSuchPod, match='no pod has a UUID that begins with "ab"'):
+    with pytest.raises(NoSuchPod, match='no pod with UUID prefix "ab" found'):
         phases.open_pod(directory, "ab")
-    with pytest.raises(NoSuchPod, match="there is no pod"):
+    with pytest.raises(NoSuchPod, match="not found"):
         phases.open_pod(directory, uuids[0][:-1] + "9")
     with phases.open_pod(directory, uuids[1].upper()) as found:
         assert found.uuid == uuids[1]
@@ -172,7 +172,7 @@ def test_an_embryo_that_was_collected(directory: str, monkeypatch: pytest.Monkey
             one.rename(Path(directory, "pods", "garbage", one.name))
 
     monkeypatch.setattr(phases, "fault", collect)
-    with pytest.raises(PodError, match="the new pod was taken for an abandoned one"):
+    with pytest.raises(PodError, match="the new pod was garbage-collected"):
         phases.new_pod(directory)
     assert phases.names(directory, ["embryo", "prepare"], []) == []
 
@@ -187,8 +187,8 @@ def test_listing(directory: str) -> None:
     pods, problems = phases.list_pods(directory)
     assert [pod.uuid for pod in pods] == sorted(pod.uuid for pod in made)
     assert [line.rpartition("/")[2] for line in problems] == [
-        'run: "notes" is no pod',
-        "aaaaaaaa-0000-4000-8000-000000000000 is no directory",
+        'run: "notes" is not a pod',
+        "aaaaaaaa-0000-4000-8000-000000000000 is not a directory",
     ]
     running, _ = phases.list_pods(directory, {"running"})
     assert [pod.uuid for pod in running] == [made[0].uuid]
