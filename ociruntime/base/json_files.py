@@ -1,4 +1,4 @@
-"""JSON files of a pod, without the ``json`` module: a monitor keeps in memory what it imports."""
+"""JSON files of a pod, without importing ``json``, which would stay in the monitor's memory."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 def parse(data: bytes, what: str) -> dict[str, Any]:
-    """The JSON object in ``data``, which errors call ``what``.  Raises PodError."""
+    """Parse ``data`` to an object; ``what`` describes it in errors.  Raises PodError."""
     try:
         value = json_text.read(data)
     except ValueError:
-        raise PodError(f"{what} is not JSON") from None
+        raise PodError(f"{what}: invalid JSON") from None
     if not isinstance(value, dict):
-        raise PodError(f"{what} is not one JSON object")
+        raise PodError(f"{what}: must be a JSON object")
     return value
 
 
 def read(path: str) -> dict[str, Any]:
-    """The JSON object in a file.  Raises PodError, and HostError if it cannot be read."""
+    """Return the JSON object in a file.  Raises PodError, and HostError if it cannot be read."""
     try:
         data = read_file(path)
     except OSError as error:
@@ -35,20 +35,20 @@ def read(path: str) -> dict[str, Any]:
 
 
 def text_of(value: object) -> bytes:
-    """JSON of one line."""
+    """Return ``value`` as a single line of JSON."""
     return json_text.dump(value).encode()
 
 
 def replace(path: str, value: object, *, lasting: bool = True) -> None:
-    """Put ``value`` at ``path``; see ``replace_text``."""
+    """Write ``value`` to ``path`` as JSON; see ``replace_text``."""
     replace_text(path, text_of(value) + b"\n", lasting=lasting)
 
 
 def replace_text(path: str, data: bytes, mode: int = 0o640, *, lasting: bool = True) -> None:
-    """Readers, also those after a power failure, find the old file or the new one, whole.
+    """Replace a file atomically: readers find either the old or the new content.
 
-    What is not ``lasting``, because it says nothing about a pod that has ended, is not waited for
-    until it is on the disk: after a power failure the file may be empty.  Raises HostError.
+    With ``lasting`` that includes readers after a power failure.  Without, for files that are
+    useless once the pod has ended, the file may then be empty.  Raises HostError.
     """
     temporary = f"{path}.new"
     try:
@@ -67,11 +67,11 @@ def replace_text(path: str, data: bytes, mode: int = 0o640, *, lasting: bool = T
 
 
 def now() -> str:
-    """The time as RFC 3339 with nanoseconds, in UTC."""
+    """Return the current time in UTC, as RFC 3339 with nanoseconds."""
     return time_text(time.time_ns())
 
 
 def time_text(nanoseconds: int) -> str:
-    """A time since the epoch, as RFC 3339."""
+    """Convert nanoseconds since the epoch to RFC 3339."""
     seconds, rest = divmod(nanoseconds, 1_000_000_000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:09d}Z"

@@ -1,4 +1,4 @@
-"""A mount namespace for what is mounted for a pod: it all goes with the monitor."""
+"""A private mount namespace for a pod's mounts, which all disappear with the monitor."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import posix
 from ociruntime.base.errors import HostError
 
 EINVAL = 22  # nothing is mounted there
-_left: set[str] = set()  # whether this process has left the host's mount namespace
+_left: set[str] = set()  # non-empty once this process has left the host's mount namespace
 NOSUID, NODEV, NOEXEC = 1 << 1, 1 << 2, 1 << 3
 
 
 def leave_the_hosts() -> None:
-    """The host's mounts are seen here, later ones too, but not the other way.
+    """Enter a new mount namespace, a slave of the host's: its mounts propagate here, not back.
 
-    Once is enough, for the children as well.  Raises HostError.
+    Repeated calls, also in children, have no effect.  Raises HostError.
     """
     from ociruntime._shim import lib
 
     if not _left:
-        check_call(lib.oci_own_mounts(), "make a mount namespace")
+        check_call(lib.oci_own_mounts(), "create a mount namespace")
         _left.add("the host's")
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    """The system call of this name.  Raises HostError."""
+    """Mount ``source`` at ``target`` by the system call of this name.  Raises HostError."""
     from ociruntime._shim import ffi, lib
 
     texts = [
@@ -36,7 +36,7 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 
 
 def share_memory(path: str, size: int, owner: int) -> None:
-    """Make the directory ``path`` with ``size`` bytes of memory in it, ``owner``'s.
+    """Create the directory ``path`` with a tmpfs of ``size`` bytes, owned by ``owner``.
 
     Raises HostError.
     """
@@ -45,13 +45,13 @@ def share_memory(path: str, size: int, owner: int) -> None:
     except FileExistsError:
         pass
     except OSError as error:
-        raise HostError(f"make {path}", error) from None
+        raise HostError(f"create {path}", error) from None
     data = f"mode=1777,size={size},uid={owner},gid={owner}"
     mount("shm", path, "tmpfs", NOSUID | NODEV | NOEXEC, data)
 
 
 def unmount(path: str) -> None:
-    """Unmount what is at ``path``, if anything.  Raises HostError."""
+    """Unmount ``path``, if something is mounted there.  Raises HostError."""
     from ociruntime._shim import ffi, lib
 
     result = lib.oci_detach_mount(ffi.from_buffer(path.encode("utf-8", "surrogateescape") + b"\0"))

@@ -1,8 +1,8 @@
-"""The control socket: requests and answers as JSON, one message each (SOCK_SEQPACKET).
+"""The control socket: JSON requests and answers, one message each (SOCK_SEQPACKET).
 
-After an answer to ``attach`` the messages are frames: one byte says what the rest is.
+After the answer to ``attach``, messages are frames; the first byte is the type:
 
-    to the monitor:    i bytes for the app's input     c the input has ended
+    to the monitor:    i bytes for the app's input     c end of input
                        r ROWS COLUMNS, decimal
     from the monitor:  o bytes of stdout or the terminal   e bytes of stderr
                        x exit code, decimal: the last frame
@@ -31,18 +31,21 @@ else:
     import _socket
 
 LARGEST = 65536 + 1  # bytes of a message
-HELD = 1 << 20  # bytes kept for a client that does not read; then its output is dropped
+HELD = 1 << 20  # bytes to buffer for a slow client before its output is dropped
 BACKLOG = 64
-REST = 0.1  # seconds that clients wait when nobody more can be accepted
+REST = 0.1  # seconds until accept(2) is retried after EMFILE
 
 
 class ControlSocket:
-    """Listens at ``path``; each request goes to ``handler``, which answers at once or later."""
+    """A socket at ``path`` that passes each request to ``handler``, which answers now or later."""
 
     __slots__ = ("_fd", "_handler", "_loop", "_path", "_rest", "_socket", "connections")
 
     def __init__(self, loop: Loop, path: str, handler: Handler, fd: int = -1) -> None:
-        """``fd`` is that of one which listens there already, or -1.  Raises HostError."""
+        """Listen; ``fd`` is the listening descriptor if there is one already, or -1.
+
+        Raises HostError.
+        """
         self._loop = loop
         self._path = path
         self._handler = handler
@@ -58,7 +61,7 @@ class ControlSocket:
 
     @property
     def descriptor(self) -> int:
-        """The one that listens."""
+        """The listening descriptor."""
         return self._fd
 
     def _accept(self, events: int) -> None:
@@ -66,8 +69,8 @@ class ControlSocket:
         try:
             fd, _ = self._socket._accept()  # type: ignore[attr-defined]  # of the C module
         except (BlockingIOError, ConnectionAbortedError):
-            return  # gone again
-        except OSError:  # no descriptor is left: it waits, and would be told of all the time
+            return  # the client has disconnected
+        except OSError:  # EMFILE: the client stays pending, so poll(2) would report it continuously
             self._loop.forget(self._fd)
             self._rest = self._loop.after(REST, self._listen)
             return
@@ -77,7 +80,7 @@ class ControlSocket:
         self.connections.append(Connection(self._loop, sock, self._handler, self.connections))
 
     def close(self) -> None:
-        """Refuse further requests; those that wait for an answer see the end."""
+        """Stop listening and close all connections, including those that wait for an answer."""
         if self._rest is not None:
             self._rest.cancel()
         self._loop.forget(self._fd)
@@ -87,11 +90,11 @@ class ControlSocket:
         try:
             posix.unlink(self._path)
         except OSError:
-            pass  # it is of no use to anybody without us
+            pass  # harmless: a stale socket refuses connections
 
 
 class Connection:
-    """One client.  ``on_frame`` is set by who attaches it; ``on_close`` is told of its end."""
+    """A client.  The attachment sets ``on_frame`` and ``on_close``, which are called for it."""
 
     __slots__ = (
         *("_all", "_fd", "_handler", "_held", "_loop", "_queue", "_socket"),
@@ -108,7 +111,7 @@ class Connection:
         self._all = everybody
         self._queue: list[bytes] = []
         self._held = 0
-        self.dropped = 0  # bytes that a client was too slow for
+        self.dropped = 0  # bytes of output dropped because the client was too slow
         self.closed = False
         self.paused = False
         self.on_frame: Callable[[bytes], None] | None = None
@@ -120,7 +123,7 @@ class Connection:
         self._loop.watch(self._fd, wanted, self._ready)
 
     def pause(self, paused: bool) -> None:
-        """Take nothing from the client for now."""
+        """Stop or resume reading from the client."""
         if paused != self.paused and not self.closed:
             self.paused = paused
             self._watch()
@@ -149,7 +152,7 @@ class Connection:
                 self._handler(self, records.parse(message, "the request"))
             except RuntimeFailure as failure:
                 self.refuse(failure)
-            except Exception as error:  # noqa: BLE001 - a request must not end the pod
+            except Exception as error:  # noqa: BLE001 - a faulty request must not end the pod
                 self.refuse(InternalError(f"internal error: {type(error).__name__}: {error}"))
 
     def answer(self, value: dict[str, Any]) -> None:
@@ -157,11 +160,11 @@ class Connection:
         self.send(records.text_of({"ok": True, **value}))
 
     def refuse(self, failure: RuntimeFailure) -> None:
-        """Send what is wrong with a request."""
+        """Send the error of a request."""
         self.send(records.text_of({"ok": False, "error": failure.message, "hint": failure.hint}))
 
     def send(self, message: bytes, *, needed: bool = False) -> None:
-        """Queue a message; dropped when the client has left too many unread, unless ``needed``."""
+        """Queue a message; unless ``needed``, drop it when the client is too far behind."""
         if self.closed:
             return
         if self._held > HELD and not needed:
@@ -184,7 +187,7 @@ class Connection:
         self._watch()
 
     def close(self) -> None:
-        """Drop the client."""
+        """Disconnect the client."""
         if self.closed:
             return
         self.closed = True
@@ -197,7 +200,7 @@ class Connection:
 def ask(sock: _socket.socket, request: dict[str, Any]) -> dict[str, Any]:
     """Send a request over a connected socket and wait for its answer.
 
-    Raises PodError with what the monitor says, HostError when it has gone.
+    Raises PodError with the monitor's error, HostError when the monitor is gone.
     """
     try:
         sock.send(records.text_of(request), _socket.MSG_NOSIGNAL)
@@ -208,12 +211,12 @@ def ask(sock: _socket.socket, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer_of(message: bytes) -> dict[str, Any]:
-    """What a message says that answers a request; empty: the connection has ended.
+    """Parse the answer to a request; an empty ``message`` means that the connection has ended.
 
-    Raises PodError with what the monitor says.
+    Raises PodError with the monitor's error.
     """
     if not message:
-        raise PodError("the pod ended before it answered")
+        raise PodError("the pod exited before it answered")
     answer = records.parse(message, "the monitor's answer")
     if not answer.get("ok"):
         raise PodError(str(answer.get("error")), str(answer.get("hint") or ""))

@@ -1,4 +1,4 @@
-"""Unix sockets that a pod's monitor listens at."""
+"""Create the Unix sockets at which a pod's monitor listens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ else:
 
 
 def listen(path: str, kind: int, backlog: int) -> _socket.socket:
-    """A socket of this ``kind`` at ``path``, which our own user may connect to.
+    """Return a listening socket of this ``kind`` at ``path``, for our own user only (mode 0600).
 
     Raises HostError.
     """

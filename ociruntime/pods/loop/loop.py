@@ -1,4 +1,4 @@
-"""One loop for descriptors, times, signals and children; nothing in it may block."""
+"""The monitor's event loop, for descriptors, timers, signals and children; nothing may block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Timer:
-    """A call that is to come; ``cancel`` it, or forget about it."""
+    """A pending call, which ``cancel`` revokes."""
 
     __slots__ = ("call", "due")
 
@@ -30,15 +30,15 @@ class Timer:
         self.call: Callable[[], None] | None = call
 
     def cancel(self) -> None:
-        """It will not be called."""
+        """Revoke the call."""
         self.call = None
 
 
 class Loop:
-    """From its making to ``close`` signals come by ``on_signal``, ends of children by ``expect``.
+    """Until ``close``, signals are passed to ``on_signal`` and exits of children to ``expect``.
 
-    Children are reaped here alone: until then a pid that is expected means no other process.
-    An exception of a call leaves ``run``, which can be called again: nothing is lost by it.
+    Children are reaped here only, so the pid of an expected child cannot be reused before its
+    call.  An exception of a call leaves ``run``; calling ``run`` again loses no event.
     """
 
     __slots__ = (
@@ -51,42 +51,44 @@ class Loop:
         self._watched: dict[int, Callable[[int], None]] = {}
         self._timers: list[Timer] = []
         self._children: dict[int, Callable[[int], None]] = {}
-        self._ended: dict[int, int] = {}  # wait statuses of those that nobody expects (yet)
-        self._reaping = False  # also while an exception has interrupted it
-        self._taken: list[int] = []  # signals still to be told of
+        self._ended: dict[
+            int, int
+        ] = {}  # pid -> wait status, of children that are not expected (yet)
+        self._reaping = False  # stays true if an exception interrupts the reaping
+        self._taken: list[int] = []  # signals received but not yet handled
         self._signals = CaughtSignals()
         self.on_signal: Callable[[int], None] = _ignore
-        self.patience: float | None = None  # seconds without any event until ``on_quiet``
+        self.patience: float | None = None  # seconds without an event before ``on_quiet``
         self.on_quiet: Callable[[], None] = _nothing
         self.stopped = False
         self.watch(self._signals.fd, READABLE, lambda _: self._signals.clear_wakeup())
 
     def watch(self, fd: int, events: int, call: Callable[[int], None]) -> None:
-        """Call ``call(events)`` while there is any of ``events``, or a hang-up, at ``fd``."""
+        """Call ``call(events)`` whenever ``fd`` has any of ``events`` or a hang-up."""
         self._watched[fd] = call
         self._poll.register(fd, events)
 
     def forget(self, fd: int) -> None:
-        """No longer watch; to be called before ``fd`` is closed."""
+        """Stop watching; call this before ``fd`` is closed."""
         if self._watched.pop(fd, None) is not None:
             self._poll.unregister(fd)
 
     def after(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Call once, later."""
+        """Call ``call`` once, after ``seconds``."""
         timer = Timer(time.monotonic() + seconds, call)
         self._timers.append(timer)
         return timer
 
     def expect(self, pid: int, call: Callable[[int], None]) -> None:
-        """Call ``call(wait status)`` when the child has ended."""
+        """Call ``call(wait status)`` when the child has exited."""
         self._children[pid] = call
 
     def children(self) -> list[int]:
-        """Pids of all that are expected."""
+        """Return the pids of all expected children."""
         return list(self._children)
 
     def run(self) -> None:
-        """Go round until ``stopped``."""
+        """Handle events until ``stopped``."""
         while not self.stopped:
             self._handle_signals()
             wait = self._call_timers()
@@ -97,7 +99,7 @@ class Loop:
                 self.on_quiet()
             for fd, events in ready:
                 call = self._watched.get(fd)
-                if call is not None:  # not taken away by a call of this round
+                if call is not None:  # skip what an earlier call of this round has unwatched
                     call(events)
 
     def _is_over(self) -> bool:
@@ -107,16 +109,16 @@ class Loop:
         return None if self.patience is None else int(self.patience * 1000)
 
     def descriptors(self) -> list[int]:
-        """Those that are watched."""
+        """Return the watched descriptors."""
         return [fd for fd in self._watched if fd != self._signals.fd]
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing waits to be handled: no event, no signal, no time that is to come."""
+        """Return whether no event, signal or timer is pending."""
         return not (self._timers or self._taken or self._reaping or self._poll.poll(0))
 
     def look_for_ends(self) -> None:
-        """Reap children as if one had ended just now."""
+        """Reap children as if SIGCHLD had just arrived."""
         self._reaping = True
 
     def _handle_signals(self) -> None:
@@ -131,7 +133,7 @@ class Loop:
                 self.on_signal(number)
 
     def _reap(self) -> None:
-        """One after the other: until its end is told, the pid of a child is not reaped."""
+        """Reap children one by one: a pid stays reserved until its call has been made."""
         self._reaping = True
         self._tell_ends()
         while True:
@@ -143,12 +145,12 @@ class Loop:
                 break
             self._ended[pid] = status
             self._tell_ends()
-        self._ended.clear()  # orphans of no interest
+        self._ended.clear()  # orphans that nothing expects
         self._reaping = False
 
     def _tell_ends(self) -> None:
-        # The end of one child may be what makes us expect another that has ended as well: a
-        # runtime has left it to us.
+        # The exit of one child may lead to expecting another that has exited as well: the runtime
+        # exits and leaves the app to us.
         waiting = True
         while waiting:
             waiting = False
@@ -159,7 +161,7 @@ class Loop:
                     call(self._ended.pop(pid))
 
     def _call_timers(self) -> int | None:
-        """Milliseconds until the next one, or None."""
+        """Make due calls; return the milliseconds until the next one, or None."""
         now = time.monotonic()
         for timer in [timer for timer in self._timers if timer.due <= now]:
             self._timers.remove(timer)
@@ -172,7 +174,7 @@ class Loop:
         return max(0, int((min(timer.due for timer in self._timers) - now) * 1000) + 1)
 
     def close(self) -> None:
-        """Signals have their former meaning again."""
+        """Restore the signals' previous handlers."""
         self._signals.release()
 
 

@@ -1,7 +1,7 @@
-"""Work that takes time or memory, done in a child: the monitor goes on and stays small.
+"""Run slow or memory-consuming work in a child process, so that the monitor stays responsive.
 
-A child is a copy of this process (no exec, no second start of the interpreter).  What it
-imports goes with it.  It ends when the monitor ends.
+A child is a fork without exec, so starting it is cheap, and modules it imports are gone when it
+exits.  It is killed when the monitor exits.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ else:
     import _signal
 
 PR_SET_PDEATHSIG = 1
-LARGEST = 16 << 20  # bytes of a result
+LARGEST = 16 << 20  # maximum size of a result in bytes
 
 
 class Outcome:
-    """``status`` is the exit status (128+n for a signal), ``value`` what the work returned."""
+    """``status`` is the exit status (128+n for signal n), ``value`` the result of the work."""
 
     __slots__ = ("error", "status", "value")
 
@@ -39,15 +39,15 @@ class Outcome:
         self.value = value
 
     def check(self, what: str) -> None:
-        """Raises PodError if the work failed."""
+        """Check for success.  Raises PodError if the work failed."""
         if self.status:
-            raise PodError(self.error or f"{what} ended with {self.status}")
+            raise PodError(self.error or f"{what}: failed with status {self.status}")
 
 
 def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
-    """Run ``work`` in a child that has none of the descriptors ``private``; its pid.
+    """Run ``work`` in a child that inherits none of the descriptors ``private``; return its pid.
 
-    ``work`` returns a JSON object or None, raises, or becomes another program.  Raises HostError.
+    ``work`` returns a JSON object or None, raises, or executes another program.  Raises HostError.
     """
     try:
         result = posix.memfd_create("result", posix.MFD_CLOEXEC)
@@ -69,7 +69,7 @@ def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
 
 
 def exit_status(wait_status: int) -> int:
-    """As a shell has it: 128+n for signal n."""
+    """Convert a wait status to an exit status as in a shell: 128+n for signal n."""
     if posix.WIFSIGNALED(wait_status):
         return 128 + posix.WTERMSIG(wait_status)
     return posix.WEXITSTATUS(wait_status)
@@ -81,7 +81,7 @@ def _be_child(parent: int, private: tuple[int, ...], work: Work, result: int) ->
         for fd in private:
             posix.close(fd)
         _restore_signals()
-        # What is typed at the terminal (^C) is for the monitor, which decides what comes of it.
+        # Leave the foreground process group: ^C is for the monitor, which stops the apps in order.
         posix.setpgid(0, 0)
         die_with(parent)
         value = work()
@@ -89,7 +89,7 @@ def _be_child(parent: int, private: tuple[int, ...], work: Work, result: int) ->
         status = 0
     except RuntimeFailure as failure:
         posix.write(result, records.text_of({"error": str(failure)}))
-    except BaseException as error:  # noqa: BLE001 - the child must end here, whatever comes
+    except BaseException as error:  # noqa: BLE001 - the child must not return into the caller
         text = f"internal error: {type(error).__name__}: {error}"
         posix.write(result, records.text_of({"error": text}))
     finally:
@@ -105,7 +105,7 @@ def _restore_signals() -> None:
 
 
 def die_with(parent: int) -> None:
-    """Be killed when ``parent`` ends, also after an exec."""
+    """Arrange to be killed when ``parent`` exits, also after execve(2)."""
     from ociruntime._shim import lib
 
     lib.oci_prctl(PR_SET_PDEATHSIG, _signal.SIGKILL)

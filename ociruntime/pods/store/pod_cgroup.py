@@ -1,4 +1,4 @@
-"""A pod's cgroup: in each hierarchy one directory, and in it one for each app."""
+"""A pod's cgroups: one per hierarchy, with a child cgroup for each app."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ociruntime.base.paths import mount_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # A file of a cgroup, named after its controller, and what is written to it.
+    # A control file of a cgroup, and what to write to it.
     Write = tuple[str, str]
 
 
 def hierarchies() -> list[str]:
-    """Where hierarchies with processes are mounted, by mountinfo; the host's alone."""
+    """Return the mount points of the host's cgroup hierarchies that hold processes."""
     return list(_controllers())
 
 
 def _controllers() -> dict[str, list[str] | None]:
-    """Where hierarchies are mounted, and the controllers of those of v1; None is v2."""
+    """Return mount points of hierarchies; v1 with a list of controllers, v2 with None."""
     found: dict[str, list[str] | None] = {}
     for line in mount_lines(read_file("/proc/self/mountinfo").decode("utf-8", "surrogateescape")):
         fields, _, rest = line.partition(" - ")
@@ -32,14 +32,14 @@ def _controllers() -> dict[str, list[str] | None]:
 
 
 def directories(mounts: list[str], name: str) -> list[str]:
-    """The pod's directory in each hierarchy, whether it is there or not."""
+    """Return the pod's directory in each hierarchy, whether it exists or not."""
     return [f"{mount}/{name}" for mount in mounts]
 
 
 def limit(name: str, divided: list[Write], unified: list[Write]) -> None:
-    """Make the group ``name`` where its limits are to be, and write them.  Raises HostError.
+    """Create the cgroup ``name`` where limits apply, and write them.  Raises HostError.
 
-    ``divided`` is for the hierarchies of cgroup v1, ``unified`` for that of v2.
+    ``divided`` are limits for cgroup v1, ``unified`` for v2.
     """
     for mount, controllers in _controllers().items():
         if controllers is not None:
@@ -66,7 +66,7 @@ def _make(directory: str) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        raise HostError(f"make the pod's cgroup {directory}", error) from None
+        raise HostError(f"create the pod's cgroup {directory}", error) from None
 
 
 def _write(path: str, value: str) -> None:
@@ -81,7 +81,7 @@ def _write(path: str, value: str) -> None:
 
 
 def was_out_of_memory(directories: list[str], app: str) -> bool:
-    """Whether the kernel killed a process of the app for its memory limit."""
+    """Return whether the kernel has OOM-killed a process of the app."""
     for directory in directories:
         for name in ("memory.oom_control", "memory.events"):
             try:
@@ -96,7 +96,7 @@ def was_out_of_memory(directories: list[str], app: str) -> bool:
 
 
 def processes(directories: list[str]) -> list[int]:
-    """Who is in these cgroups or below them, each once."""
+    """Return the pids in these cgroups and their children, without duplicates."""
     found: set[int] = set()
     for directory in directories:
         for below in _tree(directory):
@@ -108,7 +108,7 @@ def processes(directories: list[str]) -> list[int]:
 
 
 def remove(directories: list[str]) -> list[str]:
-    """Remove the cgroups, deepest first; those that are still there."""
+    """Remove the cgroups, deepest first; return those that still exist."""
     left = []
     for directory in directories:
         for below in reversed(_tree(directory)):
@@ -122,7 +122,7 @@ def remove(directories: list[str]) -> list[str]:
 
 
 def _tree(directory: str) -> list[str]:
-    """The directory and all below it, parents first; nothing if it is not there."""
+    """Return the directory and all below it, parents first; [] if it does not exist."""
     try:
         with posix.scandir(directory) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]

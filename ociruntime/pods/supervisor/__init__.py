@@ -1,1 +1,1 @@
-"""The process that watches over a pod: its apps, their output, what they are asked to do."""
+"""The process that runs a pod: supervises its apps, copies their output, answers requests."""

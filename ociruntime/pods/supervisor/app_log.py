@@ -1,8 +1,8 @@
-"""An app's log file, in the format of Kubernetes' container runtimes.
+"""An app's log file, in the Kubernetes (CRI) log format.
 
-Each line is ``TIME stdout|stderr F|P TEXT``.  P stands for a piece of a line: it was written
-without a line feed, or is longer than a piece may be; the next one of its stream goes on with it.
-A file that has grown to its limit becomes NAME.1, that one NAME.2, and so on.
+A line is ``TIME stdout|stderr F|P TEXT``.  P marks part of a line: it was written without a line
+feed, or is longer than ``LONGEST``, and continues in the next entry of its stream.  A file that
+reaches its limit is rotated to NAME.1, that one to NAME.2, and so on.
 """
 
 from __future__ import annotations
@@ -12,25 +12,28 @@ import posix
 from ociruntime.base import json_files as records
 from ociruntime.base.errors import HostError
 
-LONGEST = 16384  # bytes of one piece
-LIMIT = 10 << 20  # bytes of one file
+LONGEST = 16384  # maximum bytes of text in an entry
+LIMIT = 10 << 20  # bytes of a file before it is rotated
 FILES = 3
 
 
 class AppLog:
-    """Appends to ``path``; what cannot be written is counted in ``lost``, bytes."""
+    """An open log file; ``lost`` counts the bytes that could not be written."""
 
     __slots__ = ("_fd", "_limit", "_path", "_size", "lost")
 
     def __init__(self, path: str, limit: int = LIMIT, fd: int = -1) -> None:
-        """``fd``: that of the file if it is open already, or -1.  Raises HostError."""
+        """Open the log; ``fd`` is its descriptor if it is open already, or -1.
+
+        Raises HostError.
+        """
         self._path = path
         self._limit = limit
         self.lost = 0
         self._fd, self._size = self._open() if fd < 0 else (fd, posix.fstat(fd).st_size)
 
     def _open(self) -> tuple[int, int]:
-        """Descriptor and size of the file at the path, made if need be.  Raises HostError."""
+        """Open the log, creating it if needed; its descriptor and size.  Raises HostError."""
         flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
         fd = -1
         try:
@@ -42,7 +45,10 @@ class AppLog:
             raise HostError(f"open the log {self._path}", error) from None
 
     def write(self, stream: str, data: bytes) -> None:
-        """Append what came in one piece from ``stream``.  Never raises: an app must go on."""
+        """Append a chunk of output from ``stream``.
+
+        Never raises: the app must not be disturbed.
+        """
         lines = format_lines(records.now(), stream, data)
         if self._size and self._size + len(lines) > self._limit:
             self._try_to_rotate()
@@ -52,14 +58,14 @@ class AppLog:
             self.lost += len(data)
 
     def _try_to_rotate(self) -> None:
-        # Without success the file grows past its limit, and the next write tries again.
+        # On failure the file grows past its limit, and the next write tries again.
         try:
             self._rotate()
         except (OSError, HostError):
             pass
 
     def _rotate(self) -> None:
-        if self._is_there():  # else an earlier attempt has come so far, and ours is NAME.1
+        if self._is_there():  # otherwise an earlier attempt has already renamed it to NAME.1
             self._set_aside()
         fd, size = self._open()
         posix.close(self._fd)
@@ -83,16 +89,16 @@ class AppLog:
 
     @property
     def descriptor(self) -> int:
-        """That of the file; nothing that was written waits elsewhere."""
+        """The log's descriptor; writes are not buffered."""
         return self._fd
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Close the log."""
         posix.close(self._fd)
 
 
 def format_lines(time: str, stream: str, data: bytes) -> bytes:
-    """``data`` as lines of a log."""
+    """Format ``data`` as entries of a log."""
     whole = f"{time} {stream} F ".encode()
     piece = f"{time} {stream} P ".encode()
     lines: list[bytes] = []

@@ -1,7 +1,7 @@
-"""What an app reads and writes: pipes or a terminal, held by the monitor.
+"""An app's standard streams: pipes or a terminal, whose other ends the monitor holds.
 
-Everything that comes out goes to the log, to the foreground and to whoever is attached; none of
-them can make the app wait.  What is put in waits here until the app takes it.
+Output goes to the log, to the foreground and to attached clients; none of them can block the app.
+Input is buffered here until the app reads it.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
     from ociruntime.pods.loop.loop import Loop
 
-    Sink = Callable[[str, bytes], None]  # "stdout" or "stderr", and what came
+    Sink = Callable[[str, bytes], None]  # "stdout" or "stderr", and a chunk of output
 
 CHUNK = 32768
-INPUT_HELD = 65536  # bytes; who puts in more is paused
-PIPE_HOLDS = 1 << 20  # bytes at most, as long as nobody with CAP_SYS_RESOURCE has enlarged it
-HUNG_UP_PAUSE = 0.1  # seconds until a terminal that nobody has open is looked at again
+INPUT_HELD = 65536  # bytes of input to buffer before its writer is paused
+PIPE_HOLDS = 1 << 20  # maximum capacity of a pipe, unless raised with CAP_SYS_RESOURCE
+HUNG_UP_PAUSE = 0.1  # seconds between polls of a terminal that no process has open
 
 
 class AppStreams:
-    """One for each start.  ``given`` are the descriptors of the app, -1 for the null device.
+    """The streams of one run of an app; ``given`` are its descriptors, -1 for the null device.
 
-    ``sinks`` get what comes out; ``on_room`` are called when input may be put in again.
+    ``sinks`` are called with output; ``on_room`` when there is room for more input.
     """
 
     __slots__ = (
@@ -50,9 +50,9 @@ class AppStreams:
         self.given = [-1, -1, -1]
 
     def make(self, kinds: dict[str, str], terminal: bool) -> None:
-        """``kinds``: of stdin, stdout and stderr, as in the manifest; ``read`` begins to read.
+        """Create pipes; ``kinds`` of stdin, stdout and stderr are as in the manifest.
 
-        Raises HostError.
+        Call ``read`` to begin reading.  Raises HostError.
         """
         if terminal:
             return
@@ -68,7 +68,7 @@ class AppStreams:
                     self._make_reader(number, name)
         except OSError as error:
             self.close()
-            raise HostError("make an app's pipes", error) from None
+            raise HostError("create an app's pipes", error) from None
 
     def _make_reader(self, number: int, name: str) -> None:
         reader, self.given[number] = posix.pipe2(posix.O_CLOEXEC)
@@ -76,7 +76,7 @@ class AppStreams:
         self._readers[reader] = name
 
     def read(self) -> None:
-        """Begin to read; what came before may have been that of a runtime without success."""
+        """Begin to read; output before that may be of a runtime that failed."""
         for reader in self._readers:
             self._watch(reader)
 
@@ -85,16 +85,16 @@ class AppStreams:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether all input has been taken by the app."""
+        """Return whether the app has read all its input."""
         return self._given_closed and not self._pending
 
     def frozen(self) -> dict[str, Any]:
-        """While it is quiet: {"readers": [[descriptor, stream]], "input", "terminal"}."""
+        """Return a snapshot: {"readers": [[descriptor, stream]], "input", "terminal"}."""
         readers = [list(reader) for reader in self._readers.items()]
         return {"readers": readers, "input": self._input, "terminal": self._terminal}
 
     def take_up(self, frozen: dict[str, Any]) -> None:
-        """Go on with these descriptors instead of making some."""
+        """Restore from a snapshot, instead of ``make``."""
         self._given_closed = True
         self._readers = dict(frozen["readers"])
         self._input, self._terminal = frozen["input"], frozen["terminal"]
@@ -104,7 +104,7 @@ class AppStreams:
         self._watch_terminal()
 
     def close_given(self) -> None:
-        """The app has its descriptors; from now on the end of a pipe can be seen."""
+        """Close the app's ends after it has inherited them, so that hang-ups can be seen."""
         if not self._given_closed:
             self._given_closed = True
             for fd in self.given:
@@ -112,7 +112,7 @@ class AppStreams:
                     posix.close(fd)
 
     def use_terminal(self, master: int) -> None:
-        """Take over the app's terminal."""
+        """Use the app's terminal, by its master."""
         posix.set_blocking(master, False)
         self._terminal = self._input = master
         self._readers[master] = "stdout"
@@ -132,25 +132,25 @@ class AppStreams:
         return self._input >= 0
 
     def has_output(self, name: str) -> bool:
-        """Whether anything can come from ``stdout`` or ``stderr``."""
+        """Return whether output can come from ``stdout`` or ``stderr``."""
         return name in self._readers.values()
 
     def resize(self, rows: int, columns: int) -> None:
-        """Give the terminal another size."""
+        """Set the terminal's size."""
         if self._terminal >= 0:
             from ociruntime.base.terminal import set_window_size
 
             set_window_size(self._terminal, rows, columns)
 
     def put(self, data: bytes) -> bool:
-        """Hand input to the app; whether there is room for more."""
+        """Write input to the app; return whether there is room for more."""
         if self._input >= 0 and not self._closing:
             self._pending += data
             self._write()
         return len(self._pending) < INPUT_HELD
 
     def end_input(self) -> None:
-        """No input comes any more; a terminal does not end by that."""
+        """Close the app's stdin; no effect on a terminal."""
         if self._input >= 0 and self._input != self._terminal:
             self._closing = True
             self._write()
@@ -164,7 +164,7 @@ class AppStreams:
         except BlockingIOError:
             pass
         except OSError:
-            self._pending = b""  # it does not read any more
+            self._pending = b""  # the app has closed its stdin
         if self._input == self._terminal:
             self._watch_terminal()
         elif self._pending:
@@ -190,7 +190,7 @@ class AppStreams:
             self._read(self._terminal)
 
     def _read(self, fd: int) -> int:
-        """Take a piece and hand it on; its bytes, 0 if there was none."""
+        """Read a chunk and pass it on; return its size, 0 if there was none."""
         try:
             data = posix.read(fd, CHUNK)
         except BlockingIOError:
@@ -203,7 +203,7 @@ class AppStreams:
             return len(data)
         self._loop.forget(fd)
         if fd == self._terminal:
-            # Nobody has it open at the moment, which is not yet its end.
+            # EIO: no process has the terminal open right now; one may open it again.
             self._loop.after(HUNG_UP_PAUSE, self._watch_terminal)
         else:
             del self._readers[fd]
@@ -214,10 +214,9 @@ class AppStreams:
         self._read(fd)
 
     def drain(self) -> None:
-        """Take what has been written so far.
+        """Read the output written so far.
 
-        Perhaps somebody goes on writing, faster than we read: no more is taken than can have been
-        there before the call.
+        Reads at most what a pipe can hold, because orphans may keep writing faster than we read.
         """
         for fd in list(self._readers):
             left = PIPE_HOLDS
@@ -225,7 +224,7 @@ class AppStreams:
                 left -= taken
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all descriptors."""
         self.close_given()
         for fd in {*self._readers, self._input, self._terminal} - {-1}:
             self._loop.forget(fd)

@@ -1,4 +1,4 @@
-"""Where a runtime hands over the terminal that it has made for a container."""
+"""The runtime's ``--console-socket``: receives the terminal of a container."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ else:
 
 
 class ConsoleListener:
-    """Listens at ``path`` until ``take``."""
+    """A socket at ``path`` that accepts one connection, in ``take``."""
 
     __slots__ = ("_path", "_socket")
 
     def __init__(self, path: str) -> None:
-        """Raises HostError."""
+        """Start to listen.  Raises HostError."""
         self._path = path
         try:
             remove_file(path)
@@ -30,10 +30,10 @@ class ConsoleListener:
         self._socket = listen(path, _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK, 1)
 
     def take(self) -> int:
-        """The terminal's master, after the runtime has ended; -1 if it has sent none."""
+        """Return the terminal's master once the runtime has exited; -1 if none was sent."""
         master = -1
         try:
-            fd, _ = self._socket._accept()  # type: ignore[attr-defined]  # of the C module
+            fd, _ = self._socket._accept()  # type: ignore[attr-defined]  # defined in the C module
             sender = _socket.socket(fileno=fd)
             _, rights, _, _ = sender.recvmsg(4096, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
             sender.close()
@@ -41,7 +41,7 @@ class ConsoleListener:
                 if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
                     master = int.from_bytes(data[:4], "little")
         except OSError:
-            pass  # nobody has called
+            pass  # the runtime has not connected
         finally:
             self._socket.close()
             remove_file(self._path)

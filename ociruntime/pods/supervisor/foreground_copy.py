@@ -1,4 +1,4 @@
-"""The apps' output on the stdout and stderr of who has started the pod, with a name in front."""
+"""Copy the apps' output, prefixed by their names, to stdout and stderr of `ocipod run`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 else:
     import _socket
 
-HELD = 1 << 20  # bytes kept for a reader that does not keep up; then output is dropped
+HELD = 1 << 20  # bytes to buffer for a slow reader before output is dropped
 
 
 class ForegroundCopy:
-    """Writes to ``fd``, in lines; a line without an end is completed by the next one's start."""
+    """A writer of whole lines to ``fd``; another app's output ends an unfinished line."""
 
     __slots__ = (
         *("_dropped", "_fd", "_loop", "_open_line", "_owned", "_pending", "_put"),
@@ -32,12 +32,12 @@ class ForegroundCopy:
         self._fd, self._owned = _without_blocking(fd)
         self._put: Callable[[int, bytes], int] = _send if _is_socket(fd) else posix.write
         self._pending = b""
-        self._open_line = ""  # whose line has not ended yet
+        self._open_line = ""  # prefix of the line that is not finished yet
         self._dropped = 0
         self._unwanted = False
 
     def write(self, prefix: str, data: bytes) -> None:
-        """Add what came, each line with ``prefix``."""
+        """Write a chunk of output, with ``prefix`` before each line."""
         if self._unwanted or not data:
             return
         if len(self._pending) > HELD:
@@ -54,13 +54,13 @@ class ForegroundCopy:
             text += b"\n"
         self._open_line = prefix if body is data else ""
         if self._dropped and not self._pending:
-            text = f"[{self._dropped} bytes left out]\n".encode() + text
+            text = f"[{self._dropped} bytes dropped]\n".encode() + text
             self._dropped = 0
         self._pending += text
         self._flush()
 
     def write_bare(self, data: bytes) -> None:
-        """Add what came as it is."""
+        """Write a chunk of output unchanged."""
         if self._unwanted:
             return
         if len(self._pending) > HELD:
@@ -77,7 +77,7 @@ class ForegroundCopy:
             self._loop.watch(self._fd, WRITABLE, lambda _: self._flush())
             return
         except OSError:
-            self._unwanted = True  # nobody listens any more
+            self._unwanted = True  # EPIPE and the like: the reader is gone
             self._pending = b""
         self._loop.forget(self._fd)
 
@@ -86,29 +86,29 @@ class ForegroundCopy:
         return not self._pending
 
     def frozen(self) -> tuple[str, int]:
-        """While it is empty: what ``take_up`` needs."""
+        """Return a snapshot; only valid while the copy is empty."""
         return self._open_line, self._dropped
 
     def take_up(self, frozen: tuple[str, int]) -> None:
-        """Go on from there."""
+        """Restore from a snapshot."""
         self._open_line, self._dropped = frozen
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Stop writing."""
         self._loop.forget(self._fd)
         if self._owned:
             posix.close(self._fd)
 
 
 def _without_blocking(fd: int) -> tuple[int, bool]:
-    """Another open description of a pipe or terminal: O_NONBLOCK is shared with its other users."""
+    """Reopen a pipe or terminal non-blocking: other users of its description must not be."""
     try:
         mode = posix.fstat(fd).st_mode
         if stat.S_ISFIFO(mode) or (stat.S_ISCHR(mode) and posix.isatty(fd)):
             flags = posix.O_WRONLY | posix.O_NONBLOCK | posix.O_NOCTTY | posix.O_CLOEXEC
             return posix.open(f"/proc/self/fd/{fd}", flags), True
     except OSError:
-        pass  # closed, or another user's: used as it is
+        pass  # closed, or owned by another user: use it as it is
     return fd, False
 
 
@@ -116,13 +116,13 @@ def _is_socket(fd: int) -> bool:
     try:
         return stat.S_ISSOCK(posix.fstat(fd).st_mode)
     except OSError:
-        return False  # closed, which writing tells
+        return False  # closed: write(2) will report it
 
 
 def _send(fd: int, data: bytes) -> int:
-    """As write(2) without blocking: of a socket there is no other open description to be had."""
+    """Write without blocking; a socket cannot be reopened, so send with MSG_DONTWAIT."""
     sock = _socket.socket(fileno=fd)
     try:
         return sock.send(data, _socket.MSG_DONTWAIT | _socket.MSG_NOSIGNAL)
     finally:
-        sock.detach()  # it is not ours to close
+        sock.detach()  # the descriptor belongs to our caller

@@ -1,9 +1,9 @@
-"""How a monitor in which nothing happens does without the interpreter.
+"""Hibernation: an idle monitor re-executes itself as a small C program until the next event.
 
-It writes what it has to know to a file in memory and executes ``csrc/sleeper`` in its own place:
-same process, same children, same descriptors.  At the first event that executes the interpreter
-again, which reads the file and goes on.  Signals are blocked from before the first to after the
-second execution: none is lost, and none ends the process.
+The snapshot is written to a memory file, then the process executes ``csrc/sleeper``: same pid, same
+children, same descriptors.  At the first event the stub executes the interpreter again, which
+restores the snapshot.  Signals are blocked from before the first execve(2) to after the second, so
+that none is lost and none kills the process.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ else:
     import _signal
 
 PROGRAM = __file__.rpartition("/")[0] + "/_sleeper"
-VARIABLE = "OCIPOD_PATIENCE"  # seconds, for tests: always that much instead of the following
-SHORTEST = 5.0  # seconds without an event before the first sleep
+VARIABLE = "OCIPOD_PATIENCE"  # timeout in seconds, for tests: overrides all of the following
+SHORTEST = 5.0  # seconds without an event before the first hibernation
 LONGEST = 60.0
-WORTH_IT = 60.0  # seconds of a sleep; after a shorter one the next one is waited for longer
+WORTH_IT = 60.0  # seconds; after a shorter hibernation, the timeout before the next one grows
 
 
 def first_patience() -> float:
-    """Seconds without an event until the first sleep."""
+    """Return the seconds without an event before the first hibernation."""
     wanted = variable_for_tests(VARIABLE)
     return float(wanted) if wanted else SHORTEST
 
 
 def next_patience(before: float, slept: float) -> float:
-    """The same after a sleep of ``slept`` seconds that took ``before`` to come."""
+    """Return the timeout after a hibernation of ``slept`` seconds, where it was ``before``."""
     if variable_for_tests(VARIABLE):
         return before
     return SHORTEST if slept >= WORTH_IT else min(2 * before, LONGEST)
@@ -52,14 +52,14 @@ def next_patience(before: float, slept: float) -> float:
 def try_to_sleep(
     loop: Loop, title: str, command: list[str], frozen: Frozen, kept: list[int]
 ) -> None:
-    """Sleep, and become ``command`` with ``--resume-fd N``; return if something has just happened.
+    """Hibernate and become ``command`` with ``--resume-fd N``; return if an event is pending.
 
-    ``title`` is what ``ps`` shows; ``command`` is a file of Python and its arguments; ``kept`` are
-    the descriptors that ``frozen`` speaks of.  Raises HostError, OSError: the monitor is as before.
+    ``title`` is for ``ps``; ``command`` is a Python file with arguments; ``kept`` are the
+    descriptors that ``frozen`` refers to.  On HostError or OSError the monitor is unchanged.
     """
     before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
     try:
-        # Signals that came earlier have left a byte in the loop's pipe.
+        # A signal received before it was blocked has left a byte in the loop's wakeup pipe.
         if loop.is_quiet and not _signal.sigpending():
             note = {**frozen, "kept": kept, "mask": sorted(before), "since": time.monotonic()}
             _sleep(loop.descriptors(), title, command, note)
@@ -94,9 +94,9 @@ def _sleep(descriptors: list[int], title: str, command: list[str], note: Frozen)
 
 
 def _start_of(command: list[str]) -> list[str]:
-    """Return the path of what starts ``command``, and its arguments from the program's name on.
+    """Return the path of what starts ``command``, and its argv.
 
-    They are the launcher's, else those of the interpreter with its options as we were started.
+    This is the launcher, or the interpreter with the options that we were started with.
     """
     if launcher := own_launcher("ocipod"):
         return [launcher, launcher, *command[1:]]
@@ -105,7 +105,7 @@ def _start_of(command: list[str]) -> list[str]:
 
 
 def wake_up(memory: int) -> Frozen:
-    """What ``try_to_sleep`` was given, with "slept" in seconds; signals are still blocked.
+    """Return the snapshot, with "slept" in seconds; signals are still blocked.
 
     Raises HostError, PodError.
     """
@@ -117,8 +117,8 @@ def wake_up(memory: int) -> Frozen:
             data += posix.read(memory, size)
         posix.close(memory)
     except OSError as error:
-        raise HostError("read what the monitor has noted", error) from None
-    frozen = records.parse(data, "what the monitor has noted")
+        raise HostError("read the monitor's snapshot", error) from None
+    frozen = records.parse(data, "the monitor's snapshot")
     posix.close(frozen["watched"])
     for fd in frozen["kept"]:
         posix.set_inheritable(fd, False)
@@ -128,5 +128,5 @@ def wake_up(memory: int) -> Frozen:
 
 
 def take_signals(frozen: Frozen) -> None:
-    """Let signals come that were blocked; to be called when there are handlers for them."""
+    """Unblock signals; call it once there are handlers for them."""
     _signal.pthread_sigmask(_signal.SIG_SETMASK, frozen["mask"])

@@ -1,4 +1,4 @@
-"""The terminal of who has started the pod, given to its only app."""
+"""The user's terminal, connected to the pod's only app (``--interactive``)."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ CHUNK = 4096
 
 
 class LocalTerminal:
-    """From ``connect`` to ``close`` each key goes to the app; the terminal's modes come back."""
+    """Between ``connect`` and ``close``, the terminal is in raw mode and keys go to the app."""
 
     __slots__ = ("_input", "_loop", "_output", "_streams", "_terminal")
 
     def __init__(self, loop: Loop) -> None:
-        """Standard input is a terminal.  Raises OSError."""
+        """Open standard input, which must be a terminal.  Raises OSError."""
         self._loop = loop
         self._terminal = Terminal(0, owned=False)
         self._output = ForegroundCopy(loop, 1)
         self._streams: AppStreams | None = None
-        # Another open description: O_NONBLOCK is shared with the caller's shell.
+        # Reopen it: O_NONBLOCK on the shared description would affect the caller's shell.
         flags = posix.O_RDONLY | posix.O_NONBLOCK | posix.O_NOCTTY | posix.O_CLOEXEC
         self._input = posix.open("/proc/self/fd/0", flags)
 
     def connect(self, streams: AppStreams) -> None:
-        """The app has its terminal."""
+        """Connect to the app's terminal."""
         self._streams = streams
         self._terminal.make_raw()
         streams.on_room.append(self._watch)
@@ -58,16 +58,16 @@ class LocalTerminal:
             self._loop.forget(self._input)
 
     def write(self, data: bytes) -> None:
-        """Show what the app has written."""
+        """Write the app's output to the terminal."""
         self._output.write_bare(data)
 
     @property
     def is_empty(self) -> bool:
-        """Whether all has been shown."""
+        """Return whether all output has been written."""
         return self._output.is_empty
 
     def signal(self, number: int) -> None:
-        """The window has another size, or we go on after a stop."""
+        """Handle SIGWINCH (new size) and SIGCONT (raw mode again)."""
         if self._streams is None:
             return
         if number == _signal.SIGCONT:
@@ -76,12 +76,12 @@ class LocalTerminal:
             self.resize()
 
     def resize(self) -> None:
-        """Give the app's terminal our size."""
+        """Set the size of the app's terminal to ours."""
         if self._streams is not None and self._streams.has_terminal:
             self._terminal.give_size_to(self._streams.terminal)
 
     def close(self) -> None:
-        """The app has ended."""
+        """Disconnect from the app and restore the terminal's mode."""
         self._streams = None
         self._loop.forget(self._input)
         posix.close(self._input)

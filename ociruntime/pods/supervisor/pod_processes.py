@@ -1,7 +1,7 @@
-"""The two small processes of a pod: its process 1, and the keeper of its lock.
+"""A pod's two helper processes: its init, and the holder of its lock.
 
-csrc/init is their program.  As long as process 1 or any process of its pid namespace lives, the
-keeper lives, and with it a copy of the lock's descriptor.
+Both run csrc/init.  The lock holder has a copy of the lock's descriptor, and lives as long as any
+process of the init's PID namespace.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ KINDS = {
     "pid": 0x20000000,
     "network": 0x40000000,
 }
-NAMES = {"network": "net", "mount": "mnt"}  # where /proc/PID/ns has others
+NAMES = {"network": "net", "mount": "mnt"}  # names in /proc/PID/ns that differ
 
 
 class PodProcesses:
-    """``pid`` is that of process 1, 0 when it has ended; both are children of this process."""
+    """``pid`` is the init's, 0 after its exit; both processes are our children."""
 
-    DESCRIPTORS = ("alive", "control", "pidfd")  # among what ``frozen`` tells
+    DESCRIPTORS = ("alive", "control", "pidfd")  # members of a snapshot that are descriptors
 
     __slots__ = (
         *("_alive", "_cgroups", "_control", "_keeper", "_lock", "_loop", "_pidfd"),
@@ -43,23 +43,23 @@ class PodProcesses:
     )
 
     def __init__(self, loop: Loop, lock: int, cgroups: list[str]) -> None:
-        """``lock``: the descriptor that locks; ``cgroups``: directories the keeper empties."""
+        """Take the locking descriptor, and the cgroups that the lock holder will empty."""
         self._loop = loop
         self._lock = lock
         self._cgroups = cgroups
-        self._control = -1  # our end of a pipe that ends with us
-        self._alive = -1  # its other end, for keepers to come
+        self._control = -1  # our end of a pipe, whose closing shows that we have ended
+        self._alive = -1  # its other end, for lock holders started later
         self._pidfd = -1
         self._keeper = 0
-        self.on_end: Callable[[], None] = _nothing  # when both have ended
-        self.on_loss: Callable[[], None] = _nothing  # when process 1 has ended
+        self.on_end: Callable[[], None] = _nothing  # called when both have exited
+        self.on_loss: Callable[[], None] = _nothing  # called when the init has exited
         self.pid = 0
 
     def start(self, kinds: tuple[str, ...], hostname: str, id_map: str) -> None:
-        """Make process 1 with new namespaces of ``kinds``.
+        """Start the init with new namespaces of ``kinds``.
 
-        ``id_map``: what is written to uid_map and gid_map when "user" is among them.
-        Raises HostError, PodError.
+        ``id_map`` is the content of uid_map and gid_map for a "user" namespace.  Raises HostError,
+        PodError.
         """
         self._alive, self._control = posix.pipe2(posix.O_CLOEXEC)
         report, told = posix.pipe2(posix.O_CLOEXEC)
@@ -79,16 +79,16 @@ class PodProcesses:
 
     @property
     def pids(self) -> set[int]:
-        """Of those that run."""
+        """Return the pids of those that are running."""
         return {self.pid, self._keeper} - {0}
 
     def frozen(self) -> dict[str, int]:
-        """While both run: what ``take_up`` needs."""
+        """Return a snapshot; only valid while both are running."""
         pids = {"pid": self.pid, "keeper": self._keeper}
         return {**pids, "control": self._control, "alive": self._alive, "pidfd": self._pidfd}
 
     def take_up(self, frozen: dict[str, int]) -> None:
-        """Go on with those that run, instead of ``start``."""
+        """Restore from a snapshot, instead of ``start``."""
         self.pid, self._keeper = frozen["pid"], frozen["keeper"]
         self._control, self._alive = frozen["control"], frozen["alive"]
         self._pidfd = frozen["pidfd"]
@@ -100,11 +100,11 @@ class PodProcesses:
         while not line.endswith(b"\n"):
             byte = posix.read(report, 1)
             if not byte:
-                raise PodError("the pod's first process could not be started")
+                raise PodError("start the pod's init: it exited without a report")
             line += byte
         pid = int(line)
         if not pid:
-            raise PodError("the pod's namespaces could not be made", "see dmesg and ulimit -u")
+            raise PodError("create the pod's namespaces: not possible", "see dmesg and ulimit -u")
         self.pid = pid
         self._loop.expect(pid, self._init_ended)
         self._pidfd = posix.pidfd_open(pid)
@@ -116,7 +116,7 @@ class PodProcesses:
             said += part
         if said:
             call, _, number = said.decode().strip().rpartition(" ")
-            raise HostError(f"the pod's first process: {call}", _os_error(int(number)))
+            raise HostError(f"start the pod's init: {call}", _os_error(int(number)))
 
     def _map_ids(self, id_map: str) -> None:
         for name in ("uid_map", "gid_map"):
@@ -130,7 +130,7 @@ class PodProcesses:
                 raise HostError(f"write the pod's {name}", error) from None
 
     def _spawn(self, words: list[str], descriptors: tuple[int, ...]) -> None:
-        """Start the program as the keeper; ``descriptors`` keep their numbers in it."""
+        """Start the program as the lock holder; ``descriptors`` keep their numbers in it."""
         actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
             (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDWR, 0),
             (posix.POSIX_SPAWN_DUP2, 0, 1),
@@ -146,20 +146,20 @@ class PodProcesses:
         self._loop.expect(self._keeper, self._keeper_ended)
 
     def namespaces(self, kinds: tuple[str, ...]) -> dict[str, str]:
-        """Where the namespaces of ``kinds`` can be opened, by the specification's names."""
+        """Return the paths of the namespaces of ``kinds``, by the specification's names."""
         return {kind: f"/proc/{self.pid}/ns/{NAMES.get(kind, kind)}" for kind in kinds}
 
     def started(self) -> int:
-        """When process 1 started, in ticks since boot."""
+        """Return the init's start time, in clock ticks since boot."""
         return start_time(self.pid)
 
     @property
     def is_over(self) -> bool:
-        """Whether neither of the two runs (any more)."""
+        """Return whether neither process is running."""
         return not self.pid and not self._keeper
 
     def end(self) -> None:
-        """Kill process 1, and with it all of its pid namespace."""
+        """Kill the init, and with it its whole PID namespace."""
         if self.pid:
             posix.kill(self.pid, SIGKILL)
 
@@ -175,7 +175,7 @@ class PodProcesses:
     def _keeper_ended(self, status: int) -> None:
         del status
         self._keeper = 0
-        if self.pid:  # it was killed: another one takes its place
+        if self.pid:  # the lock holder was killed: start another
             given = (self._lock, self._pidfd, self._alive)
             self._spawn(["keep", *(str(fd) for fd in given), *self._cgroups], given)
         else:

@@ -91,5 +91,5 @@ def test_a_limit_that_the_kernel_refuses(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(HostError, match=f"limit the pod: write 1 to {path}: no such file"):
         apply()
     has(monkeypatch, {tmp_path / "not": ["pids"]})
-    with pytest.raises(HostError, match="make the pod's cgroup"):
+    with pytest.raises(HostError, match="create the pod's cgroup"):
         apply()
