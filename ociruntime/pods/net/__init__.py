@@ -1,1 +1,1 @@
-"""Networks of pods: CNI configurations and plugins, forwarded ports, resolver and hosts files."""
+"""Networks of pods: CNI configurations and plugins, port forwarding, resolv.conf and hosts."""

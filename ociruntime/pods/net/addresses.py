@@ -1,7 +1,7 @@
 """IP addresses, networks and ranges as numbers.
 
-The standard library's ``ipaddress`` takes longer to import than a pod's default network takes to
-be made.
+The standard library's ``ipaddress`` is not used: importing it takes longer than setting up a pod's
+default network.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from _socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 
 
 class Address:
-    """``number`` is the address in network order, 32 bits of AF_INET or 128 of AF_INET6."""
+    """An IP address; ``number`` has 32 bits for AF_INET, 128 for AF_INET6."""
 
     __slots__ = ("family", "number")
 
@@ -33,21 +33,21 @@ class Address:
 
     @property
     def bits(self) -> int:
-        """How long an address of this family is."""
+        """The length of an address of this family in bits."""
         return 32 if self.family == AF_INET else 128
 
     @property
     def packed(self) -> bytes:
-        """As the kernel takes it."""
+        """The address in network byte order."""
         return self.number.to_bytes(self.bits // 8, "big")
 
     def offset(self, count: int) -> Address:
-        """The address ``count`` further on."""
+        """Return the address ``count`` after this one."""
         return Address(self.family, self.number + count)
 
 
 class Network:
-    """An address with the length of its prefix; bits behind the prefix are kept."""
+    """An address with a prefix length; host bits are kept."""
 
     __slots__ = ("address", "prefix")
 
@@ -71,34 +71,34 @@ class Network:
 
     @property
     def first(self) -> Address:
-        """The lowest address, which stands for the network."""
+        """The lowest address, which names the network."""
         behind = self.address.bits - self.prefix
         return Address(self.family, self.address.number >> behind << behind)
 
     @property
     def last(self) -> Address:
-        """The highest address, on IPv4 the one for broadcasts."""
+        """The highest address, which is the broadcast address on IPv4."""
         return self.first.offset((1 << (self.address.bits - self.prefix)) - 1)
 
     @property
     def subnet(self) -> Network:
-        """Without the bits behind the prefix."""
+        """Return the network without host bits."""
         return Network(self.first, self.prefix)
 
 
 def parse_address(text: str) -> Address:
-    """Raises ValueError."""
+    """Parse an IP address.  Raises ValueError."""
     family = AF_INET6 if ":" in text else AF_INET
     try:
         return Address(family, int.from_bytes(inet_pton(family, text), "big"))
     except (OSError, ValueError):
-        raise ValueError(f'"{text}" is no IP address') from None
+        raise ValueError(f'invalid IP address "{text}"') from None
 
 
 def parse_network(text: str) -> Network:
-    """``ADDRESS/LENGTH``.  Raises ValueError."""
+    """Parse ``ADDRESS/LENGTH``.  Raises ValueError."""
     address, slash, length = text.partition("/")
     found = parse_address(address)
     if not slash or not length.isascii() or not length.isdigit() or int(length) > found.bits:
-        raise ValueError(f'"{text}" is no network: ADDRESS/LENGTH')
+        raise ValueError(f'invalid network "{text}": must be ADDRESS/LENGTH')
     return Network(found, int(length))

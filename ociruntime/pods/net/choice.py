@@ -1,4 +1,4 @@
-"""``--net``: which networks a pod joins; pure, but for ``select``, which reads configurations."""
+"""``--net``: the networks that a pod joins; pure, except ``select``, which reads configurations."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ HINT = "default, default-restricted, none, host, all or names: NAME[:KEY=VALUE;K
 
 
 def parse(words: list[str]) -> list[tuple[str, str]]:
-    """``NAME[:K=V;K2=V2]``, several with commas -> (name, arguments); none is ``default``.
+    """Parse ``NAME[:K=V;K2=V2],...`` to (name, arguments); without words, ``default``.
 
-    Raises UsageError: a name twice, ``none`` or ``host`` beside others, what is no argument.
+    Raises UsageError for a duplicate name, ``none`` or ``host`` among others, or invalid arguments.
     """
     found: dict[str, str] = {}
     for word in (part for text in words for part in text.split(",")):
         name, colon, arguments = word.partition(":")
         if not name:
-            raise UsageError("--net: a name is missing", HINT)
+            raise UsageError("--net: the name must not be empty", HINT)
         if name in found:
-            raise UsageError(f'--net: "{name}" twice')
+            raise UsageError(f'--net: "{name}" given twice')
         for argument in arguments.split(";") if colon else ():
             key, equals, _ = argument.partition("=")
             if not key or not equals:
-                raise UsageError(f'--net: "{name}": "{argument}" is not KEY=VALUE', HINT)
+                raise UsageError(f'--net: "{name}": argument "{argument}" must be KEY=VALUE', HINT)
         if colon and name in (NONE, HOST, ALL):
-            raise UsageError(f'--net: "{name}" takes no arguments')
+            raise UsageError(f'--net: "{name}" does not accept arguments')
         found[name] = arguments
     for name in (NONE, HOST):
         if name in found and len(found) > 1:
-            raise UsageError(f'--net: "{name}" goes with no other network')
+            raise UsageError(f'--net: "{name}" and other networks are mutually exclusive')
     return list(found.items()) or [(DEFAULT, "")]
 
 
 def refuse_ports(networks: list[tuple[str, str]]) -> None:
-    """For a pod with ports to forward.  Raises UsageError."""
+    """Check that the networks allow port forwarding.  Raises UsageError."""
     for name, _ in networks:
         if name in (NONE, HOST):
-            raise UsageError(f"ports cannot be forwarded with --net={name}")
+            raise UsageError(f"--net={name}: port forwarding is not possible")
 
 
 def select(
     networks: list[tuple[str, str]], known: list[Configuration]
 ) -> list[tuple[Configuration, str]]:
-    """The configurations in the order of ``known``, each with its arguments.
+    """Return the chosen configurations with their arguments, in the order of ``known``.
 
-    ``default-restricted`` joins where neither it nor ``default`` was asked for: host and pod
-    always reach each other.  Raises NetworkError for an unknown name.
+    ``default-restricted`` is added unless it or ``default`` was chosen: it always connects host and
+    pod. Raises NetworkError for an unknown name.
     """
     wanted = dict(networks)
     if NONE in wanted or HOST in wanted:
@@ -63,7 +63,7 @@ def select(
     names = [one.name for one in known]
     for name in wanted:
         if name not in names:
-            raise NetworkError(f'there is no network "{name}"', ", ".join(["none", "host", *names]))
+            raise NetworkError(f'unknown network "{name}"', ", ".join(["none", "host", *names]))
     if everything:
         for name in names:
             if name != RESTRICTED:
@@ -74,7 +74,7 @@ def select(
 
 
 def check(networks: list[tuple[str, str]], net_directories: list[str]) -> None:
-    """That there are such networks, before anything is made for them.  Raises NetworkError."""
+    """Check that the networks exist, before anything is created.  Raises NetworkError."""
     from ociruntime.pods.net.configuration import load
 
     if all(name not in (NONE, HOST) for name, _ in networks):

@@ -1,7 +1,7 @@
-"""The Container Network Interface: asking plugins, programs or ours, by its protocol.
+"""The Container Network Interface: call network plugins, installed or built in.
 
-https://www.cni.dev/docs/spec/ : a program is told by its environment what to do, by JSON on
-standard input with what configuration, and answers with JSON on standard output.
+Protocol (https://www.cni.dev/docs/spec/): a program gets the command in its environment and the
+configuration as JSON on standard input, and writes JSON to standard output.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ociruntime.pods.net.plugin_call import PluginCall
 
-TIMEOUT = 60.0  # seconds that a program may take
+TIMEOUT = 60.0  # seconds for a plugin to finish
 BUILTIN = {
     "loopback": "loopback",
     "ptp": "ptp",
@@ -26,13 +26,13 @@ BUILTIN = {
     "host-local": "host_local",
     "portmap": "portmap",
 }
-# Codes that the specification has given out.
+# Error codes of the specification.
 INCOMPATIBLE_VERSION = 1
-QUOTED = 300  # characters of what a program printed in an error
+QUOTED = 300  # maximum characters of a plugin's output to quote in an error
 
 
 def is_plugin_name(text: object) -> bool:
-    """Whether a program in a directory of plugins can be called so."""
+    """Return whether ``text`` is valid as the name of a plugin's program."""
     return (
         isinstance(text, str)
         and text != ""
@@ -43,9 +43,9 @@ def is_plugin_name(text: object) -> bool:
 
 
 def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
-    """The program for a ``type``, "" for one of ours.  Raises NetworkError if there is neither."""
+    """Return the program for a ``type``, "" if built in.  Raises NetworkError if not found."""
     if not is_plugin_name(kind):
-        raise NetworkError(f"{kind!r} is no name of a network plugin")
+        raise NetworkError(f"invalid network plugin name {kind!r}")
     for directory in directories:
         path = f"{directory}/{kind}"
         if posix.access(path, 1) and not _is_directory(path):
@@ -58,7 +58,7 @@ def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
 
 
 def validate(program: str, call: PluginCall) -> None:
-    """Of the plugins inside, whether they can work with the configuration at all.
+    """Check the configuration of a built-in plugin before the call.
 
     Raises NetworkError.
     """
@@ -67,7 +67,7 @@ def validate(program: str, call: PluginCall) -> None:
 
 
 def add(program: str, call: PluginCall) -> dict[str, Any]:
-    """Join the namespace to the network; the result.  Raises NetworkError."""
+    """Connect the namespace to the network; return the result.  Raises NetworkError."""
     if not program:
         result: dict[str, Any] = _builtin(call).add(call)
         return result
@@ -76,7 +76,7 @@ def add(program: str, call: PluginCall) -> dict[str, Any]:
 
 
 def delete(program: str, call: PluginCall) -> None:
-    """Undo ``add``, whatever of it has happened.  Raises NetworkError."""
+    """Undo ``add``, also if it was incomplete.  Raises NetworkError."""
     if not program:
         _builtin(call).delete(call)
     else:
@@ -84,12 +84,12 @@ def delete(program: str, call: PluginCall) -> None:
 
 
 def tags(program: str, call: PluginCall) -> list[tuple[str, int]]:
-    """(tag, family) of the rules that a plugin inside may have made."""
+    """Return the (tag, family) of rules that a built-in plugin can have made."""
     return [] if program else list(_builtin(call).tags(call))
 
 
 def check(program: str, call: PluginCall) -> None:
-    """Raises NetworkError if what ``add`` made is not there as it was."""
+    """Check that what ``add`` made is still there.  Raises NetworkError."""
     if not program:
         _builtin(call).check(call)
     else:
@@ -97,7 +97,7 @@ def check(program: str, call: PluginCall) -> None:
 
 
 def versions(program: str) -> list[str]:
-    """The versions of the protocol that a program speaks.  Raises NetworkError."""
+    """Return the protocol versions that a program supports.  Raises NetworkError."""
     from ociruntime.pods.net.program import run_program
 
     environment = {"CNI_COMMAND": "VERSION", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -105,7 +105,7 @@ def versions(program: str) -> list[str]:
     answer = _parse(output, program)
     found = answer.get("supportedVersions") if isinstance(answer, dict) else None
     if code or not isinstance(found, list):
-        raise NetworkError(f"plugin {program} does not say which versions it speaks")
+        raise NetworkError(f"plugin {program}: VERSION: the reply lists no supported versions")
     return [str(version) for version in found]
 
 
@@ -160,7 +160,7 @@ def _parse(output: bytes, program: str) -> object:
         value: object = json.loads(output)
     except (ValueError, RecursionError):
         raise NetworkError(
-            f"plugin {program} did not answer in JSON: {_quoted(output) or 'nothing at all'}"
+            f"plugin {program}: invalid JSON in its output: {_quoted(output) or '(empty)'}"
         ) from None
     return value
 

@@ -1,7 +1,8 @@
-"""Configurations of networks: files ``*.conf`` and ``*.conflist`` of CNI, and the two built in.
+"""Network configurations: CNI files ``*.conf`` and ``*.conflist``, and two built-in networks.
 
-A file hides the one of its name in weaker directories, a network the one of its name there and
-the built-in one.  Networks come in the order of their files' names, the built-in ones last.
+A file overrides a file of that name in a directory of lower precedence; a network overrides the
+network of that name there, and a built-in one.  Networks are sorted by file name, built-in ones
+last.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SUFFIXES = (".conf", ".conflist")
-# Words of --net that cannot be names.
+# Keywords of --net, which cannot be names.
 RESERVED = ("none", "host", "all")
 PLUGIN_DIRECTORIES = ("/usr/lib/ociruntime/plugins/net", "/opt/cni/bin", "/usr/lib/cni")
 LONGEST_NAME = 255
@@ -28,7 +29,7 @@ RESTRICTED = "default-restricted"
 
 
 class Configuration:
-    """A network; ``file`` is "" for one that is built in."""
+    """A network; ``file`` is "" if it is built in."""
 
     __slots__ = ("file", "name", "plugins", "version")
 
@@ -42,7 +43,7 @@ class Configuration:
 
     @property
     def masquerades(self) -> bool:
-        """Whether a plugin of it hides pods behind the host's address."""
+        """Return whether one of its plugins masquerades pods (``ipMasq``)."""
         return any(plugin.get("ipMasq") is True for plugin in self.plugins)
 
 
@@ -59,17 +60,17 @@ BUILT_IN = (
 
 
 def net_directories(user: str, local: str, system: str) -> list[str]:
-    """Where configurations are, strongest first; "" for a place that is not set."""
+    """Return the configuration directories, highest precedence first; "" for one not set."""
     return [f"{place}/net.d" for place in (user, local, system) if place]
 
 
 def plugin_directories(net_directories: list[str]) -> tuple[str, ...]:
-    """Where plugins are looked for, in this order."""
+    """Return the directories to search for plugins, in order."""
     return (*net_directories, *PLUGIN_DIRECTORIES)
 
 
 def load(net_directories: list[str]) -> list[Configuration]:
-    """All networks in their order.  Raises NetworkError, naming the file."""
+    """Return all networks in order.  Raises NetworkError with the file's path."""
     files: dict[str, str] = {}
     for directory in net_directories:
         for name in _names(directory):
@@ -83,7 +84,7 @@ def load(net_directories: list[str]) -> list[Configuration]:
         other = chosen.get(configuration.name)
         if other is not None and other[0] == level:
             raise NetworkError(
-                f'{path}: network "{configuration.name}" is in {other[2].file} already'
+                f'{path}: network "{configuration.name}" is already defined in {other[2].file}'
             )
         if other is None:
             chosen[configuration.name] = (level, name, configuration)
@@ -117,24 +118,24 @@ def _read(path: str) -> Configuration:
 
 
 def parse(value: object, path: str) -> Configuration:
-    """A file's JSON.  Raises NetworkError."""
+    """Parse a file's JSON value.  Raises NetworkError."""
     if not isinstance(value, dict):
-        raise NetworkError(f"{path}: not a JSON object")
+        raise NetworkError(f"{path}: must be a JSON object")
     name = value.get("name")
     if not isinstance(name, str) or not is_name(name):
         raise NetworkError(
-            f'{path}: "name" is no name of a network',
-            "letters, digits and ._- behind the first character",
+            f'{path}: "name" is not a valid network name',
+            "a letter or digit, then letters, digits and ._-",
         )
     if name in RESERVED:
-        raise NetworkError(f'{path}: "{name}" is no name of a network, but a word of --net')
+        raise NetworkError(f'{path}: the name "{name}" is reserved for --net')
     version = value.get("cniVersion", UNSAID)
     if version not in VERSIONS:
-        raise NetworkError(f'{path}: "cniVersion" is not one of {", ".join(VERSIONS)}')
+        raise NetworkError(f'{path}: "cniVersion" must be one of {", ".join(VERSIONS)}')
     if "plugins" in value or path.endswith(".conflist"):
         plugins = value.get("plugins")
         if not isinstance(plugins, list) or not plugins:
-            raise NetworkError(f'{path}: "plugins" is no list of plugins')
+            raise NetworkError(f'{path}: "plugins" must be a list of plugins')
     else:
         plugins = [{k: v for k, v in value.items() if k not in ("name", "cniVersion")}]
     for i, plugin in enumerate(plugins):
@@ -144,7 +145,7 @@ def parse(value: object, path: str) -> Configuration:
 
 
 def is_name(text: str) -> bool:
-    """Whether CNI takes it for a network; it becomes the name of a directory."""
+    """Return whether ``text`` is a CNI network name; it is also used as a directory's name."""
     return (
         0 < len(text) <= LONGEST_NAME
         and text.isascii()
@@ -155,10 +156,10 @@ def is_name(text: str) -> bool:
 
 def _check_plugin(plugin: object, where: str) -> None:
     if not isinstance(plugin, dict):
-        raise NetworkError(f"{where}: not a JSON object")
+        raise NetworkError(f"{where}: must be a JSON object")
     if not is_plugin_name(plugin.get("type")):
-        raise NetworkError(f'{where}: "type" names no plugin')
+        raise NetworkError(f'{where}: "type" must be the name of a plugin')
     for name in ("ipam", "capabilities", "dns", "runtimeConfig"):
         if name in plugin and not isinstance(plugin[name], dict):
-            raise NetworkError(f'{where}: "{name}" is no JSON object')
+            raise NetworkError(f'{where}: "{name}" must be a JSON object')
     check_dns(plugin.get("dns"), f'{where}: "dns"')

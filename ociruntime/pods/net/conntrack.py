@@ -1,7 +1,7 @@
-"""What the kernel remembers of packets that went to a forwarded port: its connection tracking.
+"""Remove stale connection tracking entries for forwarded UDP ports.
 
-A rule is asked about the first packet of a flow alone.  A client that goes on sending UDP from one
-port would reach the pod that had the port before, or nobody, for as long as it does not pause.
+NAT rules are consulted for the first packet of a flow only.  A client that keeps sending UDP from
+the same port would otherwise be forwarded to the port's previous pod until it pauses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NETLINK_NETFILTER = 12
 GET, DELETE = 1 << 8 | 1, 1 << 8 | 2  # NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_*
 HEADER = "=BBH"  # struct nfgenmsg: family, version, resource
 NESTED = 0x8000
-CTA_TUPLE_ORIG = 1  # as the first packet was, before rules changed it
+CTA_TUPLE_ORIG = 1  # the first packet before NAT
 CTA_ID = 12
 CTA_ZONE = 18
 CTA_TUPLE_IP, CTA_TUPLE_PROTO = 1, 2
@@ -30,9 +30,9 @@ DESTINATION = {_socket.AF_INET: 2, _socket.AF_INET6: 4}  # CTA_IP_V4_DST, CTA_IP
 
 
 def forget(forwards: Collection[Forward], family: int) -> None:
-    """Let the rules be asked again about UDP to these ports; ``family`` is 4 or 6.
+    """Delete the entries of UDP flows to these ports; ``family`` is 4 or 6.
 
-    A kernel that cannot be told of it keeps what it knows until the client pauses.
+    Without kernel support for it, the entries stay until they time out.
     """
     ports = {one.host_port for one in forwards if one.protocol == "udp"}
     if not ports:
@@ -45,7 +45,7 @@ def forget(forwards: Collection[Forward], family: int) -> None:
     try:
         _forget(tracking, domain, ports)
     except OSError:
-        return  # built without ctnetlink, or not ours to change
+        return  # ctnetlink is not compiled in, or we lack permission
     finally:
         tracking.close()
 
@@ -64,11 +64,11 @@ def _forget(tracking: Rtnetlink, domain: int, ports: set[int]) -> None:
         try:
             tracking.request(DELETE, head + wanted)
         except FileNotFoundError:
-            pass  # its time was over
+            pass  # it has timed out
 
 
 def _destination(flow: bytes, domain: int) -> tuple[int, str]:
-    """(port, address) that a flow of UDP goes to; (0, "") for another protocol."""
+    """Return the (port, address) of a UDP flow's destination; (0, "") for other protocols."""
     parts = attributes(flow)
     protocol = attributes(parts[CTA_TUPLE_PROTO])
     if protocol[CTA_PROTO_NUM] != bytes([_socket.IPPROTO_UDP]):
@@ -79,7 +79,7 @@ def _destination(flow: bytes, domain: int) -> tuple[int, str]:
 
 
 def _is_here(address: str, domain: int) -> bool:
-    """Whether it is an address of the host: rules for forwarded ports are about no other."""
+    """Return whether ``address`` is the host's: forwarding rules apply to no other."""
     trial = _socket.socket(domain, _socket.SOCK_DGRAM)
     try:
         trial.bind((address, 0))

@@ -1,7 +1,7 @@
-"""Rules of the host's packet filter for one interface of a pod: masquerade and forwarded ports.
+"""Packet filter rules for an interface of a pod: masquerading and port forwarding.
 
-What belongs together goes to the kernel in one transaction and is found again by its tag alone:
-with nft a table of its own, with iptables chains of that name and the rules that jump there.
+Rules of the same tag are changed in one transaction and removed by the tag: with nft it names a
+table, with iptables chains and the rules that jump to them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 NFT = "nft"
 IPTABLES = "iptables"
 TIMEOUT = 30.0
-WAIT = "10"  # seconds that iptables waits for others who hold its lock
+WAIT = "10"  # seconds for iptables to wait for its lock (xtables.lock)
 
 
 def find_tool() -> str:
-    """``nft``, ``iptables``, or "" where neither is installed."""
+    """Return ``nft``, ``iptables``, or "" if neither is installed."""
     if find_program("nft"):
         return NFT
     if find_program("iptables-restore") and find_program("iptables-save"):
@@ -34,7 +34,7 @@ def find_tool() -> str:
 
 
 def apply(tool: str, wanted: Sequence[Rules]) -> None:
-    """Make the rules, each in place of any of the same tag.  Raises NetworkError."""
+    """Apply the rules, replacing those of the same tags.  Raises NetworkError."""
     if not wanted:
         return
     if tool == NFT:
@@ -57,7 +57,7 @@ def apply(tool: str, wanted: Sequence[Rules]) -> None:
 
 
 def remove(tool: str, tags: Sequence[tuple[str, int]]) -> None:
-    """Remove what each (tag, family) has, if anything.  Raises NetworkError."""
+    """Remove the rules of each (tag, family), if there are any.  Raises NetworkError."""
     if tool == NFT and tags and find_program("nft"):
         _run(NFT, ["-f", "-"], "".join(rules_nft.removal(*one) for one in tags))
     if tool != IPTABLES:
@@ -91,14 +91,14 @@ def _run(name: str, arguments: list[str], text: str) -> str:
 
 
 def families(result: dict[str, Any]) -> list[int]:
-    """Those of a result's addresses; both where it is not known what was done."""
+    """Return the IP families in a result; both if there is no result."""
     ips = result.get("ips") or ()
     found = {6 if ":" in str(ip.get("address")) else 4 for ip in ips}
     return sorted(found) or [4, 6]
 
 
 def present(tool: str, tag: str, family: int) -> bool:
-    """Whether there are rules of that tag.  Raises NetworkError."""
+    """Return whether there are rules with that tag.  Raises NetworkError."""
     if tool == NFT:
         words = _run(NFT, ["list", "tables"], "").splitlines()
         return f"table {rules_nft.IP[family]} {tag}" in words

@@ -1,4 +1,4 @@
-"""Addresses for plugins that make links: they ask another plugin, by ``ipam.type``."""
+"""IP address management for plugins that create interfaces, by the plugin ``ipam.type``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Assigned:
-    """One address of the pod; ``gateway`` is None where there is none."""
+    """An address of the pod; ``gateway`` may be None."""
 
     __slots__ = ("gateway", "network")
 
@@ -24,7 +24,7 @@ class Assigned:
 
 
 class Addresses:
-    """What was assigned: addresses, (target, gateway) of routes, ``dns`` as in results."""
+    """An assignment: addresses, routes as (target, gateway), and ``dns`` as in CNI results."""
 
     __slots__ = ("assigned", "dns", "routes")
 
@@ -40,7 +40,7 @@ class Addresses:
 
 
 def validate(call: PluginCall) -> None:
-    """Raises NetworkError for settings with which no address can be assigned."""
+    """Check that addresses can be assigned with the configuration.  Raises NetworkError."""
     if _program(call) is None:
         from ociruntime.pods.net.builtin.host_local import ranges_of
 
@@ -48,7 +48,7 @@ def validate(call: PluginCall) -> None:
 
 
 def assign(call: PluginCall) -> Addresses:
-    """Raises NetworkError."""
+    """Assign addresses.  Raises NetworkError."""
     program = _program(call)
     result = _host_local(call, "add") if program is None else cni.add(program, call)
     try:
@@ -59,7 +59,7 @@ def assign(call: PluginCall) -> Addresses:
 
 
 def read(result: dict[str, Any]) -> Addresses:
-    """Take a result apart.  Raises NetworkError."""
+    """Parse the result of an IPAM plugin.  Raises NetworkError."""
     try:
         assigned = [
             Assigned(
@@ -78,12 +78,12 @@ def read(result: dict[str, Any]) -> Addresses:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise NetworkError(f"addresses of the network: {error}") from None
     if not assigned:
-        raise NetworkError("the network assigns no address")
+        raise NetworkError("the IPAM plugin has assigned no address")
     return Addresses(assigned, routes, result.get("dns") or {})
 
 
 def release(call: PluginCall) -> None:
-    """Give the addresses back.  Raises NetworkError."""
+    """Release the addresses.  Raises NetworkError."""
     program = _program(call)
     if program is None:
         _host_local(call, "delete")
@@ -92,7 +92,7 @@ def release(call: PluginCall) -> None:
 
 
 def check(call: PluginCall) -> None:
-    """Raises NetworkError."""
+    """Check that the addresses are still assigned.  Raises NetworkError."""
     program = _program(call)
     if program is None:
         _host_local(call, "check")
@@ -101,16 +101,16 @@ def check(call: PluginCall) -> None:
 
 
 def _program(call: PluginCall) -> str | None:
-    """None: ours."""
+    """Return the IPAM plugin's program; None for the built-in one."""
     ipam = call.configuration.get("ipam")
     kind = ipam.get("type") if isinstance(ipam, dict) else None
     if not isinstance(kind, str) or not kind:
-        raise NetworkError(f'network "{call.network}": "ipam" names no plugin ("type")')
+        raise NetworkError(f'network "{call.network}": "ipam" requires a plugin ("type")')
     if kind == "host-local" and not call.programs:
         return None
     found = cni.find_plugin(kind, call.directories)
     if not found and kind != "host-local":
-        raise NetworkError(f'network "{call.network}": "{kind}" assigns no addresses')
+        raise NetworkError(f'network "{call.network}": "{kind}" is not an IPAM plugin')
     return found or None
 
 

@@ -1,7 +1,7 @@
-"""Links, addresses and routes of pods, over ``base/rtnetlink.py``.
+"""Configure links, addresses and routes of pods, with ``host/rtnetlink.py``.
 
-What is asked for twice is there once: making what exists already is no error where the doc
-string says so, and removing what is not there never is.
+Removing something that does not exist is never an error.  Creating something that exists is none
+where the docstring says so.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ NLA_NESTED = 0x8000
 
 
 def open_namespace(path: str) -> int:
-    """A descriptor of a network namespace.  Raises NetworkError."""
+    """Open a network namespace; return its descriptor.  Raises NetworkError."""
     try:
         return posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     except OSError as error:
@@ -68,28 +68,31 @@ def open_namespace(path: str) -> int:
 
 
 def links_inside(namespace: int, path: str) -> Rtnetlink:
-    """A socket in the namespace of that descriptor.  Raises NetworkError."""
+    """Return a netlink socket in the namespace of a descriptor.  Raises NetworkError."""
     try:
         return in_namespace(namespace)
     except OSError as error:
-        raise NetworkError(f"{path} is no network namespace: {reason(error)}") from None
+        raise NetworkError(f"{path} is not a network namespace: {reason(error)}") from None
 
 
 def hardware_text(link: Link) -> str:
-    """``02:42:...``."""
+    """Return the MAC address as text, ``02:42:...``."""
     return ":".join(f"{byte:02x}" for byte in link.hardware)
 
 
 def find(links: Rtnetlink, name: str) -> Link:
-    """The device of that name.  Raises OSError if there is none."""
+    """Return the link with that name.  Raises OSError if there is none."""
     found = links.link(name)
     if found is None:
-        raise OSError(ENODEV, f"there is no {name}")
+        raise OSError(ENODEV, f"{name} not found")
     return found
 
 
 def make_veth(links: Rtnetlink, name: str, namespace: int, inside: str, mtu: int) -> Link:
-    """A pair: ``name`` here, ``inside`` in ``namespace``; the one here.  Raises OSError."""
+    """Create a veth pair, ``name`` here, ``inside`` in ``namespace``; return ours.
+
+    Raises OSError.
+    """
     size = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     peer = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(inside))
     peer += attribute(IFLA_NET_NS_FD, pack("=I", namespace)) + size
@@ -98,7 +101,10 @@ def make_veth(links: Rtnetlink, name: str, namespace: int, inside: str, mtu: int
 
 
 def make_bridge(links: Rtnetlink, name: str, mtu: int, alias: str) -> bool:
-    """A bridge of that name, up; whether it was not there.  Raises OSError."""
+    """Create a bridge if it does not exist and set it up; return whether it is new.
+
+    Raises OSError.
+    """
     wanted = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     made = True
     try:
@@ -125,7 +131,7 @@ def _make(links: Rtnetlink, name: str, kind: bytes, data: bytes, more: bytes) ->
 
 
 def remove(links: Rtnetlink, name: str) -> bool:
-    """Remove a device, with a veth its peer; whether it was there.  Raises OSError."""
+    """Remove a link (a veth with its peer); return whether it existed.  Raises OSError."""
     body = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(name))
     try:
         links.request(RTM_DELLINK, body)
@@ -137,7 +143,7 @@ def remove(links: Rtnetlink, name: str) -> bool:
 
 
 def join_bridge(links: Rtnetlink, index: int, bridge: int, hairpin: bool) -> None:
-    """Plug a device into a bridge.  Raises OSError."""
+    """Add a link to a bridge.  Raises OSError."""
     body = pack(LINK, 0, 0, index, 0, 0) + attribute(IFLA_MASTER, pack("=I", bridge))
     links.request(RTM_NEWLINK, body)
     if hairpin:
@@ -149,7 +155,7 @@ def join_bridge(links: Rtnetlink, index: int, bridge: int, hairpin: bool) -> Non
 
 
 def bridge_facts(links: Rtnetlink, name: str) -> tuple[str, str, int]:
-    """(kind, alias, number of ports) of a device; ("", "", 0) if it is not there."""
+    """Return a link's (kind, alias, number of ports); ("", "", 0) if it does not exist."""
     found = links.link(name)
     if found is None:
         return "", "", 0
@@ -167,7 +173,7 @@ def bridge_facts(links: Rtnetlink, name: str) -> tuple[str, str, int]:
 
 
 def give_address(links: Rtnetlink, index: int, network: Network) -> None:
-    """Add an address to a device; it may be there already.  Raises OSError."""
+    """Add an address to a link, if it is not there already.  Raises OSError."""
     packed = network.address.packed
     flags = 0 if network.family == AF_INET else IFA_F_NODAD
     body = pack(ADDRESS, network.family, network.prefix, 0, SCOPE_UNIVERSE, index)
@@ -179,7 +185,7 @@ def give_address(links: Rtnetlink, index: int, network: Network) -> None:
 
 
 def addresses_of(links: Rtnetlink, index: int) -> set[str]:
-    """``ADDRESS/LENGTH`` of every address of a device."""
+    """Return ``ADDRESS/LENGTH`` of every address of a link."""
     found = set()
     body = pack(ADDRESS, 0, 0, 0, 0, index)
     for answer in links.request(RTM_GETADDR, body, NLM_F_DUMP):
@@ -199,7 +205,7 @@ def add_route(
     source: Address | None = None,
     scope: int = SCOPE_UNIVERSE,
 ) -> None:
-    """A route to ``target`` by a device; it may be there already.  Raises OSError."""
+    """Add a route to ``target`` via a link, if it is not there already.  Raises OSError."""
     family = target.family
     body = pack(
         ROUTE, family, target.prefix, 0, 0, RT_TABLE_MAIN, RTPROT_BOOT, scope, RTN_UNICAST, 0
@@ -215,7 +221,7 @@ def add_route(
 
 
 def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
-    """The route that comes with an address by itself; it may be gone.  Raises OSError."""
+    """Remove the route that the kernel has added with an address, if any.  Raises OSError."""
     body = pack(ROUTE, network.family, network.prefix, 0, 0, RT_TABLE_MAIN, 0, SCOPE_NOWHERE, 0, 0)
     body += attribute(RTA_DST, network.first.packed) + attribute(RTA_OIF, pack("=I", index))
     try:
@@ -226,7 +232,7 @@ def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
 
 
 def way_to(links: Rtnetlink, address: Address) -> int:
-    """The index of the device by which packets to ``address`` leave.  Raises OSError."""
+    """Return the index of the link that routes packets to ``address``.  Raises OSError."""
     body = pack(ROUTE, address.family, address.bits, 0, 0, 0, 0, 0, 0, 0)
     answer = links.request(RTM_GETROUTE, body + attribute(RTA_DST, address.packed))[0]
     return int(unpack_from("=I", attributes(answer[calcsize(ROUTE) :])[RTA_OIF])[0])

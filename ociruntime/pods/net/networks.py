@@ -1,7 +1,7 @@
-"""A pod's networks: joined in order, left in reverse; all that is needed for that in one document.
+"""Join a pod's networks in order and leave them in reverse, based on a single document.
 
-``plan`` decides; written down before ``set_up`` acts, what it returns is enough for ``tear_down``
-to clear away whatever came of it, from any process, any number of times, also after a reboot.
+``plan`` decides and returns the document.  Written to disk before ``set_up`` acts, it is all that
+``tear_down`` needs to clean up, from any process, repeatedly, and after a reboot.
 
 The document (net-info.json)::
 
@@ -38,10 +38,10 @@ PORTS = "portMappings"
 
 
 class NetworkRequest:
-    """What a pod wants.
+    """The networks that a pod is to join.
 
-    ``networks``: (name, arguments) as of ``choice.parse``; ``ports``: mappings as of
-    ``ports.forwarded``; ``config_directories``: as of ``configuration.net_directories``.
+    ``networks`` are (name, arguments) from ``choice.parse``; ``ports`` are mappings from
+    ``ports.forwarded``; ``config_directories`` are from ``configuration.net_directories``.
     """
 
     __slots__ = (
@@ -74,7 +74,7 @@ class NetworkRequest:
 
 
 def plan(request: NetworkRequest) -> dict[str, Any]:
-    """The document of networks that are not there yet.  Raises NetworkError, UsageError."""
+    """Return the document of networks to set up.  Raises NetworkError, UsageError."""
     wanted = choice.parse([f"{name}:{said}" if said else name for name, said in request.networks])
     if request.ports:
         choice.refuse_ports(wanted)
@@ -127,7 +127,7 @@ def _network(
     return {
         "name": configuration.name,
         "interface": interface,
-        # Plugins refuse arguments that they do not know, and each of a chain gets all of them.
+        # Plugins refuse unknown arguments, and every plugin of a chain gets all of them.
         "args": f"IgnoreUnknown=1;{arguments}" if arguments else "",
         "cniVersion": configuration.version,
         "programs": programs,
@@ -143,7 +143,7 @@ def _forward(
     chosen: list[tuple[Configuration, str]],
     ports: list[dict[str, Any]],
 ) -> None:
-    """Ports lead through the first network that masquerades, without one through the last."""
+    """Forward ports through the first network that masquerades, else through the last."""
     masquerading = [i for i, (configuration, _) in enumerate(chosen) if configuration.masquerades]
     plugins = networks[masquerading[0] if masquerading else -1]["plugins"]
     able = [
@@ -159,16 +159,16 @@ def _forward(
 
 
 def set_up(request: NetworkRequest) -> dict[str, Any]:
-    """Make the networks; the document.  Raises NetworkError after undoing what was made."""
+    """Plan and set up; return the document.  Raises NetworkError after undoing what was done."""
     return carry_out(plan(request))
 
 
 def carry_out(info: dict[str, Any]) -> dict[str, Any]:
-    """Make what ``plan`` returned, and fill it in.  Raises NetworkError after undoing."""
+    """Set up the document of ``plan``, and complete it.  Raises NetworkError after undoing it."""
     if not info["namespace"]:
         return info
     if not info["identity"]:
-        raise NetworkError(f"there is no network namespace {info['namespace']}")
+        raise NetworkError(f"network namespace {info['namespace']} not found")
     from ociruntime.pods.net.builtin.loopback import bring_up
 
     bring_up(info["namespace"])
@@ -189,7 +189,7 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
     except BaseException as error:
         problems = tear_down({**info, "networks": done})
         if problems and isinstance(error, NetworkError):
-            text = f"{error}; undoing it: {'; '.join(problems)}"
+            text = f"{error}; cleanup failed: {'; '.join(problems)}"
             raise NetworkError(text) from None
         raise
     info["dns"] = next((found for one in done if (found := dns(one["result"]))), {})
@@ -197,7 +197,7 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def refuse_used(ports: list[dict[str, Any]]) -> None:
-    """Raises NetworkError if a program on the host has a port: it would not be heard any more."""
+    """Check that no program listens on the host ports: it would be cut off.  NetworkError."""
     import _socket
 
     kinds = {"tcp": _socket.SOCK_STREAM, "udp": _socket.SOCK_DGRAM}
@@ -218,18 +218,18 @@ def refuse_used(ports: list[dict[str, Any]]) -> None:
 
 
 def _filter(info: dict[str, Any], rules: list[Rules]) -> None:
-    """All rules of the pod at once; then what makes forwarded ports work over the loopback."""
+    """Apply all rules of the pod at once; then allow forwarding from the loopback."""
     firewall.apply(info["firewall"], rules)
     fault("network.after-rules")
     for one in rules:
         conntrack.forget(one.forwards, one.family)
         if one.link and one.family == 4:
-            # What comes from 127.0.0.1 may leave by this device; the rules give it another source.
+            # Route packets from 127.0.0.1 through this link; the rules masquerade their source.
             set_sysctl(f"ipv4/conf/{one.link}/route_localnet", "1")
 
 
 def _join(info: dict[str, Any], network: dict[str, Any]) -> list[Rules]:
-    """The rules that are wanted for it."""
+    """Connect the pod to a network; return the firewall rules that it needs."""
     result: dict[str, Any] = {}
     rules: list[Rules] = []
     for plugin in network["plugins"]:
@@ -270,9 +270,9 @@ def _call(
 
 
 def tear_down(info: dict[str, Any]) -> list[str]:
-    """Leave the networks, the last first; what went wrong.  Raises nothing.
+    """Leave the networks, in reverse; return the problems.  Never raises.
 
-    What is not there any more is no problem.
+    Something already gone is not a problem.
     """
     problems: list[str] = []
     try:
@@ -287,7 +287,7 @@ def tear_down(info: dict[str, Any]) -> list[str]:
             for network in reversed(info["networks"])
             for plugin in reversed(network["plugins"])
         ]
-        # First: an address may be another pod's as soon as it is given back.
+        # Remove rules first: released addresses can at once be another pod's.
         tags = [tag for program, call in calls for tag in cni.tags(program, call)]
         _try(problems, lambda: firewall.remove(info["firewall"], tags))
         for program, call in calls:
@@ -297,7 +297,7 @@ def tear_down(info: dict[str, Any]) -> list[str]:
     except RuntimeFailure as failure:
         problems.append(str(failure))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        problems.append(f"the record of the networks is damaged: {error!r}")
+        problems.append(f"the networks' document is damaged: {error!r}")
     return problems
 
 
@@ -306,7 +306,7 @@ def _delete_call(
 ) -> tuple[str, PluginCall]:
     call = _call(info, network, plugin, network["result"], namespace)
     program = plugin["program"]
-    # One that has been removed since has left nothing that ours of its name does not undo.
+    # Use the built-in plugin if the program was uninstalled: it can undo what is left.
     if program and call.configuration["type"] in cni.BUILTIN and not posix.access(program, 1):
         program = ""
     return program, call
@@ -324,7 +324,7 @@ def _try(problems: list[str], step: Callable[[], None]) -> None:
 
 
 def check(info: dict[str, Any]) -> list[str]:
-    """What is not as ``set_up`` left it, as the plugins see it."""
+    """Return what differs from what ``set_up`` left, by the plugins' CHECK."""
     problems = []
     for network in info["networks"]:
         for plugin in network["plugins"]:

@@ -1,9 +1,8 @@
-"""Which pods have networks: a small file each, so that what dead ones had can be had again.
+"""Records of pods that have networks, so that addresses and ports of dead ones can be reused.
 
-``STATE/.pods/UUID`` is there from before the first address is taken until everything is given
-back.  It names the boot and the network namespace: once that has gone, so has the pod, whatever
-became of those who should have cleaned up.  It also has the ports of the host that lead there, of
-which two pods cannot have the same.
+``STATE/.pods/UUID`` exists from before the first address is assigned until all are released.  It
+has the boot id and the network namespace: when that is gone, the pod is dead, even if its cleanup
+never ran.  It also has the host ports forwarded to the pod, since no two pods can have the same.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 DIRECTORY = ".pods"
-ANY = ("0.0.0.0", "::")  # noqa: S104 - what stands for every address of the host
+ANY = ("0.0.0.0", "::")  # noqa: S104 - addresses that mean all of the host's
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def boot() -> str:
-    """The kernel's name for this boot."""
+    """Return the kernel's id of this boot."""
     with open(BOOT_ID, encoding="utf-8") as file:
         return file.read().strip()
 
 
 def namespace_identity(path: str) -> list[int]:
-    """[device, inode] of a namespace, [] if there is none at ``path``."""
+    """Return [device, inode] of the namespace at ``path``, [] if it does not exist."""
     try:
         found = posix.stat(path)
     except OSError:
@@ -47,9 +46,9 @@ def note(
     identity: list[int],
     ports: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Make the file of a pod, with ports in the form of CNI's mappings.
+    """Write a pod's record; ``ports`` have the form of CNI's port mappings.
 
-    Raises HostError, and NetworkError if a living pod has one of the ports.
+    Raises HostError, and NetworkError if a live pod has one of the ports.
     """
     import fcntl
 
@@ -80,7 +79,7 @@ def _refuse_taken(state: str, uuid: str, ports: Sequence[Mapping[str, Any]]) -> 
                 if _collide(ours, theirs) and not dead(state, {other}):
                     raise NetworkError(
                         f"port {ours['hostPort']}/{ours['protocol']} of the host "
-                        f"leads to pod {other} already"
+                        f"is already forwarded to pod {other}"
                     )
 
 
@@ -91,7 +90,7 @@ def _collide(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _read(path: str) -> dict[str, Any] | None:
-    """A record, {} if it cannot be understood, None if it is gone."""
+    """Return a record, {} if it is malformed, None if it does not exist."""
     try:
         with open(path, "rb") as file:
             record = load(file.read())
@@ -103,7 +102,7 @@ def _read(path: str) -> dict[str, Any] | None:
 
 
 def forget(state: str, uuid: str) -> None:
-    """Remove it.  Raises HostError."""
+    """Remove a pod's record.  Raises HostError."""
     try:
         posix.unlink(f"{state}/{DIRECTORY}/{uuid}")
     except FileNotFoundError:
@@ -113,7 +112,7 @@ def forget(state: str, uuid: str) -> None:
 
 
 def dead(state: str, uuids: set[str]) -> set[str]:
-    """Those that cannot come back for their addresses.  What cannot be read counts as alive."""
+    """Return the pods that are certainly dead; one with an unreadable record counts as alive."""
     found = set()
     namespaces: set[tuple[int, int]] | None = None
     for uuid in uuids:

@@ -1,4 +1,4 @@
-"""What a plugin is asked: the same for programs and for the ones inside."""
+"""The parameters of a call to a CNI plugin, the same for programs and built-in ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PluginCall:
-    """``namespace`` is a path, "" if it is gone; ``configuration`` is what goes to stdin."""
+    """``namespace`` is a path, "" if it is gone; ``configuration`` is passed on stdin."""
 
     __slots__ = (
         "arguments",
@@ -43,11 +43,11 @@ class PluginCall:
         self.interface = interface
         self.arguments = arguments  # K=V;K2=V2
         self.configuration = configuration
-        self.directories = directories  # where plugins are looked for
+        self.directories = directories  # search path of plugins
         self.state_directory = state_directory
         self.firewall = firewall  # nft, iptables or ""
-        self.programs = programs  # whether addresses may come from an installed program
-        self.rules: list[Rules] = []  # what plugins inside want of the packet filter
+        self.programs = programs  # whether an installed program may assign addresses
+        self.rules: list[Rules] = []  # rules that built-in plugins want in the packet filter
 
     @property
     def network(self) -> str:
@@ -56,12 +56,12 @@ class PluginCall:
 
     @property
     def previous(self) -> dict[str, Any]:
-        """The result so far, {} for the first plugin of a chain."""
+        """The result of the previous plugin in the chain, {} for the first one."""
         found = self.configuration.get("prevResult")
         return found if isinstance(found, dict) else {}
 
     def environment(self, command: str) -> Mapping[str, str]:
-        """The variables of the protocol for a program."""
+        """Return the CNI variables for a program."""
         return {
             "CNI_COMMAND": command,
             "CNI_CONTAINERID": self.container,
@@ -73,7 +73,7 @@ class PluginCall:
         }
 
     def argument(self, name: str) -> str:
-        """A value of ``arguments``, "" without it."""
+        """Return a value of ``arguments``, "" if it is not there."""
         for word in self.arguments.split(";"):
             key, _, value = word.partition("=")
             if key == name:

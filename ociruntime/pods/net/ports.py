@@ -1,4 +1,4 @@
-"""Ports of apps that the host forwards; pure."""
+"""Resolve a pod's forwarded ports; pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PROTOCOLS = ("tcp", "udp", "sctp")
 
 
 def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """``ports`` of a pod's manifest joined with the apps' -> mappings, one a port, for CNI.
+    """Resolve ``ports`` of a pod's manifest with those of its apps to CNI port mappings.
 
-    ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError: a port that no app
-    has, one that is another in each app, or one of the host twice.
+    ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError for a port that no app
+    has, one that differs between apps, or a duplicate host port.
     """
     named: dict[str, list[dict[str, Any]]] = {}
     for app in manifest.get("apps") or ():
@@ -26,18 +26,20 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     for wish in manifest.get("ports") or ():
         name = wish["name"]
         owners = named.get(name, [])
-        # The apps have one network: under one name one port is meant, whoever tells of it.
+        # The apps share the network, so one name must mean one port.
         if any(_place(one) != _place(owners[0]) for one in owners):
-            raise PodError(f'port "{name}" is in several apps, and not the same')
+            raise PodError(f'port "{name}" differs between the apps that have it')
         port = owners[0] if owners else _port_of_name(name)
         if not port and not wish.get("podPort"):
-            raise PodError(f'no app has a port "{name}"', ", ".join(named) or "no app has any")
+            raise PodError(
+                f'no app has a port "{name}"', ", ".join(named) or "the apps have no ports"
+            )
         mappings += _mappings(wish, port)
     taken = set()
     for one in mappings:
         key = (one["protocol"], one["hostIP"], one["hostPort"])
         if key in taken:
-            raise PodError(f"port {one['hostPort']}/{one['protocol']} of the host is there twice")
+            raise PodError(f"port {one['hostPort']}/{one['protocol']} of the host is used twice")
         taken.add(key)
     return mappings
 
@@ -47,7 +49,7 @@ def _place(port: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _port_of_name(name: str) -> dict[str, Any]:
-    """``80-tcp``: no app need have said so.  {} for other names."""
+    """Parse ``80-tcp``, which no app needs to declare; {} for other names."""
     number, _, protocol = name.partition("-")
     if not (number.isascii() and number.isdigit()) or protocol not in PROTOCOLS:
         return {}
@@ -58,7 +60,7 @@ def _mappings(wish: dict[str, Any], port: dict[str, Any]) -> list[dict[str, Any]
     inside = wish.get("podPort") or port["port"]
     count = port.get("count") or 1
     if not wish.get("hostPort") or max(wish["hostPort"], inside) + count - 1 > HIGHEST:
-        raise PodError(f'port "{wish["name"]}" is beyond {HIGHEST} or has no port of the host')
+        raise PodError(f'port "{wish["name"]}" is above {HIGHEST} or has no host port')
     return [
         {
             "hostPort": wish["hostPort"] + i,

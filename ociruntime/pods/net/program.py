@@ -1,8 +1,8 @@
-"""Running a program of somebody else's: a network plugin, nft, iptables.
+"""Run an external program: a network plugin, nft, iptables.
 
-It gets three descriptors and no other, so that whatever it leaves behind holds neither a pod's
-lock nor anything else of ours.  Its end counts, not the end of what it prints: a program that it
-left running may keep the pipes open for as long as it likes.
+It inherits its standard streams and no other descriptors, so that a process it leaves behind cannot
+hold a pod's lock.  We wait for its exit, not for the end of its output, because such a process may
+keep the pipes open indefinitely.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-OUTPUT_MOST = 1 << 20  # bytes of a stream; more is no answer
+OUTPUT_MOST = 1 << 20  # maximum bytes of output; more is an error
 CHUNK = 1 << 16
 
 
 def run_program(
     argv: list[str], data: bytes, timeout: float, environment: Mapping[str, str] | None = None
 ) -> tuple[int, bytes, bytes]:
-    """Give ``data`` to ``argv[0]``, a path, and wait: (wait status' exit code, output, errors).
+    """Run ``argv[0]`` (a path) with ``data`` on stdin; return (exit code, output, errors).
 
-    The code is negative for a signal.  Raises NetworkError if it cannot be run, prints too much
-    or takes more than ``timeout`` seconds; then all of its process group is ended.
+    The code is negative for a signal.  Raises NetworkError if the program cannot be run, prints too
+    much or exceeds ``timeout`` seconds; its process group is then killed.
     """
     if _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN:
-        # Whoever started this process ignores it: the kernel would reap the program.
+        # If SIGCHLD is ignored (inherited), the kernel reaps the program and we lose its status.
         _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
     if environment is None:
         environment = {"PATH": ":".join(DIRECTORIES), "LC_ALL": "C"}
@@ -68,7 +68,7 @@ def _memory(data: bytes) -> int:
 
 
 def _spawn(argv: list[str], environment: Mapping[str, str], streams: tuple[int, ...]) -> int:
-    # First out of the way of 0, 1 and 2, of which this process may have none.
+    # Move them above 2 first: this process may have descriptors 0 to 2 closed.
     high = 3 + max(int(name) for name in posix.listdir("/proc/self/fd"))
     actions: list[tuple[int, ...]] = []
     for i, fd in enumerate(streams):
@@ -106,7 +106,7 @@ def _collect(
         while not ended:
             left = limit - time.monotonic()
             if left <= 0:
-                raise NetworkError(f"{path} has not ended after {timeout:g} seconds")
+                raise NetworkError(f"{path} has not finished after {timeout:g} seconds")
             ready = [fd for fd, _ in waiting.poll(left * 1000)]
             ended = process in ready
             for fd in pipes if ended else ready:
@@ -119,7 +119,7 @@ def _collect(
 
 
 def _take(fd: int, into: bytearray, path: str, everything: bool) -> bool:
-    """Read what is there, once or to the end; whether more may come."""
+    """Read what is available, once or to the end; return whether more may come."""
     while True:
         try:
             data = posix.read(fd, CHUNK)
@@ -139,7 +139,7 @@ def _pidfd(pid: int) -> int:
 
 
 def _end(pid: int) -> None:
-    """Kill its session's group and reap it."""
+    """Kill the program's process group and reap it."""
     try:
         posix.killpg(pid, _signal.SIGKILL)
     except OSError:

@@ -1,8 +1,7 @@
-"""resolv.conf and hosts of a pod's apps: what the options say, what they become; pure.
+"""Contents of resolv.conf and hosts for a pod's apps; pure.
 
-Stronger first, for resolv.conf: the options ``--dns...``, what the networks say (not with
-``--dns=none``), else nothing is written and the image's own file stays.  For hosts: the options
-``--hosts-entry``, the image's own file, else a stub.
+Precedence for resolv.conf: the options ``--dns...``, the networks' results (unless ``--dns=none``),
+the image's own file.  For hosts: the options ``--hosts-entry``, the image's own file, a default.
 """
 
 from __future__ import annotations
@@ -31,24 +30,24 @@ DNS_MEMBERS = ("nameservers", "search", "options")
 def parse_dns(
     servers: list[str], search: list[str], options: list[str], domain: str
 ) -> dict[str, Any]:
-    """Options to JSON: ``{"mode": "host|none|", "nameservers", "search", "options", "domain"}``.
+    """Convert options to ``{"mode": "host|none|", "nameservers", "search", "options", "domain"}``.
 
-    ``servers`` are addresses, or the one word ``host`` (the host's file) or ``none`` (nothing from
-    networks).  Raises UsageError.
+    ``servers`` are addresses, or just ``host`` (use the host's file) or ``none`` (ignore the
+    networks). Raises UsageError.
     """
     mode = ""
     words = [word for text in servers for word in text.split(",")]
     if HOST in words or NONE in words:
         mode = HOST if HOST in words else NONE
         if len(words) > 1 or search or options or domain:
-            raise UsageError(f"--dns={mode} goes with no other --dns, --dns-search, --dns-opt")
+            raise UsageError(f"--dns={mode} and other --dns options are mutually exclusive")
         words = []
     for word in words:
         try:
             parse_address(word.partition("%")[0])
         except ValueError:
             hint = "an IP address, host or none"
-            raise UsageError(f'--dns: "{word}" is no name server', hint) from None
+            raise UsageError(f'--dns: invalid name server "{word}"', hint) from None
     for option, values in (
         ("--dns-search", search),
         ("--dns-opt", options),
@@ -56,7 +55,7 @@ def parse_dns(
     ):
         for value in values:
             if not value or not value.isprintable() or " " in value:
-                raise UsageError(f'{option}: "{value}" is not one word')
+                raise UsageError(f'{option}: "{value}" must be a single word')
     return {
         "mode": mode,
         "nameservers": words,
@@ -67,10 +66,10 @@ def parse_dns(
 
 
 def resolv_conf(options: Mapping[str, Any], networks: Mapping[str, Any]) -> str | None:
-    """The file's contents, or None: the image's own stays.
+    """Return the content of resolv.conf, or None to use the image's own.
 
-    ``options`` from ``parse_dns``; ``networks`` is ``dns`` of the networks' result.  With mode
-    ``host`` the caller shows the host's file read-only.
+    ``options`` is from ``parse_dns``, ``networks`` is ``dns`` of the networks' result.  With mode
+    ``host`` the caller bind-mounts the host's file read-only.
     """
     if options.get("mode") == HOST:
         return None
@@ -90,7 +89,7 @@ def resolv_conf(options: Mapping[str, Any], networks: Mapping[str, Any]) -> str 
 
 
 def parse_resolv_conf(text: str) -> dict[str, Any]:
-    """The other way round: ``dns`` as in results; of ``domain`` and ``search`` the last counts."""
+    """Parse a resolv.conf to ``dns`` as in CNI results; the last ``domain`` or ``search`` wins."""
     found: dict[str, Any] = {}
     for line in text.splitlines():
         words = line.partition("#")[0].partition(";")[0].split()
@@ -108,14 +107,14 @@ def parse_resolv_conf(text: str) -> dict[str, Any]:
 
 
 def parse_hosts_entries(words: list[str]) -> dict[str, Any]:
-    """``--hosts-entry`` to JSON: ``{"mode": "host|", "entries": [[IP, [NAME, ...]], ...]}``.
+    """Convert ``--hosts-entry`` to ``{"mode": "host|", "entries": [[IP, [NAME, ...]], ...]}``.
 
-    Each word is ``IP=NAME``, with commas further names or further such pairs, or ``host`` alone
-    (the host's file).  Names of one address are put together.  Raises UsageError.
+    Each word is ``IP=NAME[,NAME][,IP=NAME]``, or ``host`` alone (use the host's file).  Names of
+    the same address are merged.  Raises UsageError.
     """
     if HOST in words:
         if len(words) > 1:
-            raise UsageError("--hosts-entry=host goes with no other --hosts-entry")
+            raise UsageError("--hosts-entry=host and other --hosts-entry are mutually exclusive")
         return {"mode": HOST, "entries": []}
     entries: dict[str, list[str]] = {}
     for word in words:
@@ -125,7 +124,7 @@ def parse_hosts_entries(words: list[str]) -> dict[str, Any]:
             address = before if equals else address
             if not _is_address(address) or not _is_host_name(name):
                 hint = "IP=NAME[,NAME][,IP=NAME] or host"
-                raise UsageError(f'--hosts-entry: "{part}" is no entry', hint)
+                raise UsageError(f'--hosts-entry: invalid entry "{part}"', hint)
             entries.setdefault(address, []).append(name)
     return {"mode": "", "entries": [[address, names] for address, names in entries.items()]}
 
@@ -139,7 +138,7 @@ def _is_address(text: str) -> bool:
 
 
 def hosts(options: Mapping[str, Any], hostname: str, image_has_one: bool) -> str | None:
-    """The file's contents, or None: the image's own stays, or with mode ``host`` the host's."""
+    """Return the content of hosts; None for the image's own or, in mode ``host``, the host's."""
     entries = options.get("entries") or []
     if options.get("mode") == HOST or (image_has_one and not entries):
         return None

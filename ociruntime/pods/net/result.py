@@ -1,7 +1,7 @@
-"""Results of CNI plugins: checking them, their versions, reading addresses from them; pure.
+"""Validate and convert results of CNI plugins; pure.
 
-The form that is worked with inside is that of 1.0.0.  0.3.1 and 0.4.0 also name the family of each
-address.
+Internally results have the form of version 1.0.0.  Versions 0.3.1 and 0.4.0 also have the family of
+each address.
 """
 
 from __future__ import annotations
@@ -14,52 +14,52 @@ if TYPE_CHECKING:
 
 VERSIONS = ("0.3.1", "0.4.0", "1.0.0", "1.1.0")
 WITH_FAMILY = ("0.3.1", "0.4.0")
-# A configuration that says nothing: the oldest version that every plugin of today speaks and that
-# hands results back at DEL.
+# Version of a configuration without one: the oldest that all current plugins support and that
+# passes the result to DEL.
 UNSAID = "0.4.0"
 
 
 def check_result(value: object, plugin: str) -> dict[str, Any]:
-    """What a plugin has printed, taken apart.  Raises NetworkError."""
+    """Validate and return the parsed output of a plugin.  Raises NetworkError."""
     if not isinstance(value, dict):
-        raise NetworkError(f"plugin {plugin}: its result is no JSON object")
+        raise NetworkError(f"plugin {plugin}: its result must be a JSON object")
     for name in ("interfaces", "ips", "routes"):
         items = value.get(name)
         if items is not None and not (
             isinstance(items, list) and all(isinstance(item, dict) for item in items)
         ):
-            raise NetworkError(f'plugin {plugin}: "{name}" of its result is no list of objects')
+            raise NetworkError(f'plugin {plugin}: "{name}" of its result must be a list of objects')
     for item in value.get("ips") or ():
         if not isinstance(item.get("address"), str):
-            raise NetworkError(f'plugin {plugin}: an address of its result has no "address"')
+            raise NetworkError(f'plugin {plugin}: an address of its result lacks "address"')
         _check_address(item["address"], plugin)
     check_dns(value.get("dns"), f'plugin {plugin}: "dns" of its result')
     return value
 
 
 def _check_address(address: str, plugin: str) -> None:
-    """Raise NetworkError for what is no address: it is shown, and written into files."""
+    """Check an address, which is later printed and written to files.  Raises NetworkError."""
     from ipaddress import ip_interface
 
     try:
         ip_interface(address)
     except ValueError:
         shown = ascii(address)
-        raise NetworkError(f"plugin {plugin}: its result has {shown} as an address") from None
+        raise NetworkError(f"plugin {plugin}: invalid address {shown} in its result") from None
 
 
 def check_dns(value: object, what: str) -> None:
-    """Raises NetworkError for what resolv.conf cannot have: each member is words."""
+    """Check ``dns``, whose members are written to resolv.conf.  Raises NetworkError."""
     if value is None:
         return
     if not isinstance(value, dict):
-        raise NetworkError(f"{what} is no object")
+        raise NetworkError(f"{what} must be an object")
     for name in ("nameservers", "search", "options"):
         words = value.get(name) or []
         if not isinstance(words, list) or not all(map(_is_word, words)):
-            raise NetworkError(f'{what}: "{name}" is no list of words')
+            raise NetworkError(f'{what}: "{name}" must be a list of words')
     if value.get("domain") and not _is_word(value["domain"]):
-        raise NetworkError(f'{what}: "domain" is no word')
+        raise NetworkError(f'{what}: "domain" must be a word')
 
 
 def _is_word(value: object) -> bool:
@@ -67,7 +67,7 @@ def _is_word(value: object) -> bool:
 
 
 def in_version(result: dict[str, Any], version: str) -> dict[str, Any]:
-    """A result of ours as plugins of that version write it."""
+    """Convert one of our results to the form of a CNI version."""
     made = {"cniVersion": version, **{k: v for k, v in result.items() if k != "cniVersion"}}
     if version in WITH_FAMILY:
         made["ips"] = [
@@ -78,7 +78,7 @@ def in_version(result: dict[str, Any], version: str) -> dict[str, Any]:
 
 
 def addresses(result: dict[str, Any]) -> tuple[str, str]:
-    """The first address of each family without its length: (IPv4 or "", IPv6 or "")."""
+    """Return the first address of each family, without prefix length: (IPv4 or "", IPv6 or "")."""
     found = {False: "", True: ""}
     for item in result.get("ips") or ():
         address = item["address"].partition("/")[0]
@@ -87,7 +87,7 @@ def addresses(result: dict[str, Any]) -> tuple[str, str]:
 
 
 def dns(result: dict[str, Any]) -> dict[str, Any]:
-    """What the result says about names, whole or {} without any servers, domain and so on."""
+    """Return the result's ``dns``, {} if all its members are empty."""
     said = result.get("dns") or {}
     members = {}
     for name in ("nameservers", "search", "options"):

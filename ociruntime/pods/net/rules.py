@@ -1,10 +1,10 @@
-"""What the packet filter is to do for one interface of a pod, for whichever program makes it so."""
+"""Packet filter rules for an interface of a pod, independent of nft and iptables."""
 
 from __future__ import annotations
 
 
 class Forward:
-    """A port of the host that leads to one of the pod; ``host_ip`` "" means any of the host's."""
+    """A host port forwarded to a port of the pod; ``host_ip`` "" means all the host's addresses."""
 
     __slots__ = ("host_ip", "host_port", "pod_port", "protocol")
 
@@ -16,12 +16,11 @@ class Forward:
 
 
 class Rules:
-    """Either part may be empty; ``family`` is 4 or 6.
+    """Rules for one family (4 or 6); either part may be empty.
 
-    ``masquerade``: the subnet which the pod reaches under its own address; anything else sees the
-    host's.  "" for none.  ``link``: the host's device that leads to the pod; what comes from there
-    for 127.0.0.0/8 is dropped, because forwarding the host's loopback makes those addresses
-    routable.
+    ``masquerade`` is the subnet that the pod reaches under its own address; packets elsewhere get
+    the host's address.  "" for none.  ``link`` is the host's interface to the pod: packets from
+    there to 127.0.0.0/8 are dropped, because route_localnet makes those addresses routable.
     """
 
     __slots__ = ("address", "family", "forwards", "link", "masquerade", "tag")
@@ -44,5 +43,5 @@ class Rules:
 
 
 def tag(uuid: str, interface: str, purpose: str) -> str:
-    """A name for tables; with ``-D`` behind it fits into the 28 characters of iptables."""
+    """Return a name for tables; with the suffix ``-D`` it fits iptables' 28 characters."""
     return f"ocipod-{uuid[:8]}-{interface}-{purpose}"

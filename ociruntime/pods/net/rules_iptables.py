@@ -1,4 +1,4 @@
-"""The rules of ``rules.py`` as input of ``iptables-restore --noflush``; pure."""
+"""Convert ``rules.py`` to input of ``iptables-restore --noflush``; pure."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ LOCAL = "-m addrtype --dst-type LOCAL"
 
 
 def chains(tag: str) -> tuple[str, str]:
-    """(for what comes, for what leaves): at most 28 characters each."""
+    """Return the names of the chains (incoming, leaving), at most 28 characters each."""
     short = tag.replace("ocipod-", "OCIPOD-", 1)
     return f"{short}-D", f"{short}-S"
 
 
 def script(rules: Rules) -> str:
-    """Chains of the pod, and what leads there: the table nat, then raw."""
+    """Return the pod's chains and the jumps to them, in the tables nat and raw."""
     incoming, leaving = chains(rules.tag)
     lines = ["*nat", f":{incoming} - [0:0]", f":{leaving} - [0:0]"]
     if rules.forwards:
-        # First, as with nft: a dead pod that nobody has swept yet may still have the same port.
+        # Insert before others: a dead pod not yet cleaned up may still have the same port.
         lines += [f"-I PREROUTING {LOCAL} -j {incoming}", f"-I OUTPUT {LOCAL} -j {incoming}"]
     lines.append(f"-A POSTROUTING -j {leaving}")
     address = rules.address
@@ -53,12 +53,12 @@ def script(rules: Rules) -> str:
 
 
 def removal(tag: str, saved: str) -> str:
-    """What takes away all of ``tag`` that ``saved``, an output of iptables-save, still has."""
+    """Return input that removes all of ``tag`` found in ``saved``, output of iptables-save."""
     return "".join(_table_removal(set(chains(tag)), *table) for table in _tables(saved))
 
 
 def _tables(saved: str) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Name, chains and rules of each table."""
+    """Yield name, chains and rules of each table."""
     name = ""
     found: list[str] = []
     rules: list[str] = []

@@ -1,4 +1,4 @@
-"""The rules of ``rules.py`` as scripts for ``nft -f``; pure."""
+"""Convert ``rules.py`` to scripts for ``nft -f``; pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ LOOPBACK = {4: "127.0.0.0/8", 6: "::1"}
 
 
 def script(rules: Rules, replace: bool) -> str:
-    """One transaction that makes the table: a new one, or with ``replace`` in place of an older.
+    """Return a transaction that creates the table, with ``replace`` in place of an old one.
 
-    A removal in it makes the kernel take half as long again.
+    ``replace`` is not the default, as a removal takes the kernel half as long again.
     """
     ip = IP[rules.family]
     chains: list[tuple[str, str, list[str]]] = []
@@ -43,7 +43,7 @@ def script(rules: Rules, replace: bool) -> str:
 
 
 def removal(tag: str, family: int) -> str:
-    """One transaction that removes the table, whether it is there or not."""
+    """Return a transaction that removes the table, whether it exists or not."""
     table = f"table {IP[family]} {tag}"
     return f"add {table}\ndelete {table}\n"
 
@@ -58,7 +58,7 @@ def _translation(rules: Rules, ip: str, forward: Forward) -> str:
 
 
 def _way_back(rules: Rules, ip: str, forward: Forward) -> str:
-    """Packets of the pod to itself and of the host's loopback need the host's address."""
+    """Masquerade packets from the pod to itself and from the host's loopback."""
     sources = f"{{ {rules.address}, {LOOPBACK[rules.family]} }}"
     return (
         f"{ip} saddr {sources} {ip} daddr {rules.address} "

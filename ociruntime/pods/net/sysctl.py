@@ -1,4 +1,4 @@
-"""Settings of the kernel's network code below /proc/sys/net, in this process's namespace."""
+"""Set network sysctls, below /proc/sys/net, in the network namespace of this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ FORWARDING = {4: "ipv4/ip_forward", 6: "ipv6/conf/all/forwarding"}
 
 
 def set_sysctl(name: str, value: str) -> None:
-    """``name`` relative to /proc/sys/net; written only if it differs.  Raises NetworkError."""
+    """Write ``name`` (relative to /proc/sys/net) if it differs.  Raises NetworkError."""
     path = f"/proc/sys/net/{name}"
     try:
         with open(path, encoding="utf-8") as file:

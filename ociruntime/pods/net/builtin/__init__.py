@@ -1,1 +1,1 @@
-"""Network plugins in Python: default networks, and configurations whose plugin is not installed."""
+"""Built-in network plugins, for the default networks and where CNI's are not installed."""

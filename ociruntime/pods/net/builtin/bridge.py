@@ -1,6 +1,6 @@
-"""The plugin ``bridge``: a switch on the host, with a pair of devices to each pod.
+"""The plugin ``bridge``: a bridge on the host, and a veth pair to each pod.
 
-A bridge that was made here goes with its last port.
+A bridge that this plugin has created is removed with its last port.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ EVERYWHERE = {AF_INET: "0.0.0.0/0", 10: "::/0"}
 
 
 def validate(call: PluginCall) -> None:
-    """Raises NetworkError."""
+    """Check the configuration.  Raises NetworkError."""
     pair.refuse_unknown(call, KNOWN)
     _name(call)
     ipam.validate(call)
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Raises NetworkError.  What was made until then is ``delete``'s."""
+    """Connect the pod.  Raises NetworkError; the caller then cleans up with ``delete``."""
     name = _name(call)
     addresses = ipam.assign(call)
     fault("network.after-address")
@@ -83,7 +83,7 @@ def add(call: PluginCall) -> dict[str, Any]:
 
 
 def _complete(call: PluginCall, addresses: Addresses) -> None:
-    """The gateway that the bridge is to be, and the route that goes with it."""
+    """Choose the bridge's address as gateway, and add the default route through it."""
     settings = call.configuration
     if not (settings.get("isGateway") or settings.get("isDefaultGateway")):
         return
@@ -103,7 +103,7 @@ def _plug_in(
     make_bridge(here, name, call.configuration.get("mtu", 0), ALIAS)
     kind, _, _ = bridge_facts(here, name)
     if kind != "bridge":
-        raise NetworkError(f'network "{call.network}": {name} is there, but no bridge')
+        raise NetworkError(f'network "{call.network}": {name} exists, but is not a bridge')
     ends = pair.make(call, here, inside, namespace, pair.host_name(call))
     hairpin = bool(call.configuration.get("hairpinMode"))
     join_bridge(here, ends[0].index, find(here, name).index, hairpin)
@@ -126,7 +126,7 @@ def _configure_here(call: PluginCall, links: Rtnetlink, name: str, addresses: Ad
             if one.gateway is not None:
                 give_address(links, bridge.index, _in_subnet(one.gateway, one.network))
             set_sysctl(FORWARDING[4 if one.network.family == AF_INET else 6], "1")
-    return find(links, name)  # its hardware address is that of a port
+    return find(links, name)  # again, as its MAC address has become that of a port
 
 
 def _in_subnet(address: Address, network: Network) -> Network:
@@ -134,7 +134,7 @@ def _in_subnet(address: Address, network: Network) -> Network:
 
 
 def delete(call: PluginCall) -> None:
-    """Raises NetworkError, after everything was tried."""
+    """Undo ``add``.  Raises NetworkError, but only after all steps were tried."""
     pair.undo(
         [
             lambda: _unplug(call),
@@ -159,35 +159,35 @@ def _unplug(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """(tag, family) of all rules that there may be."""
+    """Return the (tag, family) of all rules that ``add`` can make."""
     return masquerade.tags(call)
 
 
 def check(call: PluginCall) -> None:
-    """Raises NetworkError."""
+    """Check that the pod is connected.  Raises NetworkError."""
     ipam.check(call)
     pair.check(call)
     links = Rtnetlink()
     try:
         kind, _, ports = bridge_facts(links, _name(call))
     except OSError as error:
-        raise NetworkError(f"look at {_name(call)}: {reason(error)}") from None
+        raise NetworkError(f"inspect {_name(call)}: {reason(error)}") from None
     finally:
         links.close()
     if kind != "bridge" or not ports:
-        raise NetworkError(f'network "{call.network}": {_name(call)} is gone or has no port')
+        raise NetworkError(f'network "{call.network}": {_name(call)} is missing or has no port')
 
 
 def _name(call: PluginCall) -> str:
     name = call.configuration.get("bridge", DEFAULT_NAME)
     good = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isascii()
     if not good or "/" in name or not name.isprintable() or " " in name or name in (".", ".."):
-        raise NetworkError(f'network "{call.network}": "bridge" is no name of a device')
+        raise NetworkError(f'network "{call.network}": "bridge" must be a name of an interface')
     return str(name)
 
 
 def _lock(call: PluginCall) -> int:
-    """Between making a bridge and its first port nobody may take it for one that is left."""
+    """Lock bridges: one without ports, not yet in use, must not be removed by another process."""
     path = f"{call.state_directory}/{LOCK}"
     try:
         make_directory(call.state_directory, 0o750, "network directory")

@@ -1,8 +1,8 @@
-"""The plugin ``host-local``: addresses from ranges, each taken by a file of its name.
+"""The plugin ``host-local``: IP address management with a file for each address.
 
-The files are those of the plugin of that name by the CNI project, so that either can go on where
-the other was: ``DIRECTORY/NETWORK/ADDRESS`` holds container and interface, ``lock`` is locked
-while one is chosen, ``last_reserved_ip.N`` says where range N goes on.
+The files are compatible with CNI's plugin of that name, so that either can replace the other:
+``DIRECTORY/NETWORK/ADDRESS`` contains container id and interface, ``lock`` is locked while an
+address is chosen, ``last_reserved_ip.N`` has the last address taken from range N.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AF_INET = 2
 
 
 class Range:
-    """Addresses from ``start`` to ``end`` of a subnet; its gateway is never given away."""
+    """Addresses from ``start`` to ``end`` of a subnet; the gateway is never assigned."""
 
     __slots__ = ("end", "gateway", "start", "subnet")
 
@@ -47,7 +47,7 @@ class Range:
 
 
 def ranges_of(ipam: dict[str, Any]) -> list[list[Range]]:
-    """The sets of ranges of a configuration: one address comes from each set.
+    """Return a configuration's sets of ranges; one address is assigned from each set.
 
     Raises NetworkError.
     """
@@ -55,29 +55,29 @@ def ranges_of(ipam: dict[str, Any]) -> list[list[Range]]:
         _path(ipam, name)
     sets = ipam.get("ranges") or []
     if not isinstance(sets, list) or not all(isinstance(one, list) and one for one in sets):
-        raise NetworkError('ipam: "ranges" is a list of lists of ranges')
+        raise NetworkError('ipam: "ranges" must be a list of lists of ranges')
     if "subnet" in ipam:
         sets = [[ipam], *sets]
     if not sets:
-        raise NetworkError('ipam: neither "subnet" nor "ranges"')
+        raise NetworkError('ipam: requires "subnet" or "ranges"')
     return [[_range(one) for one in ranges] for ranges in sets]
 
 
 def _path(ipam: dict[str, Any], name: str) -> str:
-    """What the configuration has, which may be nothing.  Raises NetworkError."""
+    """Return the path in the configuration, "" if missing.  Raises NetworkError."""
     path = ipam.get(name) or ""
     if path and not (isinstance(path, str) and path.startswith("/") and path.isprintable()):
-        raise NetworkError(f'ipam: "{name}" is no absolute path')
+        raise NetworkError(f'ipam: "{name}" must be an absolute path')
     return str(path)
 
 
 def _range(value: object) -> Range:
     if not isinstance(value, dict) or not isinstance(value.get("subnet"), str):
-        raise NetworkError('ipam: a range needs "subnet"')
+        raise NetworkError('ipam: a range requires "subnet"')
     try:
         subnet = parse_network(value["subnet"])
         if subnet.address != subnet.first or subnet.prefix > subnet.address.bits - 2:
-            raise ValueError(f'"{subnet}" is no subnet with room for a pod')
+            raise ValueError(f'subnet "{subnet}" is too small')
         last = subnet.last.offset(-1 if subnet.family == AF_INET else 0)
         found = {"rangeStart": subnet.first.offset(1), "rangeEnd": last}
         found["gateway"] = subnet.first.offset(1)
@@ -87,19 +87,19 @@ def _range(value: object) -> Range:
                 if found[name] not in subnet:
                     raise ValueError(f"{name} {found[name]} is not in {subnet}")
         if found["rangeStart"].number > found["rangeEnd"].number:
-            raise ValueError("rangeStart is behind rangeEnd")
+            raise ValueError("rangeStart is greater than rangeEnd")
     except ValueError as error:
         raise NetworkError(f"ipam: {error}") from None
     return Range(subnet, found["rangeStart"], found["rangeEnd"], found["gateway"])
 
 
 def validate(call: PluginCall) -> None:
-    """Raises NetworkError: this is asked for by ``ipam`` of another plugin alone."""
-    raise NetworkError(f'network "{call.network}": "host-local" is no plugin that makes links')
+    """Refuse the configuration: ``ipam`` of another plugin must use this one.  NetworkError."""
+    raise NetworkError(f'network "{call.network}": "host-local" can only be used for "ipam"')
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Take an address of each set of ranges.  Raises NetworkError; nothing is taken then."""
+    """Assign an address from each set of ranges; on NetworkError none stays assigned."""
     ipam = call.configuration["ipam"]
     sets = ranges_of(ipam)
     wanted = _requested(call)
@@ -119,7 +119,9 @@ def add(call: PluginCall) -> dict[str, Any]:
                 {"address": str(Network(address, one.subnet.prefix)), "gateway": str(one.gateway)}
             )
         if wanted:
-            raise NetworkError(f'network "{call.network}" has no address {wanted[0]}')
+            raise NetworkError(
+                f'network "{call.network}": address {wanted[0]} is not in its ranges'
+            )
     except BaseException:
         for name in taken:
             posix.unlink(f"{directory}/{name}")
@@ -130,7 +132,7 @@ def add(call: PluginCall) -> dict[str, Any]:
 
 
 def delete(call: PluginCall) -> None:
-    """Give back what container and interface have.  Raises NetworkError."""
+    """Release the addresses of container and interface.  Raises NetworkError."""
     directory = _directory(call)
     if not posix.access(directory, 0):
         return
@@ -144,15 +146,15 @@ def delete(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """It makes no rules."""
+    """Return [], as this plugin makes no rules."""
     del call
     return []
 
 
 def check(call: PluginCall) -> None:
-    """Raises NetworkError."""
+    """Check that container and interface have an address.  Raises NetworkError."""
     if _owner(call) not in _leases(_directory(call)).values():
-        raise NetworkError(f'network "{call.network}": {call.container} has no address there')
+        raise NetworkError(f'network "{call.network}": {call.container} has no address')
 
 
 def _choose(
@@ -164,7 +166,7 @@ def _choose(
         if holder is not None and holder[0] in _dead(call, directory, leases):
             posix.unlink(f"{directory}/{requested}")
         elif holder is not None:
-            raise NetworkError(f'network "{call.network}": {requested} is taken by {holder[0]}')
+            raise NetworkError(f'network "{call.network}": {requested} is in use by {holder[0]}')
         _take(directory, number, requested, call)
         return next(one for one in ranges if requested in one), requested
     found = _free(directory, number, ranges, leases)
@@ -176,7 +178,7 @@ def _choose(
         found = _free(directory, number, ranges, _leases(directory))
     if found is None:
         raise NetworkError(
-            f'network "{call.network}" has no address left of '
+            f'network "{call.network}": no free address in '
             f"{', '.join(f'{one.start} to {one.end}' for one in ranges)}"
         )
     _take(directory, number, found[1], call)
@@ -186,7 +188,7 @@ def _choose(
 def _free(
     directory: str, number: int, ranges: list[Range], leases: dict[str, tuple[str, str]]
 ) -> tuple[Range, Address] | None:
-    """The next one behind the one that was given last, and from the beginning then."""
+    """Return the next free address after the last one assigned, wrapping around; or None."""
     last = _last(directory, number)
     begin = next((i for i, one in enumerate(ranges) if last is not None and last in one), None)
     spans = [(one, one.start.number, one.end.number) for one in ranges]
@@ -217,11 +219,11 @@ def _take(directory: str, number: int, address: Address, call: PluginCall) -> No
         with open(f"{directory}/{LAST}{number}", "w", encoding="ascii") as file:
             file.write(str(address))
     except OSError as error:
-        raise NetworkError(f"take {directory}/{address}: {reason(error)}") from None
+        raise NetworkError(f"assign {directory}/{address}: {reason(error)}") from None
 
 
 def _leases(directory: str) -> dict[str, tuple[str, str]]:
-    """Container and interface by address.  One that was killed while it wrote has taken none."""
+    """Return (container, interface) by address; files cut short by a crash do not count."""
     found = {}
     for name in posix.listdir(directory):
         if name == LOCK or name.startswith(LAST):
@@ -244,7 +246,7 @@ def _last(directory: str, number: int) -> Address | None:
 
 
 def _dead(call: PluginCall, directory: str, leases: dict[str, tuple[str, str]]) -> set[str]:
-    """Holders that are gone: of our own directory alone, others' pods are not known here."""
+    """Return containers that no longer exist; only for our own pods, as others are unknown here."""
     if directory != f"{call.state_directory}/{call.network}":
         return set()
     return owners.dead(call.state_directory, {owner for owner, _ in leases.values()})
@@ -276,7 +278,7 @@ def _requested(call: PluginCall) -> list[Address]:
     words = [call.argument("IP")] if call.argument("IP") else []
     ips = (call.configuration.get("runtimeConfig") or {}).get("ips") or []
     if not isinstance(ips, list):
-        raise NetworkError(f'network "{call.network}": "ips" is no list of addresses')
+        raise NetworkError(f'network "{call.network}": "ips" must be a list of addresses')
     words += ips
     try:
         return [parse_address(str(word).partition("/")[0]) for word in words]

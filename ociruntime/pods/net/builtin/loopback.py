@@ -1,4 +1,4 @@
-"""The plugin ``loopback``: brings ``lo`` up."""
+"""The plugin ``loopback``: set ``lo`` up."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def bring_up(path: str) -> None:
-    """``lo`` of the namespace at ``path``.  Raises NetworkError."""
+    """Set ``lo`` up in the namespace at ``path``.  Raises NetworkError."""
     namespace = open_namespace(path)
     try:
         links = links_inside(namespace, path)
         try:
             links.set_up(LOOPBACK_INDEX)
         except OSError as error:
-            raise NetworkError(f"bring lo up: {reason(error)}") from None
+            raise NetworkError(f"set lo up: {reason(error)}") from None
         finally:
             links.close()
     finally:
@@ -31,12 +31,12 @@ def bring_up(path: str) -> None:
 
 
 def validate(call: PluginCall) -> None:
-    """There is nothing to configure."""
+    """Accept any configuration; nothing in it matters."""
     del call
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Raises NetworkError."""
+    """Set ``lo`` up and return the result.  Raises NetworkError."""
     bring_up(call.namespace)
     if call.previous:
         return call.previous
@@ -48,18 +48,18 @@ def add(call: PluginCall) -> dict[str, Any]:
 
 
 def delete(call: PluginCall) -> None:
-    """The namespace takes its ``lo`` along."""
+    """Do nothing: ``lo`` disappears with its namespace."""
     del call
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """It makes no rules."""
+    """Return [], as this plugin makes no rules."""
     del call
     return []
 
 
 def check(call: PluginCall) -> None:
-    """Raises NetworkError."""
+    """Check that ``lo`` is up.  Raises NetworkError."""
     namespace = open_namespace(call.namespace)
     try:
         links = links_inside(namespace, call.namespace)
@@ -67,7 +67,7 @@ def check(call: PluginCall) -> None:
             if not find(links, "lo").flags & IFF_UP:
                 raise NetworkError("lo is down")
         except OSError as error:
-            raise NetworkError(f"look at lo: {reason(error)}") from None
+            raise NetworkError(f"inspect lo: {reason(error)}") from None
         finally:
             links.close()
     finally:

@@ -1,4 +1,4 @@
-"""``ipMasq`` of the plugins here: what a pod sends to others carries the host's address."""
+"""``ipMasq`` of the built-in plugins: source NAT of a pod's packets to the host's address."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AF_INET = 2
 
 
 def want(call: PluginCall, networks: list[Network]) -> None:
-    """Note the rules that are to be made."""
+    """Add the masquerading rules to those of the call."""
     for network in networks:
         family = 4 if network.family == AF_INET else 6
         name = tag(call.container, call.interface, PURPOSE)
@@ -24,7 +24,7 @@ def want(call: PluginCall, networks: list[Network]) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """(tag, family) of all that there may be."""
+    """Return the (tag, family) of all rules that ``want`` can add."""
     if not call.configuration.get("ipMasq"):
         return []
     name = tag(call.container, call.interface, PURPOSE)

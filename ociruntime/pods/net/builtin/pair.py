@@ -1,4 +1,4 @@
-"""A pair of devices between host and pod: what ``ptp`` and ``bridge`` have in common."""
+"""The veth pair between host and pod: common parts of ``ptp`` and ``bridge``."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 
     Made = TypeVar("Made")
 
-# Members of every configuration, and what is put in on the way.
+# Members that every configuration has, and those that CNI's runtime adds.
 COMMON = {"cniVersion", "name", "type", "args", "capabilities", "runtimeConfig", "prevResult"}
 EEXIST = 17
 
 
 def refuse_unknown(call: PluginCall, known: set[str]) -> None:
-    """Raises NetworkError for settings that would be without effect."""
+    """Refuse settings that the built-in plugin would ignore.  Raises NetworkError."""
     unknown = sorted(call.configuration.keys() - known - COMMON)
     kind = call.configuration["type"]
     if unknown:
         raise NetworkError(
-            f'network "{call.network}": the {kind} inside does not know "{unknown[0]}"',
-            f"install the plugin {kind} by the CNI project",
+            f'network "{call.network}": the built-in plugin {kind} does not support "{unknown[0]}"',
+            f"install CNI's plugin {kind}",
         )
     mtu = call.configuration.get("mtu", 0)
     if isinstance(mtu, bool) or not isinstance(mtu, int) or not 0 <= mtu < 1 << 16:
-        raise NetworkError(f'network "{call.network}": "mtu" is no number of bytes')
+        raise NetworkError(f'network "{call.network}": "mtu" must be a number of bytes')
     for name in ("ipMasq", "isGateway", "isDefaultGateway", "hairpinMode"):
         if not isinstance(call.configuration.get(name, False), bool):
-            raise NetworkError(f'network "{call.network}": "{name}" is neither true nor false')
+            raise NetworkError(f'network "{call.network}": "{name}" must be true or false')
 
 
 def host_name(call: PluginCall) -> str:
-    """The device on the host: ``veth`` and the pod's first digits, the interface's number."""
+    """Return the host interface's name: ``veth``, start of the pod's UUID, interface number."""
     number = call.interface.removeprefix("eth")
     return f"veth{call.container[:8]}-{number}"[: network_links.LONGEST_NAME]
 
@@ -51,9 +51,9 @@ def host_name(call: PluginCall) -> str:
 def at_both_ends(
     call: PluginCall, name: str, work: Callable[[Rtnetlink, Rtnetlink, int], Made]
 ) -> Made:
-    """What ``work`` makes of the host's links, the pod's, and the pod's namespace, a descriptor.
+    """Call ``work`` with the links of the host and of the pod, and the pod's namespace.
 
-    Raises NetworkError, with the device ``name``, for its OSError.
+    Returns its result.  Raises NetworkError that names the interface ``name`` for an OSError.
     """
     try:
         namespace = network_links.open_namespace(call.namespace)
@@ -76,23 +76,23 @@ def at_both_ends(
 def make(
     call: PluginCall, here: Rtnetlink, inside: Rtnetlink, namespace: int, name: str
 ) -> tuple[Link, Link]:
-    """(host's, pod's).  Raises OSError."""
+    """Create the pair; return (host's link, pod's link).  Raises OSError."""
     mtu = call.configuration.get("mtu", 0)
     if inside.link(call.interface) is not None:
-        raise OSError(EEXIST, f"{call.interface} is in the pod already")
+        raise OSError(EEXIST, f"the pod already has an interface {call.interface}")
     host = network_links.make_veth(here, name, namespace, call.interface, mtu)
     return host, network_links.find(inside, call.interface)
 
 
 def add_routes(links: Rtnetlink, index: int, addresses: Addresses) -> None:
-    """The routes that were assigned; without a gateway by that of the family.  Raises OSError."""
+    """Add the assigned routes; the default gateway is that of the family.  Raises OSError."""
     for target, gateway in addresses.routes:
         usual = [one.gateway for one in addresses.assigned if one.network.family == target.family]
         add_route(links, target, index, gateway or (usual[0] if usual else None))
 
 
 def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> dict[str, Any]:
-    """``ends``: devices on the host, then the pod's."""
+    """Return the CNI result; ``ends`` are the links on the host, then the pod's."""
     from ociruntime.pods.net.result import in_version
 
     devices: list[dict[str, Any]] = [
@@ -116,7 +116,7 @@ def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> di
 
 
 def remove(call: PluginCall) -> None:
-    """Raises NetworkError."""
+    """Remove the pair.  Raises NetworkError."""
     name = host_name(call)
     links = Rtnetlink()
     try:
@@ -128,21 +128,21 @@ def remove(call: PluginCall) -> None:
 
 
 def check(call: PluginCall) -> None:
-    """The host's device is there and up.  Raises NetworkError."""
+    """Check that the host's interface exists and is up.  Raises NetworkError."""
     name = host_name(call)
     links = Rtnetlink()
     try:
         found = links.link(name)
     except OSError as error:
-        raise NetworkError(f"look at {name}: {reason(error)}") from None
+        raise NetworkError(f"inspect {name}: {reason(error)}") from None
     finally:
         links.close()
     if found is None or not found.flags & IFF_UP:
-        raise NetworkError(f'network "{call.network}": {name} is {"down" if found else "gone"}')
+        raise NetworkError(f'network "{call.network}": {name} is {"down" if found else "missing"}')
 
 
 def undo(steps: list[Callable[[], None]]) -> None:
-    """All of them, whatever becomes of each.  Raises NetworkError with what went wrong."""
+    """Call all ``steps``, even after failures.  Raises NetworkError with all problems."""
     problems = []
     for step in steps:
         try:

@@ -1,4 +1,4 @@
-"""The plugin ``portmap``: ports of the host that lead to the pod, also by the host's loopback."""
+"""The plugin ``portmap``: forward host ports to the pod, also from the host's loopback."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ PROTOCOLS = ("tcp", "udp", "sctp")
 
 
 def validate(call: PluginCall) -> None:
-    """Raises NetworkError."""
+    """Check the port mappings.  Raises NetworkError."""
     for mapping in _mappings(call):
         _forward(mapping)
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Raises NetworkError."""
+    """Add the forwarding rules to those of the call.  Raises NetworkError."""
     if not call.previous:
-        raise NetworkError(f'network "{call.network}": portmap comes behind another plugin')
+        raise NetworkError(f'network "{call.network}": portmap must follow another plugin')
     forwards = [_forward(one) for one in _mappings(call)]
     for family, address in zip((4, 6), addresses(call.previous), strict=True):
         fitting = tuple(one for one in forwards if not one.host_ip or _family(one) == family)
@@ -45,13 +45,13 @@ def _family(forward: Forward) -> int:
 
 
 def _refuse_unreachable(call: PluginCall, forwards: tuple[Forward, ...]) -> None:
-    """Raises NetworkError if one of them is for an address that cannot lead to the pod."""
+    """Check that the pod has an address of each mapping's family.  Raises NetworkError."""
     for one in forwards:
         if one.host_ip:
             raise NetworkError(
                 f'network "{call.network}": {one.host_ip}, port {one.host_port}/{one.protocol} '
                 f"of the host: the pod has no IPv{_family(one)} address",
-                "an address of the pod's family, or none for all",
+                "use an address of the pod's family, or none for all",
             )
 
 
@@ -66,33 +66,33 @@ def _link_to(address: str) -> str:
     try:
         found = links.link_at(way_to(links, parse_address(address)))
     except OSError as error:
-        raise NetworkError(f"find the way to {address}: {reason(error)}") from None
+        raise NetworkError(f"find the route to {address}: {reason(error)}") from None
     finally:
         links.close()
     if found is None:
-        raise NetworkError(f"there is no way to {address}")
+        raise NetworkError(f"no route to {address}")
     return found.name
 
 
 def delete(call: PluginCall) -> None:
-    """Its rules have gone with those of the whole pod."""
+    """Do nothing: the rules are removed together with all others of the pod."""
     forwards = [_forward(one) for one in _mappings(call)]
     for family in firewall.families(call.previous):
         conntrack.forget(forwards, family)
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """(tag, family) of all rules that there may be."""
+    """Return the (tag, family) of all rules that ``add`` can make."""
     name = tag(call.container, call.interface, PURPOSE)
     return [(name, one) for one in firewall.families(call.previous)] if _mappings(call) else []
 
 
 def check(call: PluginCall) -> None:
-    """Raises NetworkError."""
+    """Check that the forwarding rules exist.  Raises NetworkError."""
     if _mappings(call):
         name = tag(call.container, call.interface, PURPOSE)
         if not firewall.present(call.firewall, name, firewall.families(call.previous)[0]):
-            raise NetworkError(f'network "{call.network}": the rules for its ports are gone')
+            raise NetworkError(f'network "{call.network}": the rules for its ports are missing')
 
 
 def _mappings(call: PluginCall) -> list[dict[str, Any]]:
@@ -103,15 +103,15 @@ def _mappings(call: PluginCall) -> list[dict[str, Any]]:
 def _forward(mapping: dict[str, Any]) -> Forward:
     protocol = str(mapping.get("protocol") or "tcp").lower()
     if protocol not in PROTOCOLS:
-        raise NetworkError(f'port: "{protocol}" is not one of {", ".join(PROTOCOLS)}')
+        raise NetworkError(f'port: unknown protocol "{protocol}" (one of {", ".join(PROTOCOLS)})')
     host_ip = str(mapping.get("hostIP") or "")
     try:
         if host_ip:
             address = parse_address(host_ip)
-            host_ip = str(address) if address.number else ""  # 0.0.0.0 and :: are any
+            host_ip = str(address) if address.number else ""  # 0.0.0.0 and :: mean any
         ports = int(mapping["hostPort"]), int(mapping["containerPort"])
     except (KeyError, TypeError, ValueError) as error:
         raise NetworkError(f"port: {error}") from None
     if not all(0 < port < 1 << 16 for port in ports):
-        raise NetworkError(f"port: {ports[0]} or {ports[1]} is no number of a port")
+        raise NetworkError(f"port: {ports[0]} or {ports[1]} is not a valid port number")
     return Forward(protocol, host_ip, *ports)

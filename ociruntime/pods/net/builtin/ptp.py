@@ -1,7 +1,7 @@
-"""The plugin ``ptp``: a pair of devices, one here, one in the pod, and routes between them.
+"""The plugin ``ptp``: a veth pair between host and pod, and routes between them.
 
-The gateway's address is on the host's end of every pair, for itself alone; the pod reaches its
-subnet through it.
+The host's end of every pair has the gateway's address as a /32 (or /128); the pod reaches its
+subnet through the gateway.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ KNOWN = {"ipMasq", "mtu", "ipam", "dns"}
 
 
 def validate(call: PluginCall) -> None:
-    """Raises NetworkError."""
+    """Check the configuration.  Raises NetworkError."""
     pair.refuse_unknown(call, KNOWN)
     ipam.validate(call)
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Raises NetworkError.  What was made until then is ``delete``'s."""
+    """Connect the pod.  Raises NetworkError; the caller then cleans up with ``delete``."""
     addresses = ipam.assign(call)
     fault("network.after-address")
     name = pair.host_name(call)
@@ -61,7 +61,7 @@ def _configure_inside(links: Rtnetlink, index: int, addresses: Addresses) -> Non
     links.set_up(index)
     for one in addresses.assigned:
         give_address(links, index, one.network)
-    # While the subnet is still next door: other gateways than the host may be there.
+    # Before the subnet's own route is removed below: it makes gateways in the subnet reachable.
     pair.add_routes(links, index, addresses)
     for one in addresses.assigned:
         remove_subnet_route(links, one.network, index)
@@ -82,7 +82,7 @@ def _configure_here(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 
 
 def delete(call: PluginCall) -> None:
-    """Raises NetworkError, after everything was tried."""
+    """Undo ``add``.  Raises NetworkError, but only after all steps were tried."""
     pair.undo(
         [
             lambda: pair.remove(call),
@@ -92,11 +92,11 @@ def delete(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """(tag, family) of all rules that there may be."""
+    """Return the (tag, family) of all rules that ``add`` can make."""
     return masquerade.tags(call)
 
 
 def check(call: PluginCall) -> None:
-    """Raises NetworkError."""
+    """Check that the pod is connected.  Raises NetworkError."""
     ipam.check(call)
     pair.check(call)

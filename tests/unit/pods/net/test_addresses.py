@@ -26,11 +26,11 @@ def test_as_the_standard_library(address: ipaddress.IPv4Address, prefix: int) ->
 
 @pytest.mark.parametrize("text", ["", "1.2.3", "1.2.3.4.5", "1.2.3.256", "::g", "1.2.3.4%lo", "a"])
 def test_no_address(text: str) -> None:
-    with pytest.raises(ValueError, match="no IP address"):
+    with pytest.raises(ValueError, match="invalid IP address"):
         parse_address(text)
 
 
 @pytest.mark.parametrize("text", ["1.2.3.4", "1.2.3.4/", "1.2.3.4/33", "::/129", "1.2.3.4/-1"])
 def test_no_network(text: str) -> None:
-    with pytest.raises(ValueError, match="no network"):
+    with pytest.raises(ValueError, match="invalid network"):
         parse_network(text)

@@ -77,17 +77,17 @@ def test_a_bridge_of_somebody_else_stays(host: NetworkHost) -> None:
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"bridge": "out0"}, "out0 is there, but no bridge"),
-        ({"bridge": "a/b"}, '"bridge" is no name of a device'),
-        ({"bridge": "sixteen-letters-"}, '"bridge" is no name of a device'),
-        ({"vlan": 5}, 'the bridge inside does not know "vlan".*install'),
-        ({"mtu": "big"}, '"mtu" is no number'),
-        ({"hairpinMode": "yes"}, '"hairpinMode" is neither true nor false'),
-        ({"ipam": {}}, '"ipam" names no plugin'),
+        ({"bridge": "out0"}, "out0 exists, but is not a bridge"),
+        ({"bridge": "a/b"}, '"bridge" must be a name of an interface'),
+        ({"bridge": "sixteen-letters-"}, '"bridge" must be a name of an interface'),
+        ({"vlan": 5}, 'the built-in plugin bridge does not support "vlan".*install'),
+        ({"mtu": "big"}, '"mtu" must be a number'),
+        ({"hairpinMode": "yes"}, '"hairpinMode" must be true or false'),
+        ({"ipam": {}}, '"ipam" requires a plugin'),
         ({"ipam": {"type": "dhcp"}}, '"dhcp" is not installed'),
-        ({"ipam": {"type": "ptp"}}, '"ptp" assigns no addresses'),
-        ({"ipam": {"type": "host-local", "subnet": "10.0.0.1/24"}}, "no subnet with room"),
-        ({"type": "host-local"}, "no plugin that makes links"),
+        ({"ipam": {"type": "ptp"}}, '"ptp" is not an IPAM plugin'),
+        ({"ipam": {"type": "host-local", "subnet": "10.0.0.1/24"}}, "is too small"),
+        ({"type": "host-local"}, 'can only be used for "ipam"'),
     ],
 )
 def test_refused(host: NetworkHost, more: dict[str, Any], text: str) -> None:

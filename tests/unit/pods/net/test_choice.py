@@ -27,16 +27,16 @@ def test_words() -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ([""], "a name is missing"),
-        (["a,,b"], "a name is missing"),
-        (["a,b,a"], '"a" twice'),
-        (["a", "a:K=V"], '"a" twice'),
-        (["none,a"], '"none" goes with no other'),
-        (["a", "host"], '"host" goes with no other'),
-        (["a:"], "is not KEY=VALUE"),
-        (["a:K"], '"K" is not KEY=VALUE'),
-        (["a:K=V;"], "is not KEY=VALUE"),
-        (["none:K=V"], '"none" takes no arguments'),
+        ([""], "the name must not be empty"),
+        (["a,,b"], "the name must not be empty"),
+        (["a,b,a"], '"a" given twice'),
+        (["a", "a:K=V"], '"a" given twice'),
+        (["none,a"], '"none" and other networks are mutually exclusive'),
+        (["a", "host"], '"host" and other networks are mutually exclusive'),
+        (["a:"], "must be KEY=VALUE"),
+        (["a:K"], '"K" must be KEY=VALUE'),
+        (["a:K=V;"], "must be KEY=VALUE"),
+        (["none:K=V"], '"none" does not accept arguments'),
     ],
 )
 def test_refused(words: list[str], text: str) -> None:
@@ -66,14 +66,14 @@ def test_arguments_with_all() -> None:
 
 
 def test_unknown_name() -> None:
-    with pytest.raises(NetworkError, match=r'no network "c".*none, host, a, b, default'):
+    with pytest.raises(NetworkError, match=r'unknown network "c".*none, host, a, b, default'):
         select(parse(["a,c"]), KNOWN)
 
 
 def test_check(tmp_path: Path) -> None:
     check(parse(["host"]), [])
     check(parse(["default"]), [str(tmp_path)])
-    with pytest.raises(NetworkError, match='no network "c"'):
+    with pytest.raises(NetworkError, match='unknown network "c"'):
         check(parse(["c"]), [str(tmp_path)])
 
 

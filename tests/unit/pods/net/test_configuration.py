@@ -60,26 +60,26 @@ def test_stronger_directories(tmp_path: Path) -> None:
     ("value", "text"),
     [
         ("{", "x.conf: Expecting"),
-        ("[]", "not a JSON object"),
-        ({"type": "ptp"}, '"name" is no name'),
-        ({"name": "../up", "type": "ptp"}, '"name" is no name'),
-        ({"name": ".pods", "type": "ptp"}, '"name" is no name'),
-        ({"name": "none", "type": "ptp"}, "a word of --net"),
-        ({"name": "a"}, '"type" names no plugin'),
-        ({"name": "a", "type": "../../bin/sh"}, '"type" names no plugin'),
-        ({"name": "a", "type": "ptp\0"}, r'x\.conf: "type" names no plugin'),
-        ({"name": "a", "type": "\ud800"}, '"type" names no plugin'),
-        ({"name": "a", "type": "ptp", "dns": 5}, '"dns" is no JSON object'),
-        ({"name": "a", "type": "ptp", "dns": {"search": "x"}}, '"search" is no list of words'),
-        ({"name": "a", "type": "ptp", "dns": {"domain": "x\ny"}}, '"domain" is no word'),
+        ("[]", "must be a JSON object"),
+        ({"type": "ptp"}, '"name" is not a valid network name'),
+        ({"name": "../up", "type": "ptp"}, '"name" is not a valid network name'),
+        ({"name": ".pods", "type": "ptp"}, '"name" is not a valid network name'),
+        ({"name": "none", "type": "ptp"}, "reserved for --net"),
+        ({"name": "a"}, '"type" must be the name of a plugin'),
+        ({"name": "a", "type": "../../bin/sh"}, '"type" must be the name of a plugin'),
+        ({"name": "a", "type": "ptp\0"}, r'x\.conf: "type" must be the name of a plugin'),
+        ({"name": "a", "type": "\ud800"}, '"type" must be the name of a plugin'),
+        ({"name": "a", "type": "ptp", "dns": 5}, '"dns" must be a JSON object'),
+        ({"name": "a", "type": "ptp", "dns": {"search": "x"}}, '"search" must be a list of words'),
+        ({"name": "a", "type": "ptp", "dns": {"domain": "x\ny"}}, '"domain" must be a word'),
         (
             {"name": "a", "type": "ptp", "dns": {"nameservers": ["1.1.1.1\noptions x"]}},
-            'x.conf: "dns": "nameservers" is no list of words',
+            'x.conf: "dns": "nameservers" must be a list of words',
         ),
-        ({"name": "a", "type": "ptp", "runtimeConfig": 5}, '"runtimeConfig" is no JSON object'),
-        ({"name": "a", "type": "ptp", "ipam": 5}, '"ipam" is no JSON object'),
-        ({"name": "a", "type": "ptp", "cniVersion": "0.1.0"}, "not one of 0.3.1, 0.4.0"),
-        ({"name": "a", "plugins": []}, '"plugins" is no list'),
+        ({"name": "a", "type": "ptp", "runtimeConfig": 5}, '"runtimeConfig" must be a JSON object'),
+        ({"name": "a", "type": "ptp", "ipam": 5}, '"ipam" must be a JSON object'),
+        ({"name": "a", "type": "ptp", "cniVersion": "0.1.0"}, "must be one of 0.3.1, 0.4.0"),
+        ({"name": "a", "plugins": []}, '"plugins" must be a list'),
         ({"name": "a", "plugins": [PTP, {}]}, r"plugins\[1\]: \"type\""),
         ('{"name": "a", "type": "ptp", "x": ' + "[" * 5000, "x.conf: "),
     ],
@@ -93,5 +93,5 @@ def test_refused(tmp_path: Path, value: object, text: str) -> None:
 def test_a_network_twice_in_a_directory(tmp_path: Path) -> None:
     for file in ("1.conf", "2.conf"):
         write(tmp_path, file, {"name": "a", **PTP})
-    with pytest.raises(NetworkError, match=r'2.conf: network "a" is in .*1.conf already'):
+    with pytest.raises(NetworkError, match=r'2.conf: network "a" is already defined in .*1.conf'):
         load([str(tmp_path)])

@@ -68,7 +68,7 @@ def test_restricted_reaches_the_host_alone(host: NetworkHost) -> None:
 
 
 def test_unknown_network(host: NetworkHost) -> None:
-    with pytest.raises(NetworkError, match='there is no network "elsewhere"'):
+    with pytest.raises(NetworkError, match='unknown network "elsewhere"'):
         host.join(host.pod(), "elsewhere")
     host.assert_clean()
 

@@ -255,7 +255,9 @@ def test_a_port_leads_to_one_pod(host: NetworkHost) -> None:
     first, second = host.pod(), host.pod()
     host.join(first, ports=[mapping(8080, 80, "127.0.0.1")])
     for ports in ([mapping(8080, 81)], [mapping(1, 1), mapping(8080, 80, "127.0.0.1")]):
-        with pytest.raises(NetworkError, match=f"8080/tcp of the host leads to pod {first.uuid}"):
+        with pytest.raises(
+            NetworkError, match=f"8080/tcp of the host is already forwarded to pod {first.uuid}"
+        ):
             host.join(second, ports=ports)
     host.join(second, ports=[mapping(8080, 80, "127.0.0.2"), mapping(8080, 80, protocol="udp")])
     assert host.leave(second) == []

@@ -180,7 +180,7 @@ def test_one_that_hangs_is_ended(
     pids = tmp_path / "pids"
     fakes.make("hangs", more=f"[ $CNI_COMMAND = DEL ] || {{ echo $$ > {pids}; sleep 600; }}")
     host.configure("10.conf", {"name": "lan", "type": "hangs"})
-    with pytest.raises(NetworkError, match=r"/hangs has not ended after 3 seconds"):
+    with pytest.raises(NetworkError, match=r"/hangs has not finished after 3 seconds"):
         host.join(host.pod(), "lan", "default")
     assert not Path(f"/proc/{pids.read_text().strip()}").exists()
     host.assert_clean()
@@ -189,13 +189,13 @@ def test_one_that_hangs_is_ended(
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ("echo nonsense; exit 0", "did not answer in JSON: nonsense"),
-        ("exit 0", "did not answer in JSON: nothing at all"),
-        ("echo '[1]'; exit 0", "its result is no JSON object"),
-        ("echo '{\"ips\": 5}'; exit 0", '"ips" of its result is no list'),
-        ("echo '{\"ips\": [{}]}'; exit 0", 'has no "address"'),
-        ("echo '{\"dns\": 5}'; exit 0", '"dns" of its result is no object'),
-        ('echo \'{"dns": {"search": [5]}}\'; exit 0', '"search" is no list of words'),
+        ("echo nonsense; exit 0", "invalid JSON in its output: nonsense"),
+        ("exit 0", "invalid JSON in its output: .empty."),
+        ("echo '[1]'; exit 0", "its result must be a JSON object"),
+        ("echo '{\"ips\": 5}'; exit 0", '"ips" of its result must be a list'),
+        ("echo '{\"ips\": [{}]}'; exit 0", 'lacks "address"'),
+        ("echo '{\"dns\": 5}'; exit 0", '"dns" of its result must be an object'),
+        ('echo \'{"dns": {"search": [5]}}\'; exit 0', '"search" must be a list of words'),
         ("echo oh dear >&2; exit 7", "ADD: exit status 7: oh dear"),
         ("kill -9 $$", "ADD: signal 9"),
         ("yes | head -c 2000000; exit 0", "prints more than 1048576 bytes"),
@@ -254,7 +254,7 @@ def test_check(host: NetworkHost, fakes: Fakes) -> None:
     assert fakes.calls()[-1].configuration["prevResult"] == RESULT
     host.run("ip", "link", "delete", f"veth{pod.uuid[:8]}-1")
     with host.namespace.entered():
-        assert any("is gone" in problem for problem in networks.check(pod.info))
+        assert any("is missing" in problem for problem in networks.check(pod.info))
     assert host.leave(pod) == []
     host.assert_clean()
 

@@ -61,10 +61,10 @@ def test_names_that_say_it_themselves() -> None:
     ("ports", "apps", "text"),
     [
         ([wish("www", 80)], [], 'no app has a port "www"'),
-        ([wish("a", 80)], [[port("a", 1)], [port("a", 2)]], "in several apps"),
+        ([wish("a", 80)], [[port("a", 1)], [port("a", 2)]], "differs between the apps"),
         ([wish("a", 80), wish("b", 80)], [[port("a", 1), port("b", 2)]], "80/tcp .* twice"),
-        ([wish("a", 65535)], [[port("a", 1, count=2)]], "beyond 65535"),
-        ([wish("a", 0)], [[port("a", 1)]], "no port of the host"),
+        ([wish("a", 65535)], [[port("a", 1, count=2)]], "above 65535"),
+        ([wish("a", 0)], [[port("a", 1)]], "no host port"),
     ],
 )
 def test_refused(ports: list[dict[str, Any]], apps: list[list[Any]], text: str) -> None:

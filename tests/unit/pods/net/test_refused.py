@@ -12,9 +12,9 @@ from ociruntime.pods.net.resolver import parse_dns
 @pytest.mark.parametrize(
     ("search", "options", "domain", "text"),
     [
-        (["a b"], [], "", '--dns-search: "a b" is not one word'),
-        ([], [""], "", '--dns-opt: "" is not one word'),
-        ([], [], "a\nb", '--dns-domain: "a\nb" is not one word'),
+        (["a b"], [], "", '--dns-search: "a b" must be a single word'),
+        ([], [""], "", '--dns-opt: "" must be a single word'),
+        ([], [], "a\nb", '--dns-domain: "a\nb" must be a single word'),
     ],
 )
 def test_names(search: list[str], options: list[str], domain: str, text: str) -> None:
@@ -24,7 +24,7 @@ def test_names(search: list[str], options: list[str], domain: str, text: str) ->
 
 
 def test_addresses() -> None:
-    with pytest.raises(NetworkError, match="the network assigns no address"):
+    with pytest.raises(NetworkError, match="the IPAM plugin has assigned no address"):
         ipam.read({"cniVersion": "1.0.0", "ips": []})
     with pytest.raises(NetworkError, match="addresses of the network"):
         ipam.read({"ips": [{"address": "nowhere"}]})

@@ -41,11 +41,11 @@ def test_modes_write_nothing(mode: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((["host", "9.9.9.9"], [], [], ""), "--dns=host goes with no other"),
-        ((["none"], ["lan"], [], ""), "--dns=none goes with no other"),
-        ((["none,host"], [], [], ""), "goes with no other"),
-        ((["nine"], [], [], ""), '"nine" is no name server'),
-        (([""], [], [], ""), "is no name server"),
+        ((["host", "9.9.9.9"], [], [], ""), "--dns=host and other --dns options"),
+        ((["none"], ["lan"], [], ""), "--dns=none and other --dns options"),
+        ((["none,host"], [], [], ""), "mutually exclusive"),
+        ((["nine"], [], [], ""), 'invalid name server "nine"'),
+        (([""], [], [], ""), "invalid name server"),
         (([], ["a b"], [], ""), "--dns-search"),
         (([], [], ["a\nnameserver 1.1.1.1"], ""), "--dns-opt"),
         (([], [], [], "a\tb"), "--dns-domain"),

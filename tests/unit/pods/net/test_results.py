@@ -39,7 +39,7 @@ def test_addresses_that_are_none(result: dict[str, Any]) -> None:
 def test_addresses_that_forge_lines(address: str) -> None:
     """They are shown, recorded, and written into /etc/hosts."""
     with pytest.raises(
-        NetworkError, match=r"plugin x: its result has '.*' as an address"
+        NetworkError, match=r"plugin x: invalid address '.*' in its result"
     ) as caught:
         check_result({"ips": [{"address": address}]}, "x")
     assert str(caught.value).isprintable()
@@ -48,7 +48,7 @@ def test_addresses_that_forge_lines(address: str) -> None:
 @pytest.mark.parametrize("name", ["dataDir", "resolvConf"])
 @pytest.mark.parametrize("path", ["relative", 5, "/a\0b", "/\ud800", ["/x"]])
 def test_paths_that_are_none(name: str, path: object) -> None:
-    with pytest.raises(NetworkError, match=f'ipam: "{name}" is no absolute path'):
+    with pytest.raises(NetworkError, match=f'ipam: "{name}" must be an absolute path'):
         ranges_of({**SUBNET, name: path})
 
 
@@ -58,7 +58,7 @@ def call(**configuration: object) -> PluginCall:
 
 
 def test_configurations_that_are_not_carried_out() -> None:
-    with pytest.raises(NetworkError, match='network "net": "ips" is no list of addresses'):
+    with pytest.raises(NetworkError, match='network "net": "ips" must be a list of addresses'):
         add(call(ipam=SUBNET, runtimeConfig={"ips": True}))
-    with pytest.raises(NetworkError, match='"dataDir" is no absolute path'):
+    with pytest.raises(NetworkError, match='"dataDir" must be an absolute path'):
         delete(call(ipam={**SUBNET, "dataDir": "\0"}))
