@@ -1,1 +1,1 @@
-"""Images: where they come from, the store that keeps them, the trees that pods mount."""
+"""Images: fetching them, the store, and the rendered trees that pods mount."""

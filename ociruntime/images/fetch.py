@@ -1,4 +1,4 @@
-"""From what an image is called to the image in the store, by whatever way it comes."""
+"""Fetch an image into the store, from wherever its name refers to."""
 
 from __future__ import annotations
 
@@ -36,17 +36,15 @@ def fetch(
     replace: bool = False,
     warn: Callable[[str], None] | None = None,
 ) -> Image:
-    """The image that ``text`` names (reference.py), put into the store if need be.
+    """Return the image that ``text`` names (see reference.py), fetching it if needed.
 
-    ``policy``: ``new`` asks a registry for what is not in the store, ``update`` for what has
-    changed, ``never`` knows the store alone; the first two look at files.
-    ``insecure`` holds checks that are left out: "image" (signatures), "tls" (certificates),
-    "http" (encryption).
-    ``signature``: a detached or a signed OpenPGP message about the image; looked at when the image
-    is not in the store under this name.
-    ``replace``: give an image the name that its file claims although another image has it.
-    ``warn`` gets a line for each name that was claimed in vain.
-    Raises HostError, ImageError, RegistryError; then the store is as before.
+    ``policy``: ``new`` asks a registry for images not in the store, ``update`` for changed ones
+    too, ``never`` uses the store only.  Local files are read with ``new`` and ``update``.
+    ``insecure`` disables checks: "image" (signatures), "tls" (certificates), "http" (encryption).
+    ``signature`` is an OpenPGP signature, detached or with content; it is checked if the image is
+    not in the store under this name. ``replace`` moves a name that the file claims from another
+    image to this one. ``warn`` is called for each claimed name that could not be given.
+    Raises HostError, ImageError, RegistryError; the store is then unchanged.
     """
     reference = parse(text)
     permission = Permission(store, settings, insecure)
@@ -74,7 +72,7 @@ def fetch(
 
 
 def _by_id(store: Store, reference: Reference) -> Image | None:
-    """What the store has by the id that is meant; if a name may be meant as well, maybe nothing.
+    """Find the image by id; None if it is not there and ``reference`` may be a name instead.
 
     Raises ImageError.
     """
@@ -84,16 +82,16 @@ def _by_id(store: Store, reference: Reference) -> Image | None:
         try:
             return store.find(reference.maybe_id, use=False)
         except ImageError:
-            pass  # then it is a name
+            pass  # try it as a name
     return None
 
 
 def _by_name(
     store: Store, reference: Reference, permission: Permission, policy: str
 ) -> Image | None:
-    """What the store has by that name, unless it has to be asked for, or about, elsewhere.
+    """Find the image by name; None if it must be fetched, updated or verified.
 
-    Raises ImageError where nobody else may be asked.
+    Raises ImageError if the policy forbids to fetch.
     """
     try:
         image = store.find(reference.name, digest=reference.digest)
@@ -109,7 +107,7 @@ def _by_name(
 
 
 def _recognized(store: Store, reference: Reference, settings: Settings) -> Reference:
-    """A path with the kind of what is there; or, if nothing is, of what the store had from there.
+    """Determine the kind of a path: from its files, or else from what the store has from there.
 
     Raises HostError, ImageError.
     """
@@ -133,7 +131,7 @@ def _judge(
     signature: bytes | None,
     sources: Sources | None,
 ) -> Judge:
-    """Who says whether the image may be taken; where nothing has to be signed, everybody does."""
+    """Return the judge for the image; it accepts all if no signature is required."""
     if signature is None and permission.rule(reference.name).kind == ACCEPT:
         from ociruntime.images.store.document import Judge
 
@@ -144,10 +142,9 @@ def _judge(
 
 
 def _is_asked(reference: Reference, policy: str) -> bool:
-    """Whether the source is asked although the store may have the image.
+    """Return whether to ask the source even if the store has the image.
 
-    A file that is there is always looked at: it is at hand, and who has built an image anew wants
-    that one to run.
+    Local files are always read: it is cheap, and a user who has rebuilt an image wants the new one.
     """
     return policy == "update" or (
         policy == "new" and reference.is_local and os.path.lexists(reference.path)

@@ -1,4 +1,4 @@
-"""Images of the store by what a user calls them: never fetched, and not counted as used."""
+"""Look up images of the store by user input; nothing is fetched or marked as used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def look_up(store: Store, text: str) -> Record:
-    """The image that ``text`` means: an id, the beginning of one, or a name in any form.
+    """Return the image for ``text``: an id, a prefix of one, or a name in any form.
 
     Raises ImageError if it is not in the store.
     """
@@ -29,7 +29,7 @@ def look_up(store: Store, text: str) -> Record:
 
 
 def _full_name(store: Store, text: str) -> str:
-    """As the store has it, empty if ``text`` is nothing that could be fetched."""
+    """Return the name as the store has it; "" if ``text`` is not a valid name."""
     try:
         reference = parse(text)
         if reference.kind == "path":

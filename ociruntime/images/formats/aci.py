@@ -1,7 +1,7 @@
-"""App Container Images (appc, as rkt ran them): a tar of ``manifest`` and ``rootfs/``.
+"""App Container Images (appc, rkt's format): a tar of ``manifest`` and ``rootfs/``.
 
-Such an image becomes an OCI image: its root file system is one layer, above those of the images
-that it depends on, which have to be in the store.
+An ACI is converted to an OCI image: its root filesystem becomes a layer on top of the layers of its
+dependencies, which must be in the store.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from ociruntime.images.tar.streams import Readable
     from ociruntime.images.trust.permission import Permission
 
-ID = "appc.io/id"  # annotation of the manifest: sha512 of the plain archive, as appc has it
+ID = "appc.io/id"  # annotation of the manifest: appc's image id, sha512 of the uncompressed tar
 ROOTFS = "rootfs"
 
 
 class Hashing:
-    """A stream whose bytes are hashed as they are read."""
+    """A stream that hashes the bytes read from it."""
 
     def __init__(self, stream: Readable) -> None:
         self.stream = stream
@@ -50,7 +50,7 @@ class Hashing:
 def add_aci(
     incoming: Incoming, store: Store, path: str, progress: Progress, permission: Permission
 ) -> tuple[Document, AciManifest]:
-    """The manifest of the OCI image, added with the rest; and what it was before.
+    """Add the converted image; return its OCI manifest and the appc manifest.
 
     Raises HostError, ImageError.
     """
@@ -71,7 +71,7 @@ def add_aci(
 
 
 def read_manifest(path: str, budget: Budget) -> AciManifest:
-    """The manifest in an archive, wherever in it.  Raises HostError, ImageError."""
+    """Find and return the manifest in an archive.  Raises HostError, ImageError."""
     with open_file(path) as file, closing(plain(file, path, budget)) as stream:
         for member, content in members(stream, budget):
             if member_name(member.name) == "manifest":
@@ -85,9 +85,9 @@ def read_manifest(path: str, budget: Budget) -> AciManifest:
 
 
 def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> Iterator[Member]:
-    """What is below ``rootfs``; with a whitelist directories and what is on it.
+    """Yield the files below ``rootfs``; with a whitelist, directories and what it lists.
 
-    The stream is read to its end.  Raises ImageError.
+    Reads the stream to its end.  Raises ImageError.
     """
     for member, content in members(stream, budget):
         name = member_name(member.name)
@@ -105,7 +105,7 @@ def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> 
 
 
 def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
-    """The header of the member in a layer, where it is called ``name``."""
+    """Convert a member's header to one in a layer, with the new ``name``."""
     header = tarfile.TarInfo(name)
     header.type, header.mode, header.size = member.type, member.mode, member.size
     header.uid, header.gid = member.uid, member.gid
@@ -121,7 +121,7 @@ def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
         if is_text(key)
     }
     if fraction:
-        # A float could be written as "1e-06", which no parser accepts.
+        # str() of a small float could be "1e-06", which readers of pax headers refuse.
         header.pax_headers["mtime"] = f"{seconds}.{fraction:09d}"
     return header
 
@@ -136,7 +136,7 @@ def _inside(target: str, whitelist: frozenset[str], what: str) -> str:
 def _lower(
     incoming: Incoming, store: Store, manifest: AciManifest, what: str, permission: Permission
 ) -> list[StoredLayer]:
-    """The layers of the dependencies, those of the last one above."""
+    """Return the layers of the dependencies, those of the last one on top."""
     layers: list[StoredLayer] = []
     for reference, id in manifest.dependencies:
         try:

@@ -1,9 +1,8 @@
-"""The manifest of an App Container Image, and the configuration of an OCI image it becomes.  Pure.
+"""Convert the manifest of an App Container Image to the configuration of an OCI image; pure.
 
 Kept: exec, user, group, working directory, environment, ports, mount points, labels, annotations.
-Refused, because an app would run otherwise than it was meant to: event handlers.  Not kept, since
-the OCI's configuration has no place for them: names of ports and mount points, isolators,
-supplementary groups.
+Refused, because the app would behave differently: event handlers.  Dropped, because an OCI
+configuration cannot express them: names of ports and mount points, isolators, supplementary groups.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _MOST_PORTS = 1024
 
 @dataclass(frozen=True, slots=True)
 class AciManifest:
-    """``reference`` is what it is called in the store.
+    """A parsed appc manifest; ``reference`` is the image's name in the store.
 
     ``dependencies`` are (reference in the store, id "sha512-..." or "").
     """
@@ -42,7 +41,7 @@ class AciManifest:
 
 
 def read_aci_manifest(document: Json, what: str) -> AciManifest:
-    """Raises ImageError."""
+    """Parse and validate an appc manifest.  Raises ImageError."""
     if document.get("acKind") != "ImageManifest":
         raise ImageError(f"{what} is no manifest of an App Container Image")
     name = document.get("name")
@@ -72,7 +71,7 @@ def read_aci_manifest(document: Json, what: str) -> AciManifest:
 
 
 def config_of(manifest: AciManifest, what: str) -> tuple[Json, Json]:
-    """(platform and times, the app's part) of the OCI configuration.  Raises ImageError."""
+    """Return the OCI configuration as (platform and times, ``config``).  Raises ImageError."""
     app = manifest.app
     environment = _pairs(app, "environment", what)
     labels = {**manifest.labels, **manifest.annotations, "appc.io/name": manifest.name}
@@ -131,7 +130,7 @@ def _dependency(value: Json, what: str) -> tuple[Reference, str]:
 
 
 def _reference(name: str, labels: dict[str, str], what: str) -> Reference:
-    """The version is the tag: a digest in it, or a path, would make it another image's name."""
+    """Return a reference with the version as tag; it must not contain a digest or a path."""
     version = labels.get("version", "")
     if version and not is_tag(version):
         raise ImageError(f'{what}: the version "{version}" is no tag', TAGS)

@@ -1,4 +1,4 @@
-"""What ``docker save`` and ``podman save`` write: a tar with ``manifest.json`` and plain layers.
+"""Archives of ``docker save`` and ``podman save``: ``manifest.json`` and uncompressed layers.
 
 [{"Config": "HEX.json", "RepoTags": ["busybox:1.36"], "Layers": ["HEX/layer.tar", ...]}, ...]
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progress) -> Document:
-    """Adds the image called ``tag`` ("": the only one) and returns its manifest, also added.
+    """Add the image called ``tag`` ("": the only one); return its manifest, which is added too.
 
     Raises HostError, ImageError.
     """
@@ -53,7 +53,7 @@ def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progr
 
 
 def listing(files: ArchiveFiles) -> list[Json]:
-    """The entries of ``manifest.json``, checked.  Raises HostError, ImageError."""
+    """Return the validated entries of ``manifest.json``.  Raises HostError, ImageError."""
     what = f"{files}: manifest.json"
     try:
         entries = json.loads(read_small(files, "manifest.json", LARGEST_DOCUMENT))
@@ -75,7 +75,7 @@ def _is_entry(entry: object) -> bool:
 
 
 def chosen(entries: list[Json], tag: str, what: str) -> Json:
-    """The entry that is called ``tag``; without one, the only entry.  Raises ImageError."""
+    """Return the entry called ``tag``, or the only entry if "".  Raises ImageError."""
     there = [str(name) for entry in entries for name in entry.get("RepoTags") or []]
     if not tag:
         if len(entries) == 1:
@@ -90,7 +90,7 @@ def chosen(entries: list[Json], tag: str, what: str) -> Json:
 
 
 def full_name(name: str) -> str:
-    """``busybox`` as ``docker.io/library/busybox:latest``; "" for what is no name."""
+    """Expand ``busybox`` to ``docker.io/library/busybox:latest``; "" for an invalid name."""
     try:
         return parse(f"docker://{name}").name
     except ImageError:

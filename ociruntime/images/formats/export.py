@@ -1,6 +1,6 @@
-"""An image of the store as an image layout: a directory, or an archive of one.
+"""Export an image of the store as an OCI image layout, in a directory or a tar archive.
 
-See image-layout.md of the image specification.  The blobs go out as they came in.
+See image-layout.md of the image specification.  Blobs are exported unchanged.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from ociruntime.images.model.progress import Progress
 
 REF_NAME = "org.opencontainers.image.ref.name"
-_NAME = "io.containerd.image.name"  # whole; docker and containerd read it
+_NAME = "io.containerd.image.name"  # the full name, for docker and containerd
 
 
 def write_layout(blobs: Blobs, image: Image, target: int, progress: Progress = silent) -> None:
-    """Into the empty directory ``target``, a descriptor, which others may write to as well.
+    """Write to the empty directory ``target`` (a descriptor), which others may also write to.
 
     Raises ImageError for a damaged blob, HostError.
     """
@@ -55,7 +55,7 @@ def write_layout(blobs: Blobs, image: Image, target: int, progress: Progress = s
 
 
 def _made(made: dict[str, int], place: str) -> int:
-    """The directory ``place`` of those that were made, or made now.  Raises OSError."""
+    """Return the descriptor of the directory ``place``, creating it once.  Raises OSError."""
     if place not in made:
         above, _, name = place.rpartition("/")
         parent = _made(made, above)
@@ -73,9 +73,9 @@ def _new_file(directory: int, name: str) -> BinaryIO:
 def write_archive(
     blobs: Blobs, image: Image, target: BinaryIO, progress: Progress = silent
 ) -> None:
-    """The same as a tar archive: two exports of an image are equal.  Raises as ``write_layout``.
+    """Write the layout as a reproducible tar archive.  Raises like ``write_layout``.
 
-    ``index.json`` comes first: what it lacks, a reader of the stream need not wait for.
+    ``index.json`` comes first, so that a reader of the stream can tell early what is missing.
     """
     sizes = blobs_of(blobs, image)
     try:
@@ -92,7 +92,7 @@ def write_archive(
 
 
 class _Checked:
-    """The content of a blob of ``total`` bytes; at its end its digest is compared."""
+    """A blob of ``total`` bytes whose digest is verified at its end."""
 
     def __init__(self, source: Readable, digest: str, total: int, progress: Progress) -> None:
         self.source = source
@@ -110,20 +110,20 @@ class _Checked:
         return data
 
     def finish(self) -> None:
-        """Raises ImageError."""
+        """Verify the digest.  Raises ImageError."""
         if self.hash.hexdigest() != self.digest.partition(":")[2]:
             raise ImageError(f"blob {self.digest} is damaged", "ocipod image verify says more")
 
 
 def blobs_of(blobs: Blobs, image: Image) -> dict[str, int]:
-    """Digest -> size of manifest, configuration and layers, in this order."""
+    """Return digest -> size of manifest, configuration and layers, in this order."""
     found = {image.id: blobs.size(image.id)}
     found[image.config_digest] = int(image.manifest["config"]["size"])
     return found | {layer.digest: layer.size for layer in image.layers}
 
 
 def _documents(image: Image, manifest_size: int) -> dict[str, bytes]:
-    """The files of the layout that are no blobs."""
+    """Return the layout's files that are not blobs."""
     entry: Json = {
         "mediaType": image.manifest.get("mediaType", OCI_MANIFEST),
         "digest": image.id,
@@ -139,7 +139,7 @@ def _documents(image: Image, manifest_size: int) -> dict[str, bytes]:
 
 
 def _tag(name: str) -> str:
-    """The tag of a name, which a layout calls its images by; ``latest`` if it has none."""
+    """Return the tag of a name, ``latest`` by default; layouts name images by tag."""
     tag = name.partition("@")[0].rpartition("/")[2].partition(":")[2]
     return tag or "latest"
 

@@ -1,4 +1,4 @@
-"""Image layouts (image-spec, image-layout.md): as a directory or as a tar, one image of several."""
+"""OCI image layouts (image-spec, image-layout.md), in a directory or a tar."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ociruntime.images.model.platforms import Entry, choose, host, read_index
 from ociruntime.images.store.document import Document, way_to_image
 from ociruntime.images.tar.archives import Files, Reading, read_small
 
-# Who wrote an index calls its images by one of these.
+# Annotations with an image's name, which depend on the tool that wrote the index.
 _NAMES = ("org.opencontainers.image.ref.name", "io.containerd.image.name")
 
 
 class Layout:
-    """Raises ImageError for anything but a layout of version 1."""
+    """An image layout of version 1; raises ImageError for anything else."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
@@ -27,7 +27,7 @@ class Layout:
             raise ImageError(f"{files}: layout of version {version!r}", "1.0.0 is understood")
 
     def image(self, tag: str) -> list[Document]:
-        """The documents that lead to the image called ``tag``; "" is the only one there is.
+        """Return the documents that lead to the image called ``tag``, or to the only one if "".
 
         Raises HostError, ImageError.
         """
@@ -40,7 +40,7 @@ class Layout:
         return way_to_image(self._document(chosen.digest), self._document)
 
     def open_blob(self, digest: str) -> Reading:
-        """A stream that has to be closed.  Raises HostError, ImageError."""
+        """Return a blob's stream, which the caller closes.  Raises HostError, ImageError."""
         return self.files.open(_path(digest))[0]
 
     def _document(self, digest: str) -> Document:
@@ -50,7 +50,7 @@ class Layout:
 
 
 def is_layout(has: Callable[[str], bool]) -> bool:
-    """Whether files are a layout, by their names."""
+    """Return whether these files are a layout, judging by their names."""
     return has("oci-layout") and has("index.json")
 
 
@@ -72,6 +72,6 @@ def _chosen(entries: list[Entry], tag: str, what: str) -> Descriptor:
 
 
 def names_of(entry: Entry) -> list[str]:
-    """What an entry of an index is called."""
+    """Return the names of an entry of an index."""
     found = [entry.annotations.get(key) for key in _NAMES]
     return [name for name in found if isinstance(name, str) and name]

@@ -1,4 +1,4 @@
-"""Images out of files: which kind a path is, and taking it into the store."""
+"""Import images from local files: determine the kind of a path and add its image to the store."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from ociruntime.images.trust.permission import Permission
 
 _TELLING = ("oci-layout", "index.json", "manifest.json", "manifest")
-_LOOKED_AT = 1000  # members of a compressed archive, which has no table of them
+_LOOKED_AT = 1000  # members to inspect in a compressed archive, which cannot be seeked
 
 
 def recognized(reference: Reference, budget: Budget) -> Reference:
-    """``reference`` of kind path with the kind that is there.  Raises HostError, ImageError."""
+    """Return a reference of kind path with the actual kind.  Raises HostError, ImageError."""
     path = reference.path
     if os.path.isdir(path):
         kind = "oci" if is_layout(DirectoryFiles(path).has) else "dir"
@@ -49,7 +49,7 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
         for count, (member, _) in enumerate(members(plain(file, path, budget), budget)):
             name = member_name(member.name)
             top = name.partition("/")[0]
-            # However many there are, these few are all that is looked for.
+            # Collect only these few names, however many members there are.
             names.add(name if name in _TELLING else "rootfs" if top == "rootfs" else "")
             if count >= limit:
                 break
@@ -57,7 +57,7 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
 
 
 def kind_of_archive(names: Set[str]) -> str:
-    """What an archive with such members is; others than are looked for may be called ""."""
+    """Return the kind of an archive with these members; irrelevant names may be ""."""
     if is_layout(names.__contains__):
         return "oci-archive"
     if "manifest.json" in names:
@@ -69,10 +69,10 @@ def kind_of_archive(names: Set[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What becomes of a name that a file claims for itself.
+    """The rules for names that a file claims for its image.
 
-    It is given if the policy asks nothing of images of that name, and no other image has it; with
-    ``replace`` also if another one has it.  ``warn`` gets a line for each that is not given.
+    A name is given if the policy requires nothing for it and no other image has it; ``replace``
+    takes it from another image.  ``warn`` is called for each name that is not given.
     """
 
     permission: Permission
@@ -80,7 +80,7 @@ class Claims:
     warn: Callable[[str], None]
 
     def settle(self, store: Store, image: Image, name: str, path: str) -> None:
-        """Give ``name`` to the image, which came from the file at ``path``, or say why not."""
+        """Give ``name`` to the image from the file at ``path``, or warn why not."""
         rule = self.permission.policy.rule(name)
         hint = rule.where
         if rule.kind == REJECT:
@@ -104,7 +104,7 @@ def take_in(
     judge: Judge,
     budget: Budget,
 ) -> Image:
-    """The image in the store, under the name of ``reference``.  Raises HostError, ImageError."""
+    """Import the image under the name of ``reference``.  Raises HostError, ImageError."""
     if not os.path.lexists(reference.path):
         raise HostError(f"open {reference.path}", FileNotFoundError(2, os.strerror(2)))
     if not os.path.isdir(reference.path):
@@ -128,7 +128,7 @@ def take_in(
 
 
 def _made(incoming: Incoming, reference: Reference, tmp: str, progress: Progress) -> Document:
-    """The manifest of an image that has none of its own, and all that belongs to it, added."""
+    """Add an image made from files that are not an OCI image; return its manifest."""
     path = reference.path
     if reference.kind == "docker-archive":
         from ociruntime.images.formats.docker_archive import add_image
@@ -161,11 +161,11 @@ def _from_layout(
 
 
 def _signer(store: Store, reference: Reference, way: list[Document], judge: Judge) -> str:
-    """The judge's word about the image, unless the store has it by that name and knows already."""
+    """Return the signer by the judge, who is asked only if the store does not know the image."""
     id = way[-1].digest
     try:
         if store.record(reference.name).id == id and judge.knows(id):
             return ""
     except ImageError:
-        pass  # it is not there
+        pass  # the image is not in the store
     return judge(way)

@@ -1,6 +1,6 @@
-"""Root trees that are no images yet: a directory or a tarball becomes an image of one layer.
+"""Import root filesystems that are not images: a directory or a tarball becomes a single layer.
 
-Its configuration says nothing: what runs in it is said on the command line.
+The image's configuration is empty; the command line says what to run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document:
-    """Returns the manifest, which is added with the rest.  Raises HostError, ImageError."""
+    """Add an image of a directory; return its manifest.  Raises HostError, ImageError."""
     stream = LayerTar(of_directory(path, incoming.budget.fresh()))
     digest = incoming.add_blob(stream, progress=progress, kind=f"packing {path}")
     layer = StoredLayer(digest, stream.count, digest)
@@ -33,9 +33,10 @@ def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document
 
 
 def add_tarball(incoming: Incoming, path: str, progress: Progress) -> Document:
-    """The same for a tar, plain or compressed by gzip, zstd, xz or bzip2.
+    """Add an image of a tar, plain or compressed with gzip, zstd, xz or bzip2.
 
-    Layers know the first two: such a file is stored as it is, another without its compression.
+    gzip and zstd files are stored unchanged; others are decompressed, as layers do not support
+    them.
     """
     with open_file(path) as file:
         budget = incoming.budget
@@ -54,15 +55,15 @@ def add_tarball(incoming: Incoming, path: str, progress: Progress) -> Document:
 
 
 def _measured(file: BinaryIO, path: str, budget: Budget) -> tuple[str, int]:
-    """Digest and size of the plain tar; the file is at its beginning again.
+    """Return digest and size of the uncompressed tar, and rewind the file.
 
-    Raises ImageError if it is no tar.
+    Raises ImageError if it is not a tar.
     """
     with closing(plain(file, path, budget)) as stream:
         first = b""
         while len(first) < tarfile.BLOCKSIZE and (more := stream.read(tarfile.BLOCKSIZE)):
             first += more
-        if first.strip(b"\0"):  # else an archive of nothing
+        if first.strip(b"\0"):  # otherwise it is an empty archive
             try:
                 tarfile.TarInfo.frombuf(first[: tarfile.BLOCKSIZE], "utf-8", "surrogateescape")
             except tarfile.HeaderError:

@@ -1,4 +1,4 @@
-"""The blobs of the store: ``blobs/ALGORITHM/HEX`` below its directory, as in an image layout."""
+"""The blobs of the store: ``blobs/ALGORITHM/HEX``, as in an OCI image layout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHUNK = 1 << 20
 
 
 class Blobs:
-    """``path`` is the directory ``blobs``; every digest given is checked before it is used."""
+    """The blobs below ``path``; digests are validated before they become part of a path."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -26,21 +26,21 @@ class Blobs:
         return f"{self.path}/{algorithm}/{digits}"
 
     def open(self, digest: str) -> BinaryIO:
-        """Raises ImageError if it is not there."""
+        """Open a blob.  Raises ImageError if it is missing."""
         try:
             return open(self.path_of(digest), "rb")
         except OSError as error:
             raise ImageError(f"blob {digest} is missing: {error.strerror}", _HINT) from None
 
     def size(self, digest: str) -> int:
-        """In bytes.  Raises ImageError if it is not there."""
+        """Return the size in bytes.  Raises ImageError if the blob is missing."""
         try:
             return os.lstat(self.path_of(digest)).st_size
         except OSError as error:
             raise ImageError(f"blob {digest} is missing: {error.strerror}", _HINT) from None
 
     def drop(self, digest: str) -> None:
-        """Removes one that is damaged, so that it is fetched again when it is needed.
+        """Remove a damaged blob, so that it will be fetched again.
 
         Raises HostError.
         """
@@ -52,14 +52,14 @@ class Blobs:
             raise HostError(f"remove blob {digest}", error) from None
 
     def read(self, digest: str) -> bytes:
-        """A small one, whole and checked.  Raises ImageError."""
+        """Return the content of a small blob, verified.  Raises ImageError."""
         with self.open(digest) as blob:
             content = blob.read()
         check_content(content, digest, "a blob of the store")
         return content
 
     def is_whole(self, digest: str) -> bool:
-        """Whether it is there with the right content: reads all of it."""
+        """Return whether the blob exists with the right digest; reads all of it."""
         found = hasher(check_digest(digest))
         try:
             with open(self.path_of(digest), "rb", buffering=0) as blob:
@@ -70,7 +70,7 @@ class Blobs:
         return found.hexdigest() == digest.partition(":")[2]
 
     def digests(self) -> Iterator[str]:
-        """Every blob there is a file of; other files are not looked at."""
+        """Yield the digests of all blobs; other files are ignored."""
         try:
             for algorithm in os.listdir(self.path):
                 with os.scandir(f"{self.path}/{algorithm}") as entries:
@@ -81,17 +81,17 @@ class Blobs:
             raise HostError(f'read "{self.path}"', error) from None
 
     def take(self, file: str, digest: str) -> None:
-        """Makes the checked, written out ``file`` the blob.  Raises OSError."""
+        """Make ``file``, verified and synced, the blob with that digest.  Raises OSError."""
         os.rename(file, self.path_of(digest))
 
     def sync(self) -> None:
-        """Has the names on disk.  Raises OSError."""
+        """Sync the directories, so that new names survive a power failure.  Raises OSError."""
         for algorithm in os.listdir(self.path):
             sync_directory(f"{self.path}/{algorithm}")
 
 
 def sync_directory(path: str) -> None:
-    """Raises OSError."""
+    """Sync a directory.  Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

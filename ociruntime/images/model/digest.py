@@ -14,40 +14,40 @@ LENGTHS = {"sha256": 64, "sha512": 128}  # digits
 
 
 def check_digest(text: object) -> str:
-    """``text`` itself.  Raises ImageError if it is no digest: it becomes part of a path."""
+    """Return ``text`` if it is a digest, which is safe in a path.  Raises ImageError if not."""
     if not isinstance(text, str) or not is_digest(text):
         raise ImageError(f'no digest: "{text}"', "sha256:, or sha512:, and hexadecimal digits")
     return text
 
 
 def is_digest(text: str) -> bool:
-    """Whether ``text`` is one of a known algorithm."""
+    """Return whether ``text`` is a digest of a known algorithm."""
     algorithm, _, digits = text.partition(":")
     return LENGTHS.get(algorithm) == len(digits) and not digits.strip("0123456789abcdef")
 
 
 def hasher(digest: str) -> _Hash:
-    """A fresh hash of the kind that ``digest`` (checked) names."""
+    """Return a new hash object for the algorithm of ``digest``, which must be valid."""
     import hashlib
 
     return hashlib.new(digest.partition(":")[0])
 
 
 def digest_of(content: bytes, like: str = "sha256:") -> str:
-    """The digest of ``content``, by the algorithm of the digest ``like``."""
+    """Return the digest of ``content``, with the algorithm of the digest ``like``."""
     algorithm = like.partition(":")[0]
     return f"{algorithm}:{_hash(algorithm, content).hexdigest()}"
 
 
 def check_content(content: bytes, digest: str, what: str) -> None:
-    """Raises ImageError unless ``content`` has this digest (checked)."""
+    """Check that ``content`` has this (valid) digest.  Raises ImageError."""
     found = digest_of(content, digest)
     if found != digest:
         raise ImageError(f"digest mismatch of {what}: {found} instead of {digest}")
 
 
 def chain_id(diff_ids: list[str]) -> str:
-    """The identity of layers applied in order (image-spec, config.md): same id, same tree."""
+    """Return the chain id of layers applied in order (image-spec, config.md)."""
     if not diff_ids:
         return digest_of(b"")
     chain = diff_ids[0]
@@ -57,11 +57,11 @@ def chain_id(diff_ids: list[str]) -> str:
 
 
 def _hash(algorithm: str, content: bytes) -> _Hash:
-    """The interpreter's own for a small document: loading OpenSSL takes longer than hashing it."""
+    """Hash with the interpreter's built-in module: loading OpenSSL would take longer."""
     try:
         name = "_sha2" if sys.version_info >= (3, 12) else f"_{algorithm}"
         own: _Hash = getattr(__import__(name), algorithm)(content)
-    except ImportError:  # an interpreter that was built without them
+    except ImportError:  # an interpreter built without them
         own = hasher(algorithm)
         own.update(content)
     return own

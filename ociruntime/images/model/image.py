@@ -1,4 +1,4 @@
-"""An image as the store knows it."""
+"""An image in the store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Descriptor:
-    """What refers to a blob; ``size`` in bytes."""
+    """An OCI descriptor, which refers to a blob; ``size`` in bytes."""
 
     media_type: str
     digest: str
@@ -22,7 +22,7 @@ class Descriptor:
 
 @frozen
 class Layer:
-    """``diff_id`` is the digest of the plain tar, ``compression`` empty, ``gzip`` or ``zstd``."""
+    """``diff_id`` is the digest of the uncompressed tar, ``compression`` "", "gzip" or "zstd"."""
 
     digest: str
     size: int
@@ -33,11 +33,11 @@ class Layer:
 
 @frozen
 class Image:
-    """One image for one platform.
+    """An image for a single platform.
 
-    ``id`` is the digest of its manifest.  ``name`` is the one it was found by, else its first
-    one, else empty.  ``size`` counts the bytes of its blobs, ``imported`` and ``used`` are
-    seconds since the epoch, ``index`` is the digest of the index it was chosen from, or empty.
+    ``id`` is the digest of its manifest.  ``name`` is the one it was found by, else its first name,
+    or empty.  ``size`` is the sum of its blobs in bytes.  ``imported`` and ``used`` are in seconds
+    since the epoch.  ``index`` is the digest of the index that it was chosen from, or empty.
     """
 
     id: str
@@ -55,12 +55,12 @@ class Image:
 
     @property
     def platform(self) -> str:
-        """Such as ``linux/arm64/v8``."""
+        """The platform, for example ``linux/arm64/v8``."""
         parts = (self.config.get(key) for key in ("os", "architecture", "variant"))
         return "/".join(str(part) for part in parts if part)
 
     @property
     def app(self) -> Json:
-        """The member ``config`` of the image's configuration: Env, Cmd, User and so on."""
+        """The image configuration's member ``config``: Env, Cmd, User and so on."""
         found = self.config.get("config")
         return found if isinstance(found, dict) else {}

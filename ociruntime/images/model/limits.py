@@ -1,6 +1,6 @@
-"""How much an image may take: an archive of a few kilobytes can hold any number of zeros.
+"""Limits of an image's resources: a few kilobytes of archive can decompress to terabytes.
 
-``limits.json`` in the directories of settings changes the limits: {"bytes": 1099511627776}.
+``limits.json`` in the configuration directories changes them: {"bytes": 1099511627776}.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 GIB = 1 << 30
 FILE = "limits.json"
-_NAME_COST = 100  # bytes of memory that a name of no length takes in a set or a dictionary
+_NAME_COST = 100  # bytes of memory for a name in a set or dict, besides its characters
 _MOST = 1 << 62
-# Code that walks a tree recurses once a directory.
+# Code that walks a tree recurses once per directory level.
 _DEEPEST = 256
 _ROOM_STEP = 64 * MIB
 _RESERVED_PART = 100
@@ -28,17 +28,16 @@ _RESERVED_PART = 100
 
 @frozen
 class Limits:
-    """The limits of one image; in ``limits.json`` they have the same names.
+    """The limits of an image; the members of ``limits.json`` have the same names.
 
-    ``bytes``: written for it, as blobs, unpacked archives and files of its tree (a hole counts).
-    ``files``: members of one archive; entries of the whole tree, with directories that are made
-    because a name has them.
-    ``depth``: directories in one another.
-    ``names``: bytes of memory for the names of one layer or archive.
-    ``ratio``: bytes that one stored byte may become, in a stream of more than ``floor`` bytes; or
-    in the holes of an archive's sparse files, once they are more than that.
-    ``dictionary``: bytes of memory that xz or zstd may ask for as their dictionary or window.
-    ``reserve``: bytes left free on the file system, or its hundredth part if that is less.
+    ``bytes``: written for it, as blobs, unpacked archives and files of its tree (including holes).
+    ``files``: members of an archive; entries of the whole tree, including implied directories.
+    ``depth``: maximum nesting of directories.
+    ``names``: bytes of memory for the names of a layer or archive.
+    ``ratio``: maximum expansion of a stream of more than ``floor`` bytes, or of the holes of an
+    archive's sparse files once they exceed that.
+    ``dictionary``: bytes of memory for the dictionary (window) of xz or zstd.
+    ``reserve``: bytes to keep free on the filesystem, but at most 1 % of it.
     """
 
     bytes: int = 256 * GIB
@@ -64,11 +63,11 @@ def read_limits(document: dict[str, Any], path: str) -> dict[str, int]:
 
 
 class Budget:
-    """What is left of the limits while an image is fetched, or while it is unpacked.
+    """The remaining limits while an image is fetched or unpacked.
 
-    Everything that reads, unpacks or stores what an image holds draws from one.  ``room`` returns
-    the bytes and the files for which the file system has room now; it is asked again as they are
-    written, since others write as well.  Every method raises ImageError if a limit is exceeded.
+    Everything that reads, unpacks or stores an image's content draws from a budget.  ``room``
+    returns the free bytes and inodes of the filesystem; it is called again during long writes,
+    because others write as well.  Every method raises ImageError if a limit is exceeded.
     """
 
     def __init__(self, limits: Limits, room: Callable[[], tuple[int, int]]) -> None:
@@ -78,8 +77,10 @@ class Budget:
         self.files = 0
         self.names = 0
         self.holes = 0
-        self.source = 0  # size of the archive that is read, in bytes
-        self._end = self._next_look = 0  # of the bytes: where the room ends, when to look again
+        self.source = 0  # size in bytes of the archive being read
+        self._end = self._next_look = (
+            0  # byte counts: where the room ends, and when to check it again
+        )
         self._last_file = -1
 
     @classmethod
@@ -88,11 +89,11 @@ class Budget:
         return cls(limits, lambda: _room(place, limits.reserve))
 
     def fresh(self) -> Budget:
-        """Return a budget as it was before anything was drawn, to read the same archive again."""
+        """Return an unused budget with the same limits, to read the same archive again."""
         return Budget(self.limits, self.room)
 
     def check_bytes(self, count: int) -> None:
-        """Raise unless so many bytes could be drawn: before what was announced is waited for."""
+        """Raise if ``count`` bytes would exceed the limit; call it before waiting for them."""
         if self.bytes + count > self.limits.bytes:
             raise _exceeded(f"more than {self.limits.bytes} bytes of files", "bytes")
         if self.bytes >= self._next_look:
@@ -102,12 +103,12 @@ class Budget:
             raise _exceeded(f"more bytes than the {free} that are free", "reserve")
 
     def take_bytes(self, count: int) -> None:
-        """Draw bytes that are going to be written."""
+        """Draw bytes that are about to be written."""
         self.check_bytes(count)
         self.bytes += count
 
     def take_file(self) -> None:
-        """Draw a member of an archive, or a file or directory that is going to be made."""
+        """Draw a member of an archive, or a file or directory about to be created."""
         if self._last_file < 0:
             self._look()
         self.files += 1
@@ -117,34 +118,34 @@ class Budget:
             raise _exceeded("more files than the file system has room for", "reserve")
 
     def check_depth(self, depth: int) -> None:
-        """Check that a tree may have so many directories in one another."""
+        """Check the nesting of directories."""
         if depth > self.limits.depth:
             raise _exceeded(f"more than {self.limits.depth} directories in one another", "depth")
 
     def take_name(self, length: int) -> None:
-        """Draw a name of so many bytes, which is kept in memory until ``forget_names``."""
+        """Draw a name of ``length`` bytes, which is kept in memory until ``forget_names``."""
         self.names += length + _NAME_COST
         if self.names > self.limits.names:
             raise _exceeded(f"file names that take more than {self.limits.names} bytes", "names")
 
     def forget_names(self) -> None:
-        """Give back the names: a layer is done."""
+        """Return all drawn names at the end of a layer."""
         self.names = 0
 
     def check_ratio(self, plain: int, stored: int, what: str = "a layer") -> None:
-        """Check that ``plain`` bytes may have come out of ``stored`` ones of a stream."""
+        """Check that ``stored`` bytes of a stream may expand to ``plain`` bytes."""
         limits = self.limits
         if plain > limits.floor and plain > stored * limits.ratio:
             hint = f'a decompression bomb? The limits "ratio" and "floor" are set in {FILE}'
             raise ImageError(f"{what} makes {plain} bytes of {stored}", hint)
 
     def take_hole(self, count: int) -> None:
-        """Draw zeros that stand for a hole of a sparse file in the archive that is read."""
+        """Draw zeros for a hole of a sparse file in the archive being read."""
         self.holes += count
         self.check_ratio(self.holes, self.source, "a sparse file of the archive")
 
     def _look(self) -> None:
-        """Renew what is left of the room; everything that was drawn has been written by now."""
+        """Check the room again; everything drawn so far has been written."""
         free, inodes = self.room()
         self._end = self.bytes + free
         self._next_look = self.bytes + _ROOM_STEP
@@ -162,6 +163,6 @@ def _room(place: str | int, reserve: int) -> tuple[int, int]:
     except OSError as error:
         raise HostError("find out how much room is left on the file system", error) from None
     kept = min(reserve, found.f_blocks * found.f_frsize // _RESERVED_PART)
-    # Some file systems do not count their inodes.
+    # Some filesystems, such as btrfs, report no inodes.
     inodes = found.f_ffree - found.f_files // _RESERVED_PART if found.f_files else _MOST
     return max(found.f_bfree * found.f_frsize - kept, 0), max(inodes, 0)

@@ -1,6 +1,6 @@
-"""Reading and checking the documents of an image: nothing here touches a file.
+"""Parse and validate the documents of an image; pure.
 
-Everything raises ImageError for a document that is damaged, or of a kind that cannot be run.
+Everything raises ImageError for a document that is malformed or of an unsupported kind.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from ociruntime.images.model.image import Json
 
-LARGEST_DOCUMENT = 4 << 20  # bytes, what registries take
+LARGEST_DOCUMENT = 4 << 20  # bytes, the limit of common registries
 MOST_LAYERS = 1000
 
 
 def load_document(data: bytes, what: str) -> Json:
-    """The JSON object in ``data``; ``what`` it is begins the message of an error."""
+    """Parse ``data`` to a JSON object; ``what`` describes it in errors."""
     if len(data) > LARGEST_DOCUMENT:
         raise ImageError(f"{what} is too large: {len(data)} bytes", f"up to {LARGEST_DOCUMENT}")
     try:
@@ -35,7 +35,7 @@ def load_document(data: bytes, what: str) -> Json:
 
 
 def descriptor(value: object, what: str) -> Descriptor:
-    """A descriptor that is complete; ``what`` it refers to is for the message."""
+    """Parse a complete descriptor; ``what`` describes its target in errors."""
     if not isinstance(value, dict):
         raise ImageError(f"{what} has no descriptor")
     size = value.get("size")
@@ -48,13 +48,13 @@ def descriptor(value: object, what: str) -> Descriptor:
 
 
 def is_index(document: Json, media_type: str = "") -> bool:
-    """Whether it lists images of several platforms; ``media_type`` as the sender says."""
+    """Return whether the document is an index; ``media_type`` is what the sender stated."""
     given = document.get("mediaType", media_type)
     return given in media_types.INDEXES or ("manifests" in document and "layers" not in document)
 
 
 def parse_manifest(data: bytes) -> tuple[Json, Descriptor, list[Descriptor]]:
-    """The document, its configuration and its layers, the lowest first."""
+    """Return the document, its configuration and its layers, lowest first."""
     document = load_document(data, "the manifest")
     if document.get("schemaVersion") != 2:
         version = document.get("schemaVersion")
@@ -80,7 +80,7 @@ def parse_manifest(data: bytes) -> tuple[Json, Descriptor, list[Descriptor]]:
 
 
 def parse_config(data: bytes, layers: list[Descriptor]) -> tuple[Json, tuple[Layer, ...]]:
-    """The configuration and the layers, each with the digest of its tar."""
+    """Return the configuration, and the layers with their diff_ids."""
     document = load_document(data, "the configuration")
     rootfs = document.get("rootfs")
     diff_ids = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
@@ -100,7 +100,7 @@ def _layer(of: Descriptor, diff_id: str) -> Layer:
 
 
 def _check_app(app: object) -> None:
-    """Types of the members that others rely on."""
+    """Check the types of members that others rely on."""
     if app is None:
         return
     if not isinstance(app, dict):

@@ -1,4 +1,4 @@
-"""Media types of images: what is understood, and how a layer is compressed."""
+"""Media types of images: which ones are supported, and the compression of layers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INDEXES = (OCI_INDEX, DOCKER_INDEX)
 MANIFESTS = (OCI_MANIFEST, DOCKER_MANIFEST)
 CONFIGS = (OCI_CONFIG, DOCKER_CONFIG)
 
-# Of a layer -> its compression: empty, "gzip" or "zstd".
+# Media types of layers -> compression: "", "gzip" or "zstd".
 LAYERS = {
     OCI_LAYER: "",
     f"{OCI_LAYER}+gzip": "gzip",
@@ -29,7 +29,7 @@ LAYERS = {
     DOCKER_LAYER: "gzip",
     f"{_DOCKER}.image.rootfs.diff.tar.zstd": "zstd",
 }
-# Their licence forbids to hand them on: they are fetched from elsewhere, if at all.
+# Foreign layers, whose licence forbids redistribution; they have to be fetched elsewhere.
 _NOT_DISTRIBUTABLE = (
     f"{_OCI}.layer.nondistributable.v1.tar",
     f"{_DOCKER}.image.rootfs.foreign.diff.tar",
@@ -37,7 +37,7 @@ _NOT_DISTRIBUTABLE = (
 
 
 def compression(media_type: str) -> str:
-    """How a layer of this type is compressed: empty, gzip or zstd.  Raises ImageError."""
+    """Return the compression of a layer's media type: "", gzip or zstd.  Raises ImageError."""
     found = LAYERS.get(media_type)
     if found is not None:
         return found

@@ -1,4 +1,4 @@
-"""Which of an index's images is for this machine.  Pure, but for ``host``."""
+"""Choose an index's image for this machine; pure, except ``host``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Platform = tuple[str, str]  # architecture and variant, as Go and the image specification write them
 
-# uname's machine -> what it runs, the best first; "" stands for "no variant said".
+# Machine name of uname(2) -> platforms that it can run, best first; "" means no variant.
 _ARM = [("arm", "v7"), ("arm", "v6"), ("arm", "v5"), ("arm", "")]
 _RUNS: dict[str, list[Platform]] = {
     "aarch64": [("arm64", "v8"), ("arm64", ""), ("arm", "v8"), *_ARM],
@@ -33,7 +33,7 @@ _RUNS: dict[str, list[Platform]] = {
     "loongarch64": [("loong64", "")],
     "mips64": [("mips64le" if sys.byteorder == "little" else "mips64", "")],
 }
-# Flags of /proc/cpuinfo that the levels of x86-64 add, as its psABI has them.
+# Flags of /proc/cpuinfo that each x86-64 microarchitecture level adds (psABI).
 _LEVELS = (
     ("v2", {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"}),
     ("v3", {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}),
@@ -43,7 +43,7 @@ _LEVELS = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One image of an index; a platform that is not said has empty parts."""
+    """An image of an index; the platform's parts are "" if missing."""
 
     descriptor: Descriptor
     os: str
@@ -56,7 +56,7 @@ class Entry:
 
 
 def host() -> list[Platform]:
-    """What this machine runs, the best first."""
+    """Return the platforms that this machine can run, best first."""
     machine = os.uname().machine
     if machine != "x86_64":
         return runs(machine, set())
@@ -69,7 +69,7 @@ def host() -> list[Platform]:
 
 
 def runs(machine: str, flags: set[str]) -> list[Platform]:
-    """What a machine of that name runs; ``flags`` of its processor matter to x86_64 alone."""
+    """Return the platforms for a machine; ``flags`` of the processor matter on x86_64 only."""
     if machine != "x86_64":
         return _RUNS.get(machine, [(machine, "")])
     found = [("amd64", "v1"), ("amd64", "")]
@@ -81,14 +81,14 @@ def runs(machine: str, flags: set[str]) -> list[Platform]:
 
 
 def read_index(data: bytes, served_as: str, what: str) -> list[Entry] | None:
-    """The entries of an index; None if ``data`` is the manifest of one image.
+    """Parse an index; return its entries, or None if ``data`` is an image's manifest.
 
-    ``served_as``: the media type that it came with, if any.  ``what`` is told in errors.
+    ``served_as`` is the media type that it came with, or "".  ``what`` describes it in errors.
     Raises ImageError.
     """
     document = load_document(data, what)
     media_type = document.get("mediaType") or served_as.partition(";")[0].strip()
-    # A document that is both would be read as one of them here, and signed as the other.
+    # Refuse: different programs could read it as different images, one of them unsigned.
     if "manifests" in document and "layers" in document:
         raise ImageError(f"{what} is an index and an image's manifest at once")
     if document.get("schemaVersion") == 1:
@@ -115,9 +115,9 @@ def _entry(value: Json, what: str) -> Entry:
 
 
 def choose(entries: list[Entry], platforms: list[Platform], what: str) -> Descriptor:
-    """The one for the best of ``platforms``; of equal ones the first.
+    """Return the entry for the best of ``platforms``; the first one if several match.
 
-    An index with one entry and no platform means that one.  Raises ImageError.
+    An index with a single entry without a platform is accepted.  Raises ImageError.
     """
     for architecture, variant in platforms:
         for entry in entries:

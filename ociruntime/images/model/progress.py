@@ -1,4 +1,4 @@
-"""How long work tells how far it has come."""
+"""Progress reports of long operations."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    # (what is being done, as a person reads it: "unpacking layer 2 of 3"; units done; units in
-    # all, 0 if that is not known).  Called often: it decides itself what is worth showing.
+    # (what is being done, for people: "unpacking layer 2 of 3"; units done; total units, 0 if
+    # unknown).  It is called often, and decides itself what to show.
     Progress = Callable[[str, int, int], None]
 
 
 def silent(kind: str, done: int, total: int) -> None:
-    """The Progress that shows nothing."""
+    """Show nothing."""
     del kind, done, total

@@ -1,14 +1,14 @@
-"""What an image is called on a command line: pure parsing, without a look at disk or network.
+"""Parse references to images on a command line; pure, no access to disk or network.
 
     sha256:0123abcd...            in the store, by its id or 7 or more digits of it
-    0123abcdef01                  the same, if the store has it; else a registry's
+    0123abcdef01                  the same, if the store has it; otherwise in a registry
     docker://HOST/REPO[:TAG][@DIGEST], busybox, HOST:PORT/REPO, ...       in a registry
     oci:DIR[:TAG]  oci-archive:FILE[:TAG]  docker-archive:FILE[:NAME]     an image's own formats
     dir:DIR  tar:FILE  aci:FILE  a root tree, a tarball of one, an App Container Image
     /DIR  ./FILE  ../FILE  FILE.aci  FILE.tar  FILE.tar.gz ...            whatever is found there
 
-A word that could be a path and a name is a name, in every working directory: paths begin with a
-slash or a dot, or end like an archive.
+A word that could be both a path and a name is a name, whatever the working directory: paths start
+with a slash or a dot, or have an archive's extension.
 """
 
 from __future__ import annotations
@@ -44,13 +44,14 @@ _LONGEST_REPOSITORY = 255
 
 @frozen
 class Reference:
-    """One image as the user named it.
+    """A parsed reference to an image.
 
-    ``kind`` is ``id``, ``registry`` or one of LOCAL_KINDS.  ``registry``: ``host`` (docker.io for
-    Docker Hub), ``repository``, ``tag`` ("" beside a digest alone), ``digest`` ("" or
-    "sha256:HEX").  Local: ``path`` (absolute) and ``tag``, the name inside of it ("" if none was
-    given).  ``id``: ``digest`` is "sha256:" and 7 to 64 digits.  A registry's name that could as
-    well be an id has it in ``maybe_id``.
+    ``kind`` is ``id``, ``registry`` or one of LOCAL_KINDS.  ``registry`` has ``host`` (docker.io
+    for Docker Hub), ``repository``, ``tag`` (empty if there is only a digest) and ``digest`` (empty
+    or sha256:HEX).  Local kinds have ``path`` (absolute) and ``tag``, the image's name in the file
+    (empty
+    if not given).  ``id`` has ``digest``, sha256: and 7 to 64 digits.  A registry's name that could
+    also be an id has that in ``maybe_id``.
     """
 
     kind: str
@@ -64,7 +65,7 @@ class Reference:
 
     @property
     def name(self) -> str:
-        """The one way to write it, under which the store keeps the image."""
+        """The canonical form, which is the image's name in the store."""
         if self.kind == "id":
             return self.digest
         if self.kind == "registry":
@@ -74,7 +75,7 @@ class Reference:
 
     @property
     def base_name(self) -> str:
-        """The last part of the name, without tag and suffix: what an app is called after."""
+        """The last component without tag and extension, from which an app's name is derived."""
         if self.kind == "id":
             return self.digest.removeprefix("sha256:")[:12]
         if self.kind == "registry":
@@ -84,12 +85,12 @@ class Reference:
 
     @property
     def is_local(self) -> bool:
-        """Whether it names files of this machine."""
+        """Return whether it refers to local files."""
         return self.kind in LOCAL_KINDS
 
 
 def parse(text: str) -> Reference:
-    """What ``text`` means.  Only the working directory is looked up, for relative paths.
+    """Parse ``text``.  Looks up nothing but the working directory, for relative paths.
 
     Raises ImageError.
     """
@@ -115,7 +116,7 @@ def parse(text: str) -> Reference:
 def _local(kind: str, text: str, rest: str) -> Reference:
     if kind in ("dir", "tar", "aci"):
         return Reference(kind, text, path=_absolute(text, rest))
-    # The first colon ends the path: what follows may hold colons of its own.
+    # The first colon ends the path; the rest may contain colons.
     path, _, tag = rest.partition(":")
     return Reference(kind, text, path=_absolute(text, path), tag=tag)
 
@@ -123,7 +124,7 @@ def _local(kind: str, text: str, rest: str) -> Reference:
 def _absolute(text: str, path: str) -> str:
     if not path:
         raise ImageError(f'"{text}" names no file', FORMS)
-    # POSIX gives two slashes at the beginning a meaning of their own, and abspath keeps them.
+    # POSIX gives a leading double slash a special meaning, and abspath preserves it.
     return "/" + os.path.abspath(path).lstrip("/")
 
 
@@ -132,7 +133,7 @@ def _registry(text: str) -> Reference:
     rest, at, digest = text.removeprefix("docker://").partition("@")
     if at and not (digest.startswith("sha256:") and is_digest(digest)):
         raise ImageError(f'"{text}": "{digest}" is no digest', "sha256: and 64 hexadecimal digits")
-    # A colon behind the last slash is the tag's; one before it belongs to the port.
+    # A colon after the last slash starts the tag; one before it starts the port.
     name, tag = rest, ""
     if ":" in rest.rpartition("/")[2]:
         name, _, tag = rest.rpartition(":")
@@ -151,7 +152,7 @@ def _registry(text: str) -> Reference:
 
 
 def split_name(text: str, name: str) -> tuple[str, str]:
-    """(host, repository) of a name without tag and digest; ``text`` is quoted in errors.
+    """Split a name without tag and digest to (host, repository); ``text`` is for errors.
 
     Raises ImageError.
     """
@@ -172,6 +173,6 @@ def split_name(text: str, name: str) -> tuple[str, str]:
 
 
 def _archive_suffix(name: str) -> str:
-    """That of an archive's name, with something before it; else empty."""
+    """Return the extension if it is an archive's and not the whole name, else ""."""
     found = [suffix for suffix in _ARCHIVES if name.endswith(suffix) and name != suffix]
     return max(found, key=len, default="")

@@ -1,6 +1,6 @@
-"""What the parts of an image's name may be made of, without regular expressions.
+"""The syntax of image references, without regular expressions.
 
-Importing ``re`` takes longer than preparing a pod of an image that is in the store.
+Importing ``re`` takes longer than preparing a pod from an image in the store.
 """
 
 from __future__ import annotations
@@ -9,39 +9,39 @@ LOWER = "0123456789abcdefghijklmnopqrstuvwxyz"
 LETTERS = LOWER + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 DIGITS = "0123456789"
 HEXADECIMAL = "0123456789abcdef"
-FEWEST_DIGITS, MOST_DIGITS = 7, 64  # of an image's id
+FEWEST_DIGITS, MOST_DIGITS = 7, 64  # of an image id
 DOCKER_HUB = "docker.io"
 TAGS = "letters, digits, _ . and -, 128 at most, not beginning with . or -"
-# What else it answers to, or is called in files of credentials.
+# Aliases of Docker Hub, as a host or in credential files.
 _HUB_TOO = ("index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
-_USUAL_PORT = 443  # of HTTPS
+_USUAL_PORT = 443  # HTTPS
 _LONGEST_TAG = 128
 _LONGEST_PORT = 5
 
 
 def consists_of(text: str, characters: str) -> bool:
-    """Whether ``text`` has no others; an empty one has none."""
+    """Return whether ``text`` is not empty and has only these characters."""
     return not text.strip(characters)
 
 
 def is_id_digits(text: str) -> bool:
-    """The digits of an id or of its beginning."""
+    """Return whether ``text`` consists of the digits of an id or of a prefix of one."""
     return FEWEST_DIGITS <= len(text) <= MOST_DIGITS and consists_of(text, HEXADECIMAL)
 
 
 def is_tag(text: str) -> bool:
-    """Letters, digits, ``_``, and behind the first character ``.`` and ``-``."""
+    """Return whether ``text`` has letters, digits, ``_`` and, not first, ``.`` and ``-``."""
     fits = 0 < len(text) <= _LONGEST_TAG and text[0] not in ".-"
     return fits and consists_of(text, LETTERS + "_.-")
 
 
 def is_repository(text: str) -> bool:
-    """Components with slashes between them."""
+    """Return whether ``text`` has valid components separated by slashes."""
     return all(_is_component(part) for part in text.split("/"))
 
 
 def is_host(text: str) -> bool:
-    """A name or an address, IPv6 in brackets, and perhaps ``:PORT``."""
+    """Return whether ``text`` is a hostname or address (IPv6 in brackets), with optional port."""
     if text.startswith("["):
         address, bracket, rest = text[1:].partition("]")
         named = bool(bracket and address) and consists_of(address, HEXADECIMAL + "ABCDEF:")
@@ -54,10 +54,11 @@ def is_host(text: str) -> bool:
 
 
 def registry_name(host: str) -> str:
-    """The one name of a registry, HOST or HOST:PORT: rules and credentials for it go by that.
+    """Normalise HOST or HOST:PORT to the registry's canonical name, for rules and credentials.
 
-    In small letters, without the port that HTTPS has anyway, unless that alone tells the host from
-    a repository (``hub:443/web``); Docker Hub has a name of its own.
+    It is lower case, without the port 443, unless only that distinguishes the host from a
+    repository
+    (``hub:443/web``); aliases of Docker Hub become docker.io.
     """
     host = host.lower()
     name, colon, port = host.rpartition(":")
@@ -71,23 +72,23 @@ def registry_name(host: str) -> str:
 
 
 def _shortened(host: str) -> str:
-    """With the shortest form of the IPv6 address that ``host`` begins with, in brackets."""
+    """Shorten the IPv6 address in brackets that ``host`` starts with."""
     import ipaddress
 
     address, bracket, rest = host[1:].partition("]")
     try:
         return f"[{ipaddress.IPv6Address(address)}{bracket}{rest}"
     except ValueError:
-        return host  # no address: nobody will be found there
+        return host  # not a valid address: connecting will fail
 
 
 def is_host_alone(text: str) -> bool:
-    """Whether the first part of a name is a host for all the world, and no part of a repository."""
+    """Return whether the first component of a name is a host, and not part of a repository."""
     return "." in text or ":" in text or text == "localhost"
 
 
 def prefix_name(prefix: str) -> str:
-    """HOST[:PORT][/PATH] with the one name of the registry."""
+    """Normalise the registry in HOST[:PORT][/PATH]."""
     host, slash, path = prefix.partition("/")
     return f"{registry_name(host)}{slash}{path}"
 
@@ -98,12 +99,12 @@ def _is_port(text: str) -> bool:
 
 
 def _is_label(text: str) -> bool:
-    """Of a host's name: letters and digits, dashes between them."""
+    """Return whether ``text`` is a label of a hostname: letters, digits, inner dashes."""
     return text.strip("-") == text != "" and consists_of(text, LETTERS + "-")
 
 
 def _is_component(text: str) -> bool:
-    """Small letters and digits; between them a dot, one or two ``_``, or any number of dashes."""
+    """Return whether ``text`` is lower-case words joined by ``.``, ``_``, ``__`` or dashes."""
     if text.strip("._-") != text or not text or not consists_of(text, LOWER + "._-"):
         return False
     between = "".join(letter if letter in "._-" else " " for letter in text).split()

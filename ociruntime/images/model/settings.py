@@ -1,9 +1,9 @@
-"""The configuration files about images: where they lie and how those of several places combine.
+"""Configuration files for images, and how those of several directories are combined.
 
 ``registries.json``  {"mirrors": {"docker.io": ["localhost:5000", "mirror.example.org/hub"]}}
 ``auth.json``        credentials (registry_auth.py)
-``policy.json``      whose images are accepted (policy.py)
-``limits.json``      how much an image may take (limits.py)
+``policy.json``      which images are accepted (policy.py)
+``limits.json``      limits of an image's resources (limits.py)
 ``trustedkeys/``     OpenPGP keys (trusted_keys.py)
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Settings:
-    """The three directories of configuration, as absolute paths; "" for one that is not there."""
+    """The three configuration directories, as absolute paths; "" for one that does not exist."""
 
     system: str = ""
     local: str = ""
@@ -33,11 +33,11 @@ class Settings:
 
     @property
     def directories(self) -> list[str]:
-        """The strongest first."""
+        """The directories, highest precedence first."""
         return [directory for directory in (self.user, self.local, self.system) if directory]
 
     def documents(self, name: str) -> list[tuple[str, Json]]:
-        """(path, document) of each file called ``name``, the strongest first.
+        """Return (path, document) of each file called ``name``, highest precedence first.
 
         Raises HostError, ImageError.
         """
@@ -46,7 +46,7 @@ class Settings:
         return [(path, document) for path, document in found if document is not None]
 
     def mirrors(self) -> dict[str, list[str]]:
-        """Registry -> what is asked before it, in this order; a registry's strongest list counts.
+        """Return registry -> mirrors to try before it; the list of the highest precedence wins.
 
         Raises HostError, ImageError.
         """
@@ -68,7 +68,7 @@ class Settings:
         return merged
 
     def limits(self) -> Limits:
-        """How much an image may take; of each limit the strongest file's value counts.
+        """Return the limits of an image; for each one the file of the highest precedence wins.
 
         Raises HostError, ImageError.
         """
@@ -81,7 +81,10 @@ class Settings:
 
 
 def read_object(path: str) -> Json | None:
-    """The JSON object in a file; None if there is no such file.  Raises HostError, ImageError."""
+    """Return the JSON object in a file, None if it does not exist.
+
+    Raises HostError, ImageError.
+    """
     try:
         with open(path, "rb") as file:
             document = load(file.read())

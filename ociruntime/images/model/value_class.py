@@ -1,8 +1,8 @@
-"""Classes of values that do not change, without what ``dataclasses`` brings along.
+"""Immutable value classes, without the import time of ``dataclasses``.
 
-That module reads source code and compiles some, and takes longer to import than an image takes
-to be found.  ``@frozen`` makes of a class with annotated members what
-``@dataclass(frozen=True)`` would: members by place or by name, defaults, ``==``, hash and repr.
+``dataclasses`` compiles code, and importing it takes longer than finding an image.  ``@frozen`` on
+a class with annotated members is like ``@dataclass(frozen=True)``: positional and keyword
+arguments, defaults, ``==``, hash and repr.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     @dataclass_transform(frozen_default=True)
     def frozen(kind: type[Kind]) -> type[Kind]:
-        """The class, complete."""
+        """Return the class with the methods added."""
         return kind
 
 else:
 
     def frozen(kind: type) -> type:
-        """The class, complete."""
+        """Return the class with the methods added."""
         names = tuple(kind.__annotations__)
         defaults = {name: vars(kind)[name] for name in names if name in vars(kind)}
 
@@ -38,12 +38,12 @@ else:
 
 
 def changed(value: Kind, **members: Any) -> Kind:  # noqa: ANN401 - of any type
-    """As ``value``, with some members of other values."""
+    """Return a copy of ``value`` with some members changed."""
     return type(value)(**{**vars(value), **members})
 
 
 class _Methods:
-    """What every such class has."""
+    """Methods shared by all these classes."""
 
     def __eq__(self, other: object) -> bool:
         return vars(self) == vars(other) if type(other) is type(self) else NotImplemented

@@ -1,12 +1,12 @@
-"""Who we are to a registry: credentials from files, and what answers its challenge.
+"""Credentials for registries from files, and authentication challenges.
 
-Files are the ``auth.json`` of podman, skopeo and Docker::
+The files have the format of ``auth.json`` of podman, skopeo and Docker::
 
     {"auths": {"registry.example.org": {"auth": "<base64 of USER:PASSWORD>"},
                "registry.example.org/team": {"username": "...", "password": "..."},
                "docker.io": {"identitytoken": "..."}}}
 
-The entry with the longest matching path counts, of the first file that has one.
+The entry with the longest matching path wins, in the first file that has one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _SCHEME = re.compile(r"\s*([A-Za-z0-9-]+)(?:\s+|$)")
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """``token`` is an identity token, which replaces the password.  Shows nothing of itself."""
+    """Credentials; ``token`` is an identity token, used instead of the password.
+
+    repr hides all.
+    """
 
     user: str
     password: str
@@ -42,21 +45,21 @@ class Credential:
 
     @property
     def basic(self) -> str:
-        """The value of an Authorization header."""
+        """Return the value of an Authorization header for basic authentication."""
         both = f"{self.user}:{self.password}".encode()
         return f"Basic {base64.b64encode(both).decode()}"
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """One of the ways in that a WWW-Authenticate header offers; ``scheme`` in lower case."""
+    """A challenge in a WWW-Authenticate header; ``scheme`` is in lower case."""
 
     scheme: str
     parameters: dict[str, str]
 
 
 def credential(settings: Settings, host: str, repository: str) -> Credential | None:
-    """What is sent to ``host`` for ``repository``; None: nothing.  Raises HostError, ImageError."""
+    """Return the credentials for a repository, or None.  Raises HostError, ImageError."""
     for path, document in _documents(settings):
         entries = _entries(path, document)
         for key in keys(host, repository):
@@ -66,7 +69,7 @@ def credential(settings: Settings, host: str, repository: str) -> Credential | N
 
 
 def hosts(settings: Settings) -> dict[str, str]:
-    """Registry (or part of one) -> the file with its credentials, which are not told.
+    """Return registry (or prefix of a repository) -> file with its credentials.
 
     Raises HostError, ImageError.
     """
@@ -78,14 +81,14 @@ def hosts(settings: Settings) -> dict[str, str]:
 
 
 def keys(host: str, repository: str) -> list[str]:
-    """Names under which credentials may stand, the most specific first."""
+    """Return the keys under which credentials may be stored, most specific first."""
     parts = repository.split("/")
     paths = ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
     return [*(f"{host}/{path}" for path in paths), host]
 
 
 def challenges(header: str) -> list[Challenge]:
-    """The ways in, in the order of the header; what cannot be understood ends the list."""
+    """Parse the challenges in order; a malformed one ends the list."""
     found: list[Challenge] = []
     at = 0
     while match := _SCHEME.match(header, at):
@@ -109,7 +112,7 @@ def _documents(settings: Settings) -> list[tuple[str, Json]]:
 
 
 def _places_of_others() -> list[str]:
-    """Where podman, skopeo and Docker keep theirs."""
+    """Return the paths of podman's, skopeo's and Docker's files."""
     environment = os.environ
     home = environment.get("HOME", "")
     places = [environment.get("REGISTRY_AUTH_FILE", "")]
@@ -125,9 +128,9 @@ def _places_of_others() -> list[str]:
 
 
 def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
-    """The file's entries that hold something, with their keys, by what the keys mean.
+    """Return a file's non-empty entries by canonical key, with the key as written.
 
-    Of two for one registry the one that calls it by its name counts, else the first.
+    If two keys mean the same registry, the canonical one wins, else the first.
     """
     auths = document.get("auths", {})
     if not isinstance(auths, dict) or not all(isinstance(one, dict) for one in auths.values()):
@@ -141,7 +144,7 @@ def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
 
 
 def _plain_key(key: str) -> str:
-    """``https://index.docker.io/v1/`` is written for ``index.docker.io``; that without the rest."""
+    """Reduce keys such as ``https://index.docker.io/v1/`` to the host."""
     if "://" not in key:
         return key.rstrip("/")
     rest = key.partition("://")[2].rstrip("/")
@@ -149,7 +152,7 @@ def _plain_key(key: str) -> str:
 
 
 def _is_text(value: object) -> bool:
-    """Not what JSON may have as half a character."""
+    """Return whether ``value`` is a string without lone surrogates, which JSON can contain."""
     return isinstance(value, str) and value == value.encode(errors="replace").decode()
 
 

@@ -1,8 +1,8 @@
-"""HTTP as registries need it: which scheme, redirects without secrets, patience, proxies.
+"""HTTP for registries: TLS policy, safe redirects, retries, proxies.
 
-On ``requests``, which is loaded with the first request.  Redirects are followed here, because
-what authorizes us at a registry is no business of the store that it sends us to, and ``.netrc``
-is not asked: credentials come from where docs/images.md says and from nowhere else.
+Based on ``requests``, which is imported at the first request.  Redirects are followed here, because
+credentials for a registry must not reach the blob store that it redirects to.  ``.netrc`` is
+ignored: credentials come only from the files in docs/images.md.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from requests import PreparedRequest, Response, Session
 
 CONNECT_SECONDS = 15.0
-SILENT_SECONDS = 60.0  # without a byte
-LONGEST_MESSAGE = 200  # characters of what a registry says
-_PAUSES = (0.2, 0.5, 1.0, 2.0)  # seconds before each further attempt
+SILENT_SECONDS = 60.0  # timeout without a byte received
+LONGEST_MESSAGE = 200  # maximum characters of a registry's message to quote
+_PAUSES = (0.2, 0.5, 1.0, 2.0)  # backoff in seconds before each retry
 _LONGEST_PAUSE = 60.0
 _MOST_REDIRECTS = 8
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -32,9 +32,9 @@ _TRANSIENT = (408, 429, 500, 502, 503, 504)
 
 
 class HttpClient:
-    """``insecure``: "tls" leaves certificates unchecked, "http" allows plain HTTP everywhere.
+    """``insecure``: "tls" disables certificate checks, "http" allows plain HTTP for all hosts.
 
-    ``sleep`` is called with seconds before a request is made again.
+    ``sleep`` is called with the backoff in seconds before a retry.
     """
 
     def __init__(self, insecure: Set[str], sleep: Callable[[float], None] = time.sleep) -> None:
@@ -48,7 +48,7 @@ class HttpClient:
             self._session.close()
 
     def url(self, host: str, path: str) -> str:
-        """``path`` at a registry: with HTTPS, or with HTTP if that is allowed and all it speaks.
+        """Return the URL of ``path`` at a registry; HTTP if allowed and the host speaks no HTTPS.
 
         Raises RegistryError.
         """
@@ -59,7 +59,7 @@ class HttpClient:
         return f"{self._schemes[host]}://{host}{path}"
 
     def allows_http(self, host: str) -> bool:
-        """Whether plain HTTP may be used with HOST or HOST:PORT."""
+        """Return whether plain HTTP is allowed for HOST or HOST:PORT."""
         return "http" in self.insecure or is_loopback(host)
 
     def request(
@@ -69,10 +69,10 @@ class HttpClient:
         headers: Mapping[str, str],
         form: Mapping[str, str] | None = None,
     ) -> Response:
-        """What comes back in the end: any status but a redirect, the last if it was transient.
+        """Send a request, following redirects and retrying; return the final response.
 
-        The body is not read yet (``read_body``, or ``raw``); whoever does not read it closes it.
-        Raises RegistryError if nothing does.
+        Its status may be an error.  The body is not read yet (``read_body`` or ``raw``); a caller
+        that does not read it must close it.  Raises RegistryError if there is no response.
         """
         sent = dict(headers)
         for _ in range(_MOST_REDIRECTS):
@@ -88,7 +88,7 @@ class HttpClient:
                 raise RegistryError(f"{_shown(url)} leads to {target!r}, no address") from None
             self._check_redirect(url, following)
             if leaves:
-                if form is not None:  # there may be a secret in it
+                if form is not None:  # never resend a form, which may contain a secret
                     raise RegistryError(f"{_shown(url)} leads to {_shown(following)}")
                 sent.pop("Authorization", None)
             url = following
@@ -138,7 +138,7 @@ class HttpClient:
         form: Mapping[str, str] | None,
     ) -> Response:
         session = self._opened()
-        # A proxy of the environment cannot reach what is on this machine.
+        # A proxy from the environment cannot reach this machine's loopback.
         proxies = _NO_PROXIES if is_loopback(urlsplit(url).netloc) else None
         verify: bool | None = False if "tls" in self.insecure else None
         return session.request(
@@ -169,12 +169,12 @@ class HttpClient:
             self._session = Session()
             self._session.headers["User-Agent"] = f"ocipod/{__version__}"
             self._session.auth = _unchanged
-            # It looks at where a redirect leads even if it is not to follow it.
+            # requests parses the target of a redirect even with allow_redirects=False.
             self._session.resolve_redirects = _nowhere  # type: ignore[assignment]
         return self._session
 
     def _speaks_tls(self, host: str) -> bool:
-        """False if the answer to a TLS greeting was no TLS."""
+        """Return False if the host answers a TLS handshake with something else."""
         import socket
         import ssl
 
@@ -186,7 +186,7 @@ class HttpClient:
         try:
             connection = socket.create_connection(address, CONNECT_SECONDS)
         except OSError:
-            # Nobody is at 443; the request itself finds the words if 80 is no better.
+            # Nothing listens on 443; the request itself will report the error if 80 fails too.
             return split.port is not None
         try:
             context.wrap_socket(connection, server_hostname=split.hostname).close()
@@ -200,7 +200,7 @@ class HttpClient:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether HOST or HOST:PORT is this very machine, whatever a name server says."""
+    """Return whether HOST or HOST:PORT is the loopback, independent of name servers."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
@@ -209,18 +209,18 @@ def is_loopback(host: str) -> bool:
 
 
 def is_plain(url: str) -> bool:
-    """Whether an address from elsewhere means the same to everybody who reads it.
+    """Return whether all parsers agree on what an untrusted URL means.
 
-    We judge it by urlsplit, and requests goes where urllib3 reads that it leads: for that a
-    backslash ends the host, for urlsplit an ``@`` behind it still begins it.  Raises ValueError
-    if it is none.
+    We check a URL with urlsplit, but requests follows urllib3's reading.  For urllib3 a backslash
+    ends the host, while for urlsplit an ``@`` after it still begins the host.  Raises ValueError
+    for an invalid URL.
     """
     odd = not url.isascii() or not url.isprintable() or not _NOT_PLAIN.isdisjoint(url)
     return not odd and "@" not in urlsplit(url).netloc
 
 
 def retry_after(value: str, now: float) -> float | None:
-    """Seconds that a Retry-After header asks to wait; None if it asks for nothing."""
+    """Parse a Retry-After header to seconds; None if there is nothing to wait for."""
     value = value.strip()
     if value.isascii() and value.isdigit():
         return float(value[:9])
@@ -235,9 +235,9 @@ def retry_after(value: str, now: float) -> float | None:
 
 
 def read_body(response: Response, longest: int) -> bytes:
-    """The whole of it, ``longest`` bytes at most.  Raises RegistryError.
+    """Read at most ``longest`` bytes of the body.  Raises RegistryError.
 
-    As it came: what is compressed, though it was not to be, may have no end.
+    The body is not decompressed: an unrequested encoding could be a decompression bomb.
     """
     body = b""
     try:
@@ -259,7 +259,7 @@ def read_body(response: Response, longest: int) -> bytes:
 
 
 def refusal(method: str, response: Response, hint: str = "") -> RegistryError:
-    """The request, the status and what the registry says in its JSON."""
+    """Return an error with request, status, and the messages in the registry's JSON."""
     import json
 
     said: list[str] = []
@@ -267,7 +267,7 @@ def refusal(method: str, response: Response, hint: str = "") -> RegistryError:
         for error in json.loads(read_body(response, 1 << 16))["errors"][:3]:
             said.append(_shortened(str(error.get("message") or error.get("code") or "")))
     except (RegistryError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        said.clear()  # it explains nothing
+        said.clear()  # malformed: use none of it
     words = _shortened(f"{response.status_code} {response.reason or ''}".strip().lower())
     text = ": ".join([f"{method} {_shown(response.url)}", words, *filter(None, said)])
     return RegistryError(text, hint)
@@ -288,12 +288,12 @@ def _wanted_pause(response: Response, pause: float, url: str) -> float:
 
 
 def _unchanged(request: PreparedRequest) -> PreparedRequest:
-    """Authentication that adds nothing: without one, requests would take .netrc's."""
+    """Authentication that adds nothing; without one, requests would use .netrc."""
     return request
 
 
 def _nowhere(*arguments: object, **named: object) -> Iterator[Response]:
-    """The redirects that requests follows."""
+    """Replacement for requests' own handling of redirects: yield none."""
     del arguments, named
     return iter(())
 
@@ -304,14 +304,14 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def _shown(url: str) -> str:
-    """``url`` without the query, in which stores of blobs carry signatures."""
+    """Return ``url`` without the query, where blob stores put signatures."""
     return url.partition("?")[0]
 
 
 def _is_final(error: Exception) -> bool:
-    """Whether another attempt would fare no better: nobody listens, or there is no such name.
+    """Return whether a retry is pointless: connection refused, or unknown host.
 
-    So is one that could not connect for a long time: a mirror that is down costs that once.
+    A connect timeout counts as well, so that a mirror that is down costs the timeout only once.
     """
     from requests.exceptions import ConnectTimeout
 
@@ -322,7 +322,7 @@ def _is_final(error: Exception) -> bool:
 def _unanswered(method: str, url: str, error: Exception) -> RegistryError:
     from requests.exceptions import SSLError, Timeout
 
-    # requests quotes the address, with a query that may be a secret.
+    # requests quotes the URL; remove the query, which may be a secret.
     text = re.sub(r"(url: [^\s?]*)\?\S*", r"\1", str(error))
     host = urlsplit(url).netloc
     if isinstance(error, SSLError):

@@ -1,4 +1,4 @@
-"""An image out of a registry: which one a name means now, whether it may be taken, its blobs."""
+"""Pull an image from a registry: resolve its name, check the policy, fetch its blobs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def update(
     progress: Progress,
     budget: Budget,
 ) -> Image:
-    """The image that the registry has under that name now; transfers what the store lacks.
+    """Return the image that the registry has under that name now, fetching missing blobs.
 
-    Raises HostError, ImageError, RegistryError; then the store is as before.
+    Raises HostError, ImageError, RegistryError; the store is then unchanged.
     """
     name = reference.name
     wanted = reference.digest or reference.tag
@@ -39,7 +39,7 @@ def update(
     if known and not judge.knows(known.id):
         known = None
     if known and (reference.digest or _is_still(known, sources.head_manifest(wanted))):
-        return known  # a digest always means the same
+        return known  # a digest is immutable
     way = way_to_image(sources.manifest(wanted), sources.manifest)
     if known and known.id == way[-1].digest:
         return known
@@ -48,7 +48,7 @@ def update(
     try:
         image = take_in(store, way, downloads.add, "fetching", name, signer, budget)
     except RegistryError:
-        raise  # the next attempt goes on with what has come
+        raise  # keep the downloads, so that the next attempt can resume
     except ImageError:
         downloads.discard()
         raise
@@ -57,12 +57,12 @@ def update(
 
 
 def _is_still(known: Image, digest: str) -> bool:
-    """Whether the registry has said that it has this image, itself or by its index."""
+    """Return whether the registry's digest is that of the image, or of its index."""
     return digest != "" and digest in (known.id, known.index)
 
 
 class Downloads:
-    """Brings the blobs of one image into an import."""
+    """The downloads of an image's blobs into an import."""
 
     def __init__(self, directory: str, sources: Sources, progress: Progress) -> None:
         self.directory = directory
@@ -71,13 +71,13 @@ class Downloads:
         self.blobs: list[Descriptor] = []
 
     def add(self, incoming: Incoming, blob: Descriptor, kind: str) -> None:
-        """Raises HostError, RegistryError, ImageError."""
+        """Download a blob into the import.  Raises HostError, RegistryError, ImageError."""
         self.blobs.append(blob)
-        # A download never has more bytes than were announced.
+        # A download never exceeds the announced size.
         incoming.budget.take_bytes(blob.size)
         while True:
             with Download(self.directory, self.sources, blob) as download:
-                # Whoever had the download before may have finished it.
+                # A concurrent download of the blob may have finished while we waited.
                 if incoming.has(blob.digest):
                     return
                 try:
@@ -86,7 +86,7 @@ class Downloads:
                     raise
                 except ImageError:
                     download.discard()
-                    # What lay there from an earlier attempt may be at fault, or a mirror.
+                    # The fault may be in an earlier attempt's data, or a mirror's: try again.
                     if not download.resumed and not self.sources.give_up():
                         raise
                 else:
@@ -94,7 +94,7 @@ class Downloads:
                     return
 
     def discard(self) -> None:
-        """Nothing is kept of what was added.  Raises HostError."""
+        """Remove all downloads.  Raises HostError."""
         for blob in self.blobs:
             with Download(self.directory, self.sources, blob) as download:
                 download.discard()

@@ -1,9 +1,9 @@
-"""Downloads that may be cut: what has come is kept beside the store until the blob is whole.
+"""Resumable downloads: received data is kept beside the store until the blob is complete.
 
     $D/cas/partial/sha256-HEX    the first bytes of that blob, locked while it grows
 
-The name is the digest, so what is there can be gone on with from any registry that has the blob.
-A whole one stays as well until its image is in the store, which then shares the file.
+The name is the digest, so a download can be resumed from any registry that has the blob.  A
+complete file is kept until its image is in the store, which then has a hard link to it.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from ociruntime.images.model.progress import Progress
     from ociruntime.images.registry.sources import Sources
 
-_ATTEMPTS = 5  # without a byte between them
+_ATTEMPTS = 5  # connections without receiving a byte
 _CHUNK = 1 << 18
 
 
 class Download:
-    """One blob: first what an earlier attempt has left of it, then what a registry has.
+    """The download of a blob: the data of earlier attempts, then the registry's.
 
-    A context manager: two downloads of one blob wait for each other.  The file at ``path`` stays
+    A context manager, in which other downloads of the same blob wait.  The file at ``path`` stays
     until ``discard``.
     """
 
     def __init__(self, directory: str, sources: Sources, blob: Descriptor) -> None:
         self.path = f"{directory}/{blob.digest.replace(':', '-')}"
         self.blob = blob
-        self.resumed = 0  # bytes that were there
+        self.resumed = 0  # bytes from earlier attempts
         self._sources = sources
         self._file = -1
         self._at = 0
@@ -65,9 +65,9 @@ class Download:
             os.close(self._file)
 
     def complete(self, progress: Progress, kind: str) -> None:
-        """The whole blob is in the file, and is what its digest says.
+        """Download the rest and verify the digest.
 
-        Raises HostError, RegistryError when it does not come, ImageError when another one does.
+        Raises HostError, RegistryError if the download fails, ImageError for the wrong content.
         """
         digest, size = self.blob.digest, self.blob.size
         found = hasher(digest)
@@ -83,7 +83,7 @@ class Download:
             raise HostError(f"write {self.path}", error) from None
 
     def discard(self) -> None:
-        """The image is in the store, or what came is not the blob."""
+        """Remove the file: the image is in the store, or the content is wrong."""
         try:
             os.unlink(self.path)
         except FileNotFoundError:
@@ -92,7 +92,7 @@ class Download:
             raise HostError(f"remove {self.path}", error) from None
 
     def _next(self) -> bytes:
-        """The next bytes; none at the end of the blob."""
+        """Return the next bytes, b"" at the end of the blob."""
         wanted = min(_CHUNK, self.blob.size - self._at)
         if wanted <= 0:
             return b""
@@ -108,7 +108,7 @@ class Download:
         return data
 
     def _receive(self, wanted: int) -> bytes:
-        """Some bytes of the registry; connects again where the connection was cut."""
+        """Return some bytes from the registry, reconnecting after a cut connection."""
         reason = ""
         for _ in range(_ATTEMPTS):
             if self._response is None:
@@ -129,7 +129,7 @@ class Download:
             total = begin + int(length)
             words = f"blob {self.blob.digest}: size mismatch: {self.blob.size} bytes are wanted"
             raise ImageError(f"{words}, {total} are offered by {response.url.partition('?')[0]}")
-        while begin < self._at:  # it does not know ranges: what is here already comes again
+        while begin < self._at:  # the registry ignores ranges: skip what we have
             data, reason = _read(response, min(_CHUNK, self._at - begin))
             if not data:
                 self._disconnect()
@@ -147,7 +147,7 @@ class Download:
 
 
 def remove_stale(directory: str, age: float) -> tuple[int, int]:
-    """Removes downloads that nobody has gone on with for ``age`` seconds: files and bytes.
+    """Remove downloads unchanged for ``age`` seconds; return the number of files and bytes.
 
     Raises HostError.
     """
@@ -182,10 +182,10 @@ def remove_stale(directory: str, age: float) -> tuple[int, int]:
 
 
 def _open_locked(path: str, size: int) -> int:
-    """The file at ``path``, alone: whoever had it before may have removed it meanwhile.
+    """Open and lock the file at ``path``; retry if its previous owner has removed it meanwhile.
 
-    One that an import or the store has too is theirs, and left to them unless it has ``size``
-    bytes: then there is nothing to be written.
+    A file that is also linked by an import or the store must not be written: use it if it has
+    ``size`` bytes, otherwise replace it.
     """
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -203,7 +203,7 @@ def _open_locked(path: str, size: int) -> int:
 
 
 def _is_at(path: str, file: os.stat_result) -> bool:
-    """Whether ``path`` still leads to the file, which may have other names."""
+    """Return whether ``path`` still refers to the file, which may have other names."""
     try:
         return os.path.samestat(os.lstat(path), file)
     except FileNotFoundError:
@@ -218,12 +218,12 @@ def _write(file: int, data: bytes, at: int) -> None:
 
 
 def _read(response: Response | None, size: int) -> tuple[bytes, str]:
-    """What comes, and why nothing did."""
+    """Return the bytes read, and why there are none."""
     assert response is not None
     try:
         data: bytes = response.raw.read(size, decode_content=False)
     except MemoryError:
         raise
-    except Exception as error:  # noqa: BLE001 - sockets, TLS, chunks and lengths: all mean "cut"
+    except Exception as error:  # noqa: BLE001 - errors of sockets, TLS, chunking: connection cut
         return b"", " ".join(str(error).split()) or type(error).__name__
     return data, "it ended early"

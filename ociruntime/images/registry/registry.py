@@ -1,4 +1,4 @@
-"""A registry (distribution-spec 1.1): manifests and blobs of one repository, read only.
+"""A client for a registry (distribution-spec 1.1): pull manifests and blobs of a repository.
 
 Registry("localhost:5000", "team/web", http, credential)
 
@@ -21,14 +21,14 @@ from ociruntime.images.store.document import Document
 if TYPE_CHECKING:
     from requests import Response
 
-# Docker Hub answers under another name than images are called by.
+# Docker Hub's API has a different host than its images' names.
 _ADDRESSES = {DOCKER_HUB: "registry-1.docker.io"}
 _ACCEPT = ", ".join(media_types.INDEXES + media_types.MANIFESTS)
 _LONGEST_TOKEN = 1 << 20
 
 
 class Registry:
-    """One repository at ``host``.  Whatever is asked raises RegistryError if it is not given."""
+    """A repository at ``host``; every method raises RegistryError if the request fails."""
 
     def __init__(
         self, host: str, repository: str, http: HttpClient, credential: Credential | None = None
@@ -44,7 +44,7 @@ class Registry:
         return f"{self.host}/{self.repository}"
 
     def head_manifest(self, tag: str) -> str:
-        """The digest that a tag (or digest) has now, "" if the registry does not say it."""
+        """Return the digest of a tag (or digest) now, "" if the registry does not report it."""
         response = self._request("HEAD", f"/manifests/{tag}", {"Accept": _ACCEPT})
         response.close()
         if response.status_code != 200:
@@ -53,7 +53,7 @@ class Registry:
         return digest if is_digest(digest) else ""
 
     def manifest(self, tag: str) -> Document:
-        """The document behind a tag or digest.  Raises ImageError if it is another one."""
+        """Return the document for a tag or digest.  Raises ImageError for a digest mismatch."""
         response = self._request("GET", f"/manifests/{tag}", {"Accept": _ACCEPT})
         if response.status_code != 200:
             raise self._refused("GET", response)
@@ -64,9 +64,9 @@ class Registry:
         return Document(data, digest_of(data), response.headers.get("Content-Type", ""))
 
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
-        """A response to read a blob from, and the offset at which it begins.
+        """Return a response to read a blob from, and the offset at which it starts.
 
-        That is ``offset``, or 0 when the registry does not know ranges.
+        The offset is 0 if the registry does not support ranges.
         """
         wish = {"Range": f"bytes={offset}-"} if offset else {}
         response = self._request("GET", f"/blobs/{digest}", wish)
@@ -84,7 +84,7 @@ class Registry:
         return response, 0
 
     def _request(self, method: str, path: str, headers: dict[str, str]) -> Response:
-        """Answers the registry's challenge, also when a token has run out meanwhile."""
+        """Send a request, answering authentication challenges, also when a token has expired."""
         url = self._http.url(self._address, f"/v2/{self.repository}{path}")
         for attempt in (1, 2):
             sent = {**headers, **self._sent_authorization()}
@@ -93,7 +93,7 @@ class Registry:
                 break
             offered = challenges(response.headers.get("WWW-Authenticate", ""))
             if urlsplit(response.url).netloc != urlsplit(url).netloc:
-                break  # not the registry asks, but whoever it has sent us to
+                break  # challenged by a host that we were redirected to: send it no credentials
             response.close()
             self._authorization = self._answer(offered, url)
             if not self._authorization:
@@ -104,7 +104,7 @@ class Registry:
         return {"Authorization": self._authorization} if self._authorization else {}
 
     def _answer(self, offered: list[Challenge], url: str) -> str:
-        """The value of an Authorization header, "" if there is nothing to answer with."""
+        """Return the value of an Authorization header, "" if no challenge can be answered."""
         for challenge in offered:
             if challenge.scheme == "bearer" and challenge.parameters.get("realm"):
                 return f"Bearer {self._token(challenge.parameters, url)}"

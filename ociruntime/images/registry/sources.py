@@ -1,4 +1,4 @@
-"""Where an image may be had: the mirrors of its registry, in order, and the registry itself."""
+"""Sources of an image: the mirrors of its registry in order, then the registry."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Answer = TypeVar("Answer")
 
 
 class Sources:
-    """Asks one after the other, from now on the one first that has answered last.
+    """The registries to try in order; the last one that answered is tried first next time.
 
-    Raises what the registry itself said, behind it what its mirrors did.
+    If all fail, raises the registry's own error, with those of the mirrors appended.
     """
 
     def __init__(self, registries: list[Registry]) -> None:
@@ -31,7 +31,10 @@ class Sources:
 
     @classmethod
     def of(cls, reference: Reference, settings: Settings, http: HttpClient) -> Sources:
-        """Raises HostError, ImageError for faults of the configuration."""
+        """Return the sources of an image.
+
+        Raises HostError, ImageError for faulty configuration.
+        """
         places = [(reference.host, reference.repository)]
         for mirror in reversed(settings.mirrors().get(reference.host, [])):
             host, _, path = prefix_name(mirror).partition("/")
@@ -39,19 +42,19 @@ class Sources:
         return cls([Registry(*place, http, credential(settings, *place)) for place in places])
 
     def head_manifest(self, tag: str) -> str:
-        """Registry.head_manifest of the first that has it."""
+        """Return ``Registry.head_manifest`` of the first that has it."""
         return self._ask(lambda registry: registry.head_manifest(tag))
 
     def manifest(self, tag: str) -> Document:
-        """Registry.manifest of the first that has it."""
+        """Return ``Registry.manifest`` of the first that has it."""
         return self._ask(lambda registry: registry.manifest(tag))
 
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
-        """Registry.open_blob of the first that has it."""
+        """Return ``Registry.open_blob`` of the first that has it."""
         return self._ask(lambda registry: registry.open_blob(digest, offset))
 
     def give_up(self) -> bool:
-        """The one that has answered last is not asked again; whether another one is left."""
+        """Drop the source that answered last; return whether another one is left."""
         if len(self.registries) == 1:
             return False
         del self.registries[0]

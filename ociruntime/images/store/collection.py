@@ -1,4 +1,4 @@
-"""What ``image gc`` removes: decided here, from what is used and when."""
+"""Decide what ``image gc`` removes, from references by pods and last use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Rubbish:
-    """Images and trees that can go."""
+    """Images and trees that can be removed."""
 
     images: tuple[Record, ...]
     trees: tuple[Tree, ...]
@@ -28,10 +28,10 @@ def rubbish(
     used_trees: Set[str],
     before: float,
 ) -> Rubbish:
-    """Images that no pod has and nobody used since ``before`` (seconds since the epoch).
+    """Return images that no pod refers to, last used before ``before`` (epoch seconds).
 
-    A tree goes if no pod has it, unless one of its images was used since: it would have to be made
-    again.  ``tree_of`` maps the id of an image to that of its tree.
+    A tree is removed if no pod refers to it, unless one of its images was used since: it would have
+    to be rendered again.  ``tree_of`` maps image ids to tree ids.
     """
     records = list(records)
     images = [one for one in records if one.id not in used_images and one.used <= before]

@@ -1,7 +1,7 @@
-"""The index of the image store: an SQLite file beside the blobs.
+"""The index of the image store: an SQLite database beside the blobs.
 
-Its write lock is what orders imports and removals: whoever makes or removes files below
-``blobs`` does it inside ``writing``.
+Its write lock serialises imports and removals: files below ``blobs`` are only created or removed
+inside ``writing``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     import sqlite3
     from types import TracebackType
 else:
-    import _sqlite3 as sqlite3  # all that is wanted of it, without adapters for dates
+    import _sqlite3 as sqlite3  # the C module suffices, and imports no adapters for dates
 
-PATIENCE = 60.0  # seconds that one waits for another's transaction
+PATIENCE = 60.0  # timeout in seconds for another process's transaction
 
-# One script a version: what brings an index from the version before to it.
+# Migration scripts; each one upgrades the schema by one version.
 MIGRATIONS = (
     """
     CREATE TABLE images(
@@ -63,7 +63,7 @@ MIGRATIONS = (
 
 
 def open_database(path: str) -> sqlite3.Connection:
-    """The index at ``path``, made or brought up to date as needed.  Raises ImageError."""
+    """Open the index at ``path``, creating or migrating it if needed.  Raises ImageError."""
     try:
         connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
     except sqlite3.Error as error:
@@ -78,7 +78,7 @@ def open_database(path: str) -> sqlite3.Connection:
 
 
 class explained:  # noqa: N801 - as contextlib has them
-    """A context that raises ImageError for an error of SQLite."""
+    """A context that converts SQLite's errors to ImageError."""
 
     __slots__ = ("path",)
 
@@ -99,9 +99,9 @@ class explained:  # noqa: N801 - as contextlib has them
 
 
 class writing(explained):  # noqa: N801 - as contextlib has them
-    """One transaction that alone may write, from here on; taken back on an exception.
+    """A context for an exclusive write transaction, rolled back on an exception.
 
-    Raises ImageError when another holds it for longer than PATIENCE.
+    Raises ImageError if another process holds the lock for longer than PATIENCE.
     """
 
     __slots__ = ("connection",)
@@ -125,15 +125,16 @@ class writing(explained):  # noqa: N801 - as contextlib has them
                 if error is None:
                     self.connection.execute("COMMIT")
             finally:
-                if self.connection.in_transaction:  # SQLite itself takes back what hit a full disk
+                if self.connection.in_transaction:  # on a full disk, SQLite has already rolled back
                     self.connection.execute("ROLLBACK")
         super().__exit__(kind, error, at)
 
 
 def _use_log(connection: sqlite3.Connection) -> None:
-    """Readers and a writer beside one another, from now on, for everybody.
+    """Switch the database to WAL mode, so that readers and a writer do not block each other.
 
-    Of several who open a new index at once SQLite refuses all but one here, without any patience.
+    If several processes open a new database at once, SQLite lets only one of them switch, and
+    ignores the busy timeout for the others; so retry.
     """
     limit = time.monotonic() + PATIENCE
     while True:
@@ -154,7 +155,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 def _migrate(connection: sqlite3.Connection, path: str) -> None:
     with writing(connection):
-        version = _version(connection)  # another may have done it by now
+        version = _version(connection)  # again under the lock: another process may have migrated
         if version > len(MIGRATIONS):
             message = f'"{path}" has version {version}, and {len(MIGRATIONS)} is the newest known'
             raise ImageError(message, "a newer ocipod has made it")
@@ -167,7 +168,7 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _back_up(path: str, version: int) -> None:
-    """Copies the index as it was before; readers are welcome during a transaction in a WAL."""
+    """Back up the index before a migration; in WAL mode this works during a transaction."""
     copy = f"{path}.version-{version}"
     try:
         if os.path.exists(copy):

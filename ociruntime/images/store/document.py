@@ -1,4 +1,4 @@
-"""Manifests and indexes as bytes with a digest, and the way from a name to one image."""
+"""Manifests and indexes, and the resolution of an index to the image for this machine."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from ociruntime.images.model.limits import Budget
     from ociruntime.images.store.store import Store
 
-_DEEPEST = 3  # indexes of indexes
+_DEEPEST = 3  # maximum nesting of indexes
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """``digest`` is that of ``data``; ``media_type`` is what it came as, maybe empty."""
+    """``digest`` is that of ``data``; ``media_type`` is as received, perhaps empty."""
 
     data: bytes
     digest: str
@@ -29,27 +29,26 @@ class Document:
 
 
 class Judge:
-    """Says whether an image may be taken under a name; this one accepts every image."""
+    """A judge of whether an image may be used under a name; this one accepts all."""
 
     def knows(self, id: str) -> bool:
-        """Whether the image, which the store has under that name, need not be judged again."""
+        """Return whether the stored image need not be judged again for that name."""
         del id
         return True
 
     def __call__(self, documents: list[Document]) -> str:
-        """Who has signed the image, "" where nobody has to.
+        """Return the signer of the image, "" if none is required.
 
-        ``documents`` lead to it, the one that its name means first.  Raises ImageError if it may
-        not be taken.
+        ``documents`` lead from the name to the image.  Raises ImageError if it must not be used.
         """
         del documents
         return ""
 
 
 def way_to_image(first: Document, get: Callable[[str], Document]) -> list[Document]:
-    """From what a name means to the manifest for this machine; ``get`` finds by digest.
+    """Resolve ``first`` to the manifest for this machine; ``get`` fetches by digest.
 
-    Raises ImageError.
+    Returns all documents on the way.  Raises ImageError.
     """
     way = [first]
     while True:
@@ -71,10 +70,10 @@ def take_in(
     signer: str,
     budget: Budget,
 ) -> Image:
-    """The image at the end of ``way`` under that name; ``add`` brings a blob that is missing.
+    """Import the image at the end of ``way`` under ``name``; ``add`` fetches a missing blob.
 
-    It is given what to call that: ``verb`` and the layer's number.  ``budget`` pays for it.  Raises
-    HostError, ImageError; then the store is as before.
+    ``add`` also gets a label for progress: ``verb`` and the layer's number.  Limited by
+    ``budget``.  Raises HostError, ImageError; the store is then unchanged.
     """
     with Incoming(store, budget) as incoming:
         for document in way:

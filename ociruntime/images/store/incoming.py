@@ -1,7 +1,7 @@
-"""Imports: everything is collected beside the store, and taken in at one go or not at all.
+"""Imports: blobs are collected beside the store and committed atomically.
 
-An import has a directory of its own below ``cas/tmp``, locked while it lives.  Killed, it leaves
-that directory, which the next ``sweep`` removes because nobody holds the lock.
+An import has its own directory below ``cas/tmp``, locked while the import runs.  The stale
+directory of a killed import is removed by the next ``sweep``.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class Incoming:
-    """One import; a context manager.  Without ``commit`` nothing of it remains.
+    """An import, as a context manager; without ``commit`` nothing of it remains.
 
-    ``budget`` pays for what is added; without one the default limits hold.
-    Errors: ImageError for what is wrong with the image, HostError for the file system.
+    What is added counts against ``budget``, by default with the default limits.  Raises ImageError
+    for faults of the image, HostError for those of the filesystem.
     """
 
     def __init__(self, store: Store, budget: Budget | None = None) -> None:
@@ -51,9 +51,9 @@ class Incoming:
         os.close(self._lock)
 
     def has(self, digest: str) -> bool:
-        """Whether the blob need not be added: it is in this import or in the store.
+        """Return whether this import or the store has the blob.
 
-        What is in the store stays available to this import, also if its image is removed.
+        A blob of the store stays available to this import, even if its image is removed.
         """
         if os.path.exists(self._file(digest)):
             return True
@@ -66,12 +66,12 @@ class Incoming:
         return True
 
     def read(self, digest: str) -> bytes:
-        """A small blob that the import has."""
+        """Return the content of a small blob of the import."""
         with open(self._file(digest), "rb") as blob:
             return blob.read()
 
     def add_bytes(self, content: bytes, digest: str = "") -> str:
-        """As ``add_blob``, for what is in memory."""
+        """Add a blob from memory; see ``add_blob``."""
         import io
 
         return self.add_blob(io.BytesIO(content), digest or digest_of(content), len(content))
@@ -84,10 +84,10 @@ class Incoming:
         progress: Progress = silent,
         kind: str = "copying",
     ) -> str:
-        """Copies a blob and returns its digest.
+        """Copy a blob from a stream and return its digest.
 
-        ``digest`` and ``size`` (bytes) are what it has to have, if they are known; more than
-        ``size`` is not read.  ``progress`` is told the bytes, with ``kind``.
+        ``digest`` and ``size`` (bytes) are verified if given, and no more than ``size`` is read.
+        ``progress`` is called with ``kind`` and the number of bytes.
         """
         partial = f"{self.path}/.{secrets.token_hex(8)}"
         found = hasher(check_digest(digest) if digest else "sha256:")
@@ -115,9 +115,9 @@ class Incoming:
         return named
 
     def adopt(self, path: str, digest: str) -> None:
-        """Shares a file beside the store, written out and compared with ``digest``.
+        """Add a file beside the store, synced and verified against ``digest``, by a hard link.
 
-        Nobody may change it any more; its own name stays.
+        The file must not change any more; its own name stays.
         """
         try:
             os.link(path, self._file(digest))
@@ -127,10 +127,10 @@ class Incoming:
     def commit(
         self, manifest_digest: str, name: str = "", index: str = "", signer: str = ""
     ) -> Image:
-        """Takes the image with that manifest into the store, under ``name`` if there is one.
+        """Commit the image with that manifest to the store, under ``name`` if given.
 
-        ``index`` is the digest of the index it was chosen from, if that was added too;
-        ``signer`` has signed it for that name, see permission.py.
+        ``index`` is the digest of the index that it was chosen from, if added too.  ``signer`` has
+        signed it for that name; see permission.py.
         """
         needed = self._complete(manifest_digest)
         if index and self.has(index):
@@ -161,7 +161,7 @@ class Incoming:
         return store.find(name or manifest_digest, use=False)
 
     def _complete(self, manifest_digest: str) -> dict[str, int]:
-        """Digests and sizes of all blobs of the image, each of which is here and as described."""
+        """Return digest -> size of all the image's blobs, after checking that they are there."""
         if not self.has(manifest_digest):
             raise ImageError(f"the manifest {manifest_digest} is missing")
         manifest = self.read(manifest_digest)
@@ -185,7 +185,7 @@ class Incoming:
 
 
 def remove_stale(tmp: str) -> tuple[int, int]:
-    """Removes imports whose process is gone: how many files and bytes.  Raises HostError."""
+    """Remove imports of dead processes; return the number of files and bytes.  Raises HostError."""
     count = total = 0
     try:
         for name in os.listdir(tmp):
@@ -193,7 +193,7 @@ def remove_stale(tmp: str) -> tuple[int, int]:
             try:
                 lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             except (FileNotFoundError, NotADirectoryError):
-                continue  # gone by now, or nothing of ours
+                continue  # gone by now, or not an import
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 with os.scandir(lock) as entries:
@@ -210,12 +210,12 @@ def remove_stale(tmp: str) -> tuple[int, int]:
 
 
 def _new_directory(tmp: str) -> tuple[str, int]:
-    """A new directory and the descriptor that holds its lock."""
+    """Create a directory; return it and the descriptor that holds its lock."""
     try:
         while True:
             path = f"{tmp}/{os.getpid()}-{secrets.token_hex(6)}"
             os.mkdir(path, 0o700)
-            # Before it is locked a sweep may take it for a leftover.
+            # Until it is locked, a concurrent sweep may remove it as stale; then try again.
             try:
                 lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             except FileNotFoundError:

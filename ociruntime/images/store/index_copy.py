@@ -1,9 +1,9 @@
-"""A copy of the index of images, for who only looks one up: SQLite takes longer to be loaded.
+"""A JSON copy of the index of images, for lookups: loading SQLite takes longer.
 
     $D/cas/index.json       {"index": [inode, size, mtime], "images": [[id, names, ...], ...]}
 
-It counts for as long as the index is the file that it was made of, unchanged, and nothing waits
-beside that in SQLite's log.  Whoever finds that it does not makes it anew.
+The copy is valid while the database is the same unchanged file, with nothing in SQLite's write-
+ahead log.  A process that finds it invalid writes a new one.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# A file's times have steps: of what has just changed a further change may not show.
+# File times have a coarse resolution: soon after a change, another one may not be visible.
 _SETTLED = 1_000_000_000  # nanoseconds
 
 
 @frozen
 class Record:
-    """What the index says of an image, also of one whose blobs are damaged; see Image.
+    """What the index knows of an image, even if its blobs are damaged; see Image.
 
-    ``origins``: names that it came under, and who has signed it, "" if nobody was asked for.
+    ``origins`` maps each name that it was imported under to its signer, "" if none was required.
     """
 
     id: str
@@ -42,7 +42,7 @@ class Record:
 
 
 def identity(database: str) -> list[int]:
-    """Of an index which has just this content; empty if that cannot be told by its file."""
+    """Return a key for the content of the database file; [] if the file does not identify it."""
     try:
         file = os.stat(database)
         if _size(f"{database}-wal") or time.time_ns() - file.st_mtime_ns < _SETTLED:
@@ -60,7 +60,7 @@ def _size(path: str) -> int:
 
 
 def read_copy(path: str, database: str) -> list[Record] | None:
-    """All that is in the index; None if there is no copy of it as it is now."""
+    """Return all records; None if there is no valid copy."""
     try:
         with open(path, "rb") as file:
             document = read(file.read())
@@ -86,9 +86,9 @@ def _record(
 
 
 def write_copy(path: str, found: list[int], records: Iterable[Record]) -> None:
-    """``found``: what ``identity`` said before ``records`` were read; if that is nothing, nothing.
+    """Write ``records``, read after ``identity`` had returned ``found``; do nothing if it is [].
 
-    A copy that cannot be written is missed by nobody.
+    A copy that cannot be written is not an error.
     """
     if not found:
         return
@@ -109,7 +109,7 @@ def write_copy(path: str, found: list[int], records: Iterable[Record]) -> None:
 
 
 def chosen(records: Iterable[Record], reference: str) -> Record:
-    """The one that a name, an id or the beginning of one means.  Raises ImageError."""
+    """Return the image with a name, an id or a unique prefix of one.  Raises ImageError."""
     digits = reference.removeprefix("sha256:")
     beginning = f"sha256:{digits}" if is_id_digits(digits) else ""
     found = []

@@ -1,4 +1,4 @@
-"""Images that are put together here, of layers and a configuration that come from elsewhere."""
+"""Assemble images from layers and a configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredLayer:
-    """``digest`` and ``size`` (bytes) as it is stored, ``diff_id`` of the plain tar."""
+    """``digest`` and ``size`` (bytes) as stored; ``diff_id`` of the uncompressed tar."""
 
     digest: str
     size: int
@@ -27,9 +27,9 @@ class StoredLayer:
 
 
 def minimal_config(layers: list[StoredLayer], app: Json | None = None) -> Json:
-    """The configuration of an image for this machine.
+    """Return the configuration of an image for this machine.
 
-    Without times, so that the same files make the same image.
+    It has no timestamps, so that the same files make the same image.
     """
     return {
         "architecture": host()[0][0],
@@ -45,7 +45,7 @@ def add_documents(
     layers: list[StoredLayer],
     annotations: dict[str, str] | None = None,
 ) -> Document:
-    """Adds configuration and manifest and returns the latter.  Raises HostError."""
+    """Add configuration and manifest; return the manifest.  Raises HostError."""
     data = to_bytes(config)
     incoming.add_bytes(data)
     manifest = manifest_of(data, layers, annotations)
@@ -56,7 +56,7 @@ def add_documents(
 def manifest_of(
     config: bytes, layers: list[StoredLayer], annotations: dict[str, str] | None = None
 ) -> Document:
-    """The manifest that joins them."""
+    """Return the manifest for a configuration and layers."""
     document: Json = {
         "schemaVersion": 2,
         "mediaType": media_types.OCI_MANIFEST,
@@ -77,7 +77,7 @@ def manifest_of(
 
 
 def to_bytes(document: Json) -> bytes:
-    """The same for the same content."""
+    """Serialise reproducibly."""
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
 

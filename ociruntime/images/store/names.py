@@ -1,4 +1,4 @@
-"""Names of images in the store: any number an image, each means one image."""
+"""Names of images in the store: an image has any number, a name refers to one image."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
 
-_LONGEST = 4200  # characters: one may be the path of a file
+_LONGEST = 4200  # characters: a name may be the path of a file
 
 
 def check_name(name: str) -> str:
-    """``name`` itself if an image can have it.  Raises ImageError."""
+    """Return ``name`` if it is valid for an image.  Raises ImageError."""
     printable = name.isprintable() and name == name.strip()
     if not 0 < len(name) <= _LONGEST or not printable or name[0] == "-" or is_digest(name):
         shown = name[:80].encode("unicode_escape").decode()
@@ -22,10 +22,9 @@ def check_name(name: str) -> str:
 
 
 def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "") -> None:
-    """Gives the name to the image, away from any other; inside a transaction.
+    """Give the name to the image, taking it from any other; call it in a transaction.
 
-    ``signer`` has signed it (permission.py); without one what is known of that stays.
-    Raises ImageError.
+    ``signer`` is recorded for the name; "" keeps what is recorded.  Raises ImageError.
     """
     point_name(database, id, name)
     database.execute(
@@ -36,9 +35,10 @@ def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "")
 
 
 def point_name(database: sqlite3.Connection, id: str, name: str) -> None:
-    """Make ``name`` mean the image, inside a transaction; it has not come under that name.
+    """Make ``name`` refer to the image; call it in a transaction.
 
-    What the policy asks of images that did come under it is not met by this.  Raises ImageError.
+    Unlike ``put_name`` it does not record that the image came under that name, which is what the
+    policy considers.  Raises ImageError.
     """
     database.execute(
         "INSERT INTO names VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET image = excluded.image",
@@ -47,9 +47,9 @@ def point_name(database: sqlite3.Connection, id: str, name: str) -> None:
 
 
 def claim_name(database: sqlite3.Connection, id: str, name: str, *, replace: bool) -> str:
-    """Point ``name`` at the image if it is free, or with ``replace``; inside a transaction.
+    """Point ``name`` at the image if it is free, or with ``replace``; call it in a transaction.
 
-    Return the id of the other image that keeps the name, "" if there is none.  Raises ImageError.
+    Returns the id of another image that keeps the name, or "".  Raises ImageError.
     """
     query = "SELECT image FROM names WHERE name = ?"
     row = database.execute(query, (check_name(name),)).fetchone()

@@ -1,12 +1,12 @@
 """The image store: blobs by digest, and an index of images and their names.
 
     $D/cas/index.db         names, times and which image has which blob (database.py)
-    $D/cas/index.json       what of it is needed for looking images up (index_copy.py)
+    $D/cas/index.json       a copy of the index for lookups (index_copy.py)
     $D/cas/blobs/sha256/..  manifests, configurations and layers (blobs.py)
-    $D/cas/tmp/..           imports that are under way (incoming.py)
-    $D/cas/tree/..          root file systems made of them (tree_store.py)
+    $D/cas/tmp/..           imports in progress (incoming.py)
+    $D/cas/tree/..          root filesystems rendered from images (tree_store.py)
 
-Only root may enter it: the trees have programs that are setuid.
+Only root may enter the directory, because the trees contain setuid programs.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """The store below ``directory``, made if it is not there.
+    """The store below ``directory``, created if it does not exist.
 
-    One process may have several open, and several processes the same one.  Raises HostError.
+    A process may open it several times, and several processes may use it.  Raises HostError.
     """
 
     def __init__(self, directory: str) -> None:
@@ -50,7 +50,7 @@ class Store:
 
     @property
     def database(self) -> sqlite3.Connection:
-        """The index, opened by who needs it first.  Raises ImageError."""
+        """The index, opened on first use.  Raises ImageError."""
         if self._database is None:
             from ociruntime.images.store.database import open_database
 
@@ -67,13 +67,13 @@ class Store:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    # Looking up
+    # Look up
 
     def find(self, reference: str, *, use: bool = True, digest: str = "") -> Image:
-        """The image that a name, an id or the beginning of one means.
+        """Return the image with a name, an id or a unique prefix of one.
 
-        With ``use`` it counts as used now: that protects it from ``image gc`` for a while.
-        With ``digest`` an image that is not the one of that digest is none.  Raises ImageError.
+        ``use`` marks it as used now, which protects it from ``image gc`` for a while.  With
+        ``digest``, an image of another digest counts as not found.  Raises ImageError.
         """
         image = self.load(self.record(reference))
         if digest and not self._is_of(image, digest):
@@ -84,18 +84,18 @@ class Store:
         return image
 
     def _is_of(self, image: Image, digest: str) -> bool:
-        """Whether the digest is that of its manifest, or of an index that it was chosen from."""
+        """Return whether the digest is that of its manifest, or of the index it was chosen from."""
         if digest in (image.id, image.index):
             return True
         parts = {image.config_digest, *(layer.digest for layer in image.layers)}
         return digest not in parts and digest in self.digests(image.id)
 
     def record(self, reference: str) -> Record:
-        """As ``find``, from the index alone.  Raises ImageError."""
+        """Return the record, like ``find`` but from the index alone.  Raises ImageError."""
         return chosen(self._known(), reference)
 
     def _known(self) -> list[Record]:
-        """As ``records``, but the last uses are not the latest."""
+        """Return all records, like ``records`` but with outdated times of use."""
         found = read_copy(self._copy, self._index) if self._database is None else None
         if found is None:
             before = identity(self._index)
@@ -104,7 +104,7 @@ class Store:
         return found
 
     def records(self) -> list[Record]:
-        """Every image, damaged ones too, the oldest import first.  Raises ImageError."""
+        """Return all images, including damaged ones, oldest import first.  Raises ImageError."""
         from ociruntime.images.store.database import explained
 
         with explained():
@@ -123,7 +123,7 @@ class Store:
         return found
 
     def images(self) -> list[Image]:
-        """Every image that can be read; ``records`` knows of all."""
+        """Return all images that can be read; ``records`` includes damaged ones."""
         found = []
         for record in self.records():
             try:
@@ -133,7 +133,7 @@ class Store:
         return found
 
     def load(self, record: Record) -> Image:
-        """Reads and checks manifest and configuration.  Raises ImageError."""
+        """Read and validate manifest and configuration.  Raises ImageError."""
         manifest, config, layers = parse_manifest(self.blobs.read(record.id))
         document, joined = parse_config(self.blobs.read(config.digest), layers)
         return Image(
@@ -152,7 +152,7 @@ class Store:
         )
 
     def digests(self, id: str) -> list[str]:
-        """Of all blobs that the index counts to the image."""
+        """Return the digests of all blobs that belong to the image."""
         from ociruntime.images.store.database import explained
 
         query = "SELECT blob FROM image_blobs WHERE image = ? ORDER BY blob"
@@ -160,17 +160,17 @@ class Store:
             return [digest for (digest,) in self.database.execute(query, (id,))]
 
     def origins(self, id: str) -> dict[str, str]:
-        """Name that the image came under -> who has signed it, "" if nobody was asked for."""
+        """Return name at import -> signer, "" if none was required."""
         return next((dict(one.origins) for one in self._known() if one.id == id), {})
 
-    # Changing
+    # Modify
 
     def import_image(
         self, manifest: bytes, open_blob: Callable[[Descriptor], BinaryIO], name: str = ""
     ) -> Image:
-        """Takes an image in: ``open_blob`` gives a stream for what the store does not have.
+        """Import an image; ``open_blob`` returns a stream for each blob that the store lacks.
 
-        Raises ImageError; then nothing has changed.
+        Raises ImageError; the store is then unchanged.
         """
         from ociruntime.images.store.incoming import Incoming
 
@@ -185,14 +185,14 @@ class Store:
             return incoming.commit(id, name)
 
     def set_name(self, id: str, name: str) -> None:
-        """Make the name mean this image and no other.  Raises ImageError."""
+        """Make the name refer to this image and no other.  Raises ImageError."""
         self.claim_name(id, name, replace=True)
 
     def claim_name(self, id: str, name: str, *, replace: bool) -> str:
-        """Make the name mean this image if it is free, or with ``replace``.
+        """Make the name refer to this image if it is free, or with ``replace``.
 
-        Return the id of the other image that keeps the name, "" if there is none.  The policy goes
-        on to judge the image by the names that it came under.  Raises ImageError.
+        Returns the id of another image that keeps the name, or "".  For the policy, the names under
+        which the image was imported still count.  Raises ImageError.
         """
         from ociruntime.images.store.database import writing
         from ociruntime.images.store.names import claim_name
@@ -201,14 +201,14 @@ class Store:
             return claim_name(self.database, id, name, replace=replace)
 
     def mark_used(self, id: str) -> None:
-        """The image counts as used now: its manifest's file has the time.  Raises HostError."""
+        """Mark the image as used now, by its manifest file's mtime.  Raises HostError."""
         try:
             os.utime(self.blobs.path_of(id))
         except OSError as error:
             raise HostError(f"mark the image {id} as used", error) from None
 
     def last_use(self, id: str) -> float:
-        """When the image was used, or came, last; 0 if it is gone.  Raises ImageError."""
+        """Return the time of the last use or import; 0 if the image is gone.  Raises ImageError."""
         from ociruntime.images.store.database import explained
 
         with explained():
@@ -217,17 +217,17 @@ class Store:
         return max(row[0], self._marked(id)) if row else 0
 
     def _marked(self, id: str) -> float:
-        """When that was done last; 0 if its manifest is gone."""
+        """Return the time of the last ``mark_used``; 0 if the manifest is gone."""
         try:
             return os.stat(self.blobs.path_of(id)).st_mtime
         except (OSError, ImageError):
             return 0
 
     def remove(self, ids: Iterable[str]) -> int:
-        """Removes images and what no other image needs; returns the bytes that are free now.
+        """Remove images, and blobs that no other image needs; return the number of freed bytes.
 
-        The index forgets them first: a crash leaves files that ``sweep`` removes, never an image
-        without its blobs.  Raises ImageError, HostError.
+        The index is updated first: a crash leaves stale files for ``sweep``, never an image without
+        its blobs.  Raises ImageError, HostError.
         """
         from ociruntime.images.store.database import writing
 
@@ -240,7 +240,7 @@ class Store:
         return self._unlink(digest for (digest,) in gone)[1]
 
     def sweep(self) -> tuple[int, int]:
-        """Removes blobs that no image has and imports that died: how many files, and bytes.
+        """Remove unused blobs and stale imports; return the number of files and bytes.
 
         Raises ImageError, HostError.
         """
@@ -251,9 +251,9 @@ class Store:
         return stale[0] + unknown[0], stale[1] + unknown[1]
 
     def _unlink(self, digests: Iterable[str]) -> tuple[int, int]:
-        """Removes the files of those that the index does not know.
+        """Remove the blobs that the index does not know.
 
-        Inside a transaction: no import can bring one of them back meanwhile.
+        Call it in a transaction, so that no import brings one of them back meanwhile.
         """
         from ociruntime.images.store.database import writing
 

@@ -1,6 +1,6 @@
-"""Archives as files: what compressed them is undone, members are read safely.
+"""Read archives: decompress them, and read their members safely.
 
-Nothing is extracted here: the members that are wanted are read as streams.
+Nothing is extracted here; members are read as streams.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from ociruntime.images.tar.sparse import Piece
 
 _MOST_LINKS = 8
-_MEMBER_COST = 300  # bytes of memory besides the names
+_MEMBER_COST = 300  # bytes of memory per member, besides its name
 _COMPRESSIONS = ("xz", "bzip2", "gzip", "zstd")
 
 
 class Reading:
-    """A stream whose failures are those of the archive ``what``: read() raises ImageError."""
+    """A stream that reports read errors as ImageError about the archive ``what``."""
 
     def __init__(self, stream: Readable, what: str) -> None:
         self.stream = stream
@@ -43,7 +43,7 @@ class Reading:
             return self.stream.read(size)
 
     def peek(self) -> bytes:
-        """The first bytes, as many as ``compression_of`` wants; before anything is read."""
+        """Return the first bytes, enough for ``compression_of``; call it before ``read``."""
         while len(self._start) < MAGIC:
             with faults_of(self.what):
                 more = self.stream.read(MAGIC - len(self._start))
@@ -53,7 +53,7 @@ class Reading:
         return self._start
 
     def close(self) -> None:
-        """Also the file, if the stream is one."""
+        """Close the stream, and with it the file."""
         close = getattr(self.stream, "close", None)
         if close:
             close()
@@ -61,7 +61,7 @@ class Reading:
 
 @contextmanager
 def faults_of(what: str) -> Iterator[None]:
-    """An OSError of reading ``what`` becomes ImageError."""
+    """Convert an OSError while reading ``what`` to ImageError."""
     try:
         yield
     except OSError as error:
@@ -69,7 +69,7 @@ def faults_of(what: str) -> Iterator[None]:
 
 
 def open_file(path: str) -> BinaryIO:
-    """A regular file; nothing else is waited for.  Raises HostError, ImageError."""
+    """Open a regular file; never blocks on a FIFO.  Raises HostError, ImageError."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
@@ -81,7 +81,7 @@ def open_file(path: str) -> BinaryIO:
 
 
 def compression_of_file(file: BinaryIO, what: str) -> str:
-    """``compression_of`` a file that is open; the place in it is kept.  Raises ImageError."""
+    """Detect the compression of an open file, keeping its position.  Raises ImageError."""
     with faults_of(what):
         start = file.read(MAGIC)
         file.seek(-len(start), os.SEEK_CUR)
@@ -89,15 +89,15 @@ def compression_of_file(file: BinaryIO, what: str) -> str:
 
 
 def plain(file: BinaryIO, what: str, budget: Budget) -> Reading:
-    """The bytes of an archive without its compression.  Raises ImageError."""
+    """Return the decompressed content of an archive.  Raises ImageError."""
     with faults_of(what):
         return Reading(decompressed(file, budget, what, _COMPRESSIONS), what)
 
 
 def members(stream: Reading, budget: Budget) -> Iterator[tuple[Header, Content]]:
-    """Each member of a tar in its order, and its content until the next one is asked for.
+    """Yield each member of a tar, with its content, which is valid until the next one.
 
-    The stream is read to its end.  Raises ImageError.
+    Reads the stream to its end.  Raises ImageError.
     """
     reader = TarReader(stream)
     for header in _headers(reader, stream.what, budget.fresh()):
@@ -107,13 +107,13 @@ def members(stream: Reading, budget: Budget) -> Iterator[tuple[Header, Content]]
 
 
 def _headers(reader: TarReader, what: str, budget: Budget) -> Iterator[Header]:
-    """The headers of the archive ``what``, as many as an image may have files."""
+    """Yield the headers of the archive ``what``, up to the limit of files of an image."""
     headers = iter(reader)
     while True:
         try:
             header = next(headers, None)
         except ImageError as error:
-            if error.message.startswith(what):  # by the stream, which knows its name
+            if error.message.startswith(what):  # raised by the stream, which has added the name
                 raise
             raise ImageError(f"{what} is damaged: {error.message}", error.hint) from None
         if header is None:
@@ -123,9 +123,9 @@ def _headers(reader: TarReader, what: str, budget: Budget) -> Iterator[Header]:
 
 
 class Content:
-    """The content of a file in an archive, of which ``stream`` has what is stored.
+    """The content of a file in an archive; ``stream`` has the stored bytes.
 
-    Holes are read as zeros, for which ``budget`` pays.
+    Holes are read as zeros and count against ``budget``.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Content:
 
 
 def _parts(stored: int, size: int, pieces: list[Piece] | None) -> Iterator[tuple[int, bool]]:
-    """(length, whether it is a hole) of what a file consists of."""
+    """Yield (length, whether it is a hole) for the parts of a file."""
     if pieces is None:
         yield stored, False
         return
@@ -172,13 +172,13 @@ def _parts(stored: int, size: int, pieces: list[Piece] | None) -> Iterator[tuple
 
 
 def member_name(name: str | bytes) -> str:
-    """``./a/b/`` as ``a/b``; "" is the archive's top."""
+    """Normalise ``./a/b/`` to ``a/b``; "" is the archive's root."""
     text = name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
     return "/".join(part for part in text.split("/") if part not in ("", "."))
 
 
 class DirectoryFiles:
-    """The files below a directory, by relative name."""
+    """The files below a directory, by relative path."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -190,18 +190,18 @@ class DirectoryFiles:
         return os.path.isfile(f"{self.path}/{name}")
 
     def open(self, name: str) -> tuple[Reading, int]:
-        """(stream, size in bytes).  Raises HostError, ImageError."""
+        """Open a file; return (stream, size in bytes).  Raises HostError, ImageError."""
         if not self.has(name):
             raise ImageError(f"{self.path}: {name} is missing")
         file = open_file(f"{self.path}/{name}")
         return Reading(file, f"{self.path}/{name}"), os.fstat(file.fileno()).st_size
 
     def close(self) -> None:
-        """Nothing is open for longer than its stream."""
+        """Do nothing: no file stays open longer than its stream."""
 
 
 class _File:
-    """A file as ``TarReader`` reads it: content that nobody wants is not read."""
+    """A seekable file for ``TarReader``, which skips unread content instead of reading it."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
@@ -221,7 +221,7 @@ class _File:
 
 
 class _Range:
-    """Bytes of a file from ``at`` on."""
+    """The bytes of a file from ``at`` on."""
 
     def __init__(self, file: BinaryIO, at: int) -> None:
         self.file = file
@@ -235,7 +235,7 @@ class _Range:
 
 @frozen
 class _Member:
-    """The place where a file of an archive begins, or the target of a link in it."""
+    """The offset of a file in an archive, or the target of a link."""
 
     type: bytes
     at: int
@@ -246,7 +246,7 @@ class _Member:
 
 
 class ArchiveFiles:
-    """The files in a tar, by name; a compressed one is unpacked into a file in ``tmp`` first.
+    """The files in a tar, by name; a compressed tar is unpacked to an unlinked file in ``tmp``.
 
     Raises HostError, ImageError.
     """
@@ -283,7 +283,7 @@ class ArchiveFiles:
         return member_name(name) in self._members
 
     def open(self, name: str) -> tuple[Reading, int]:
-        """(stream, size in bytes); links are followed inside the archive."""
+        """Open a file, following links inside the archive; return (stream, size in bytes)."""
         found = member_name(name)
         for _ in range(_MOST_LINKS):
             member = self._members.get(found)
@@ -306,7 +306,7 @@ Files = DirectoryFiles | ArchiveFiles
 
 
 def read_small(files: Files, name: str, longest: int) -> bytes:
-    """A whole file of them.  Raises HostError, ImageError."""
+    """Return the whole content of a small file.  Raises HostError, ImageError."""
     stream, size = files.open(name)
     with closing(stream):
         if size > longest:
@@ -318,7 +318,7 @@ def read_small(files: Files, name: str, longest: int) -> bytes:
 
 
 def _spooled(file: BinaryIO, path: str, tmp: str, budget: Budget) -> BinaryIO:
-    """The plain bytes in a file without a name, which ``budget`` pays for."""
+    """Return an unlinked file with the decompressed content, limited by ``budget``."""
     with file:
         stream = plain(file, path, budget)
         target = None

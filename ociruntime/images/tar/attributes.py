@@ -1,4 +1,4 @@
-"""Owner, mode, times and extended attributes of a file in a tree."""
+"""Set owner, mode, times and extended attributes of a file in a tree."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from ociruntime.images.tar.header import Header
 _CAPABILITY = "security.capability"
 _ACL = ("system.posix_acl_access", "system.posix_acl_default")
 _USER = "user."
-# What an overlay file system means by these would let an image change how it is mounted.
+# overlayfs interprets these attributes, so an image could use them to change how it is mounted.
 _OVERLAY = ("user.overlay.", "trusted.overlay.")
 _MOST_NOTES = 100
 _NOT_HERE = (errno.EOPNOTSUPP, errno.EPERM)
 
 
 class Notes:
-    """What was left out of an image, and why: one line a reason, however many files.
+    """Reports of what could not be unpacked, with one line per reason, not per file.
 
-    The names of attributes are the image's: of more than are worth reading only the number is kept.
+    Attribute names come from the image and may be numerous: after a limit they are only counted.
     """
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], tuple[str, int]] = {}
 
     def add(self, what: str, why: str, name: str) -> None:
-        """``what`` was left out of the file ``name``."""
+        """Report that ``what`` was left out of the file ``name``."""
         if len(self._found) >= _MOST_NOTES and (what, why) not in self._found:
             what, why = "another extended attribute", "it is one of too many to list"
         example, count = self._found.get((what, why), (name, 0))
         self._found[what, why] = (example, count + 1)
 
     def lines(self) -> list[str]:
-        """For a log."""
+        """Return the reports as lines for a log."""
         return [
             f'{what} of "{example}"'
             + (f" and {count - 1} others" if count > 1 else "")
@@ -44,7 +44,7 @@ class Notes:
 
 
 def refusal(attribute: str) -> str:
-    """Why an image's files may not have this extended attribute; empty if they may."""
+    """Return why an extended attribute is refused, "" if it is allowed."""
     if attribute.startswith(_OVERLAY):
         return "it would change how the image is mounted"
     if attribute == _CAPABILITY or attribute in _ACL or attribute.startswith(_USER):
@@ -53,7 +53,7 @@ def refusal(attribute: str) -> str:
 
 
 def is_text(attribute: str) -> bool:
-    """Return whether the name is UTF-8: the kernel takes any bytes, a tar's extended header not."""
+    """Return whether the name is UTF-8; the kernel allows any bytes, but pax headers do not."""
     try:
         attribute.encode()
     except UnicodeEncodeError:
@@ -62,9 +62,9 @@ def is_text(attribute: str) -> bool:
 
 
 def set_of_open(fd: int, header: Header, notes: Notes) -> None:
-    """Everything but the times, of a regular file or directory.  Raises OSError.
+    """Set everything except the times of a regular file or directory.  Raises OSError.
 
-    In this order: a change of owner takes away setuid bits and capabilities.
+    The order matters: chown(2) clears setuid bits and capabilities.
     """
     os.fchown(fd, header.uid, header.gid)
     _set_attributes(fd, header, notes)
@@ -72,7 +72,7 @@ def set_of_open(fd: int, header: Header, notes: Notes) -> None:
 
 
 def set_by_name(directory: int, name: bytes, header: Header, notes: Notes, *, link: bool) -> None:
-    """All of a device, fifo or, with ``link``, symbolic link that was just made.
+    """Set everything of a new device, FIFO or (``link``) symbolic link.
 
     Raises OSError.
     """
@@ -85,7 +85,7 @@ def set_by_name(directory: int, name: bytes, header: Header, notes: Notes, *, li
 
 
 def _chmod(directory: int, name: bytes, mode: int) -> None:
-    """Change the mode of what ``name`` is itself: Linux has no chmod(2) that follows no link."""
+    """Change the mode of ``name`` without following links; no chmod(2) flag does that."""
     fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     try:
         if stat.S_ISLNK(os.fstat(fd).st_mode):
@@ -96,14 +96,14 @@ def _chmod(directory: int, name: bytes, mode: int) -> None:
 
 
 def set_time(directory: int, name: bytes, mtime: int) -> None:
-    """Both times, in nanoseconds; of a link its own.  Raises OSError."""
+    """Set both times, in nanoseconds, of the file or link itself.  Raises OSError."""
     os.utime(name, ns=(mtime, mtime), dir_fd=directory, follow_symlinks=False)
 
 
 def _set_attributes(file: int | bytes, header: Header, notes: Notes) -> None:
-    """Those of the header and no other that an image can have.
+    """Set the header's extended attributes and remove all others that an image can have.
 
-    A directory may have some from a lower layer, and every file an access list from above.
+    Others come from a lower layer's directory, or (ACLs) from the parent directory's default.
     """
     follow = isinstance(file, int)
     try:

@@ -1,6 +1,6 @@
-"""One header of a tar archive, and the records of pax: bytes in, values out.
+"""Parse tar headers and pax records; pure.
 
-Names are bytes, as the archive has them.  Everything raises ImageError for what is damaged.
+Names are bytes, as in the archive.  Everything raises ImageError for damaged input.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ GNU_LONG_NAME = b"L"
 GNU_LONG_LINK = b"K"
 GNU_SPARSE = b"S"
 
-_REGULAR_TOO = (b"\0", b"7")  # of the oldest archives; "contiguous"
+_REGULAR_TOO = (b"\0", b"7")  # of V7 archives; "contiguous"
 _SOLARIS_PAX = b"X"
 _XATTR = b"SCHILY.xattr."
-_LAST_ID = (1 << 32) - 2  # the one after it means "leave as it is"
-_LATEST = 1 << 40  # seconds; any later time is a mistake, and too much for the kernel
+_LAST_ID = (1 << 32) - 2  # the next one, -1, means "leave unchanged" to chown(2)
+_LATEST = 1 << 40  # seconds; later times are errors, and beyond what the kernel accepts
 
 Record = tuple[bytes, bytes]
 
 
 @dataclass
 class Header:
-    """``size`` is that of the file, ``stored`` how many bytes of it are in the archive.
+    """A file's header: ``size`` of the file, ``stored`` bytes of it in the archive.
 
-    ``user`` and ``group`` are names, which count for nothing when a layer is unpacked.
-    ``mtime`` in nanoseconds; ``pieces`` of a sparse file: (offset, length) of what is stored.
+    ``user`` and ``group`` are names, ignored when a layer is unpacked.  ``mtime`` is in
+    nanoseconds. ``pieces`` of a sparse file are the (offset, length) of its stored parts.
     """
 
     name: bytes
@@ -58,12 +58,12 @@ class Header:
     pieces: list[tuple[int, int]] | None = None
 
     def shown(self) -> str:
-        """The name for a message."""
+        """Return the name for messages."""
         return self.name.decode("utf-8", "backslashreplace")
 
 
 def parse_header(block: bytes) -> Header:
-    """The header in ``block``, of BLOCK bytes."""
+    """Parse ``block``, of BLOCK bytes."""
     _check_sum(block)
     type = block[156:157]
     if type == _SOLARIS_PAX:
@@ -71,7 +71,7 @@ def parse_header(block: bytes) -> Header:
     name = _text(block[0:100])
     magic = block[257:263]
     if magic == b"ustar\0":
-        # star keeps times behind a shorter prefix
+        # star's prefix is shorter, followed by times
         prefix = _text(block[345:476] if block[508:512] == b"tar\0" else block[345:500])
         if prefix:
             name = prefix + b"/" + name
@@ -99,7 +99,7 @@ def parse_header(block: bytes) -> Header:
 
 
 def number(digits: bytes) -> int:
-    """Octal digits, or with the first bit set a big-endian number."""
+    """Parse octal digits or, if the first bit is set, a big-endian (base-256) number."""
     if digits[0] & 0x80:
         bits = 8 * len(digits) - 1
         value = int.from_bytes(digits, "big") - (1 << bits)
@@ -113,7 +113,7 @@ def number(digits: bytes) -> int:
 
 
 def parse_records(data: bytes) -> list[Record]:
-    """Records of pax in order: ``LENGTH KEY=VALUE`` and a newline each."""
+    """Parse pax records, ``LENGTH KEY=VALUE`` with a newline each, in order."""
     records = []
     at = 0
     while at < len(data):
@@ -130,7 +130,7 @@ def parse_records(data: bytes) -> list[Record]:
 
 
 def apply_records(header: Header, records: list[Record]) -> None:
-    """What pax says overrides the header; the last of two records wins."""
+    """Override the header's values by pax records; the last of equal keys wins."""
     for key, value in records:
         if key.startswith(_XATTR):
             name = key[len(_XATTR) :].decode("utf-8", "surrogateescape")
@@ -138,7 +138,7 @@ def apply_records(header: Header, records: list[Record]) -> None:
                 raise ImageError("an extended attribute in the archive has no name")
             header.xattrs[name] = value
         elif not value:
-            continue  # takes back a global record, of which only these remain anyway
+            continue  # an empty value revokes a global record, and we keep no others
         elif key == b"path":
             header.name = whole(value)
         elif key == b"linkpath":
@@ -158,7 +158,7 @@ def apply_records(header: Header, records: list[Record]) -> None:
 
 
 def check_values(header: Header) -> None:
-    """What the kernel would not take, or would take for something else."""
+    """Refuse ids and device numbers that the kernel would refuse or misinterpret."""
     if not (0 <= header.uid <= _LAST_ID and 0 <= header.gid <= _LAST_ID):
         raise ImageError(f'the owner {header.uid}:{header.gid} of "{header.shown()}" is no id')
     if not (0 <= header.major < 1 << 12 and 0 <= header.minor < 1 << 20):
@@ -167,7 +167,7 @@ def check_values(header: Header) -> None:
 
 
 def _check_sum(block: bytes) -> None:
-    """The sum of all bytes, with blanks for the sum itself; some old programs had signed bytes."""
+    """Verify the sum of all bytes, its own field as blanks; some old tars sum signed bytes."""
     rest = block[:148] + block[156:]
     found = sum(rest) + 8 * 0x20
     try:
@@ -184,7 +184,7 @@ def _text(field: bytes) -> bytes:
 
 
 def whole(value: bytes) -> bytes:
-    """A name of an extended header, which has its length before it."""
+    """Return the name in an extended header, whose length is known; must not contain NUL."""
     if b"\0" in value:
         raise ImageError("a name in the archive has a NUL byte")
     return value
@@ -197,7 +197,7 @@ def _decimal(value: bytes) -> int:
 
 
 def _nanoseconds(value: bytes) -> int:
-    """Of seconds with a fraction, exactly."""
+    """Convert decimal seconds with a fraction exactly."""
     seconds, _, fraction = value.partition(b".")
     digits = seconds.removeprefix(b"-")
     if not digits.isdigit() or len(digits) > 18 or (fraction and not fraction.isdigit()):

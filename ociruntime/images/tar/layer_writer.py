@@ -1,7 +1,7 @@
-"""A layer as a stream of tar: its headers and contents one after the other, never the whole.
+"""Stream a layer as a tar archive, without holding it in memory or on disk.
 
-``LayerTar(of_directory(PATH))`` is what ``Incoming.add_blob`` reads.  The same files make the same
-bytes: names in order, owners as numbers, no times but those of the files.
+``Incoming.add_blob`` reads ``LayerTar(of_directory(PATH))``.  The archive is reproducible: names
+are sorted, owners are numeric, and the only times are the files' mtimes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ociruntime.images.tar.streams import CHUNK, Readable
 _END = b"\0" * (2 * tarfile.BLOCKSIZE)
 WHITEOUT = ".wh."
 
-# A header and, of a regular file with content, what reads it; closed by who made it.
+# A header and, for a regular file with content, its reader; closed by whoever created it.
 Member = tuple[tarfile.TarInfo, Readable | None]
 
 
 class LayerTar:
-    """The bytes of a tar of ``members``; ``count`` were read.  Raises what they raise."""
+    """The bytes of a tar of ``members``, ``count`` of them read so far; raises what they raise."""
 
     def __init__(self, members: Iterator[Member]) -> None:
         self._pieces = _pieces(members)
@@ -63,10 +63,10 @@ def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
 
 
 def of_directory(top: str, budget: Budget) -> Iterator[Member]:
-    """Everything below ``top`` and that itself, depth first, but sockets.
+    """Yield ``top`` and everything below, depth first, except sockets.
 
-    Links are never followed.  Raises HostError, and ImageError for more files, or directories
-    deeper in one another, than ``budget`` allows.
+    Links are never followed.  Raises HostError; ImageError if the files or the depth exceed
+    ``budget``.
     """
     seen: dict[tuple[int, int], str] = {}
     try:
@@ -125,11 +125,11 @@ def _opened(
     depth: int,
     budget: Budget,
 ) -> Iterator[Member]:
-    """A directory with all below, or a file with its content."""
+    """Yield a directory with its content, or a file."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     fd = os.open(name, flags, dir_fd=directory)
     try:
-        found = os.fstat(fd)  # what was opened counts, not what was there before
+        found = os.fstat(fd)  # of the opened file: it may have been replaced since it was listed
         header = _header(found, path, _attributes(fd))
         if stat.S_ISDIR(found.st_mode):
             budget.check_depth(depth + 1)
@@ -172,7 +172,7 @@ def _link(found: os.stat_result, path: str, target: str) -> tarfile.TarInfo:
 
 
 def _attributes(fd: int) -> dict[str, str]:
-    """Extended attributes as a tar has them; those of this host's own policy stay here."""
+    """Return extended attributes for pax headers, without those of the host's own policy."""
     found = {}
     for name in os.listxattr(fd):
         if name.startswith(("user.", "security.capability", "trusted.")) and is_text(name):

@@ -1,7 +1,7 @@
-"""Reading a tar archive from a stream, front to back: ustar, pax and GNU's, as bytes.
+"""Read a tar archive from a stream, in the formats ustar, pax and GNU; names are bytes.
 
-The standard library's reader takes a damaged header for the end of the archive and reads an
-extended header of any size into memory; a layer from somewhere must do neither.
+The standard library's tarfile takes a damaged header for the end of the archive, and reads extended
+headers of any size into memory; both are unacceptable for untrusted layers.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from ociruntime.images.tar.header import (
 from ociruntime.images.tar.sparse import make_sparse
 from ociruntime.images.tar.streams import Readable
 
-LARGEST_EXTENSION = 1 << 20  # bytes of the extended headers of a file: names, attributes of 64 kB
+LARGEST_EXTENSION = 1 << 20  # bytes of a file's extended headers (an attribute can have 64 kB)
 _ZERO = bytes(BLOCK)
 _EXTENSIONS = (PAX, PAX_GLOBAL, GNU_LONG_NAME, GNU_LONG_LINK)
-_MOST_EXTENSIONS = 16  # before one file
+_MOST_EXTENSIONS = 16  # for a single file
 _MOST_GLOBALS = 100
 
 
 class TarReader:
-    """The files of an archive, one after the other; ``read`` gives the content of the last one.
+    """An iterator over the headers of an archive; ``read`` reads the current file's content.
 
-    ``stream`` may have a method ``skip``, by which content that nobody has read is passed over.
-    Both raise ImageError for what is damaged, ends too early or is not understood.
+    If ``stream`` has a method ``skip``, unread content is skipped with it.  Raises ImageError for
+    damaged, truncated or unsupported archives.
     """
 
     def __init__(self, stream: Readable) -> None:
@@ -52,7 +52,7 @@ class TarReader:
             yield header
 
     def read(self, size: int) -> bytes:
-        """Up to ``size`` stored bytes of the current file; none at its end."""
+        """Return up to ``size`` stored bytes of the current file; none at its end."""
         wanted = min(size, self.left)
         if not wanted:
             return b""
@@ -98,7 +98,7 @@ class TarReader:
         return header
 
     def _set_content(self, header: Header) -> None:
-        """Only regular files have any, whatever the size says."""
+        """Set the content's length; only regular files have content, whatever the size field."""
         if header.type not in (REGULAR, GNU_SPARSE):
             header.size = header.stored = 0
         self.padding = -header.stored % BLOCK
@@ -122,7 +122,7 @@ class TarReader:
         self.padding = 0
 
     def _block(self, *, at_start: bool) -> bytes | None:
-        """The next header; nothing at the end, which two blocks of zeros or nothing make."""
+        """Return the next header; None at the end, which is two zero blocks or EOF."""
         block = self._up_to(BLOCK)
         if block == _ZERO:
             block = self._up_to(BLOCK)

@@ -1,6 +1,6 @@
-"""Files with holes in tar archives: GNU's own format and its three for pax.
+"""Sparse files in tar archives: the old GNU format, and GNU's three pax formats.
 
-Each says which pieces of the file are stored, one behind the other, in the archive.
+Each lists the pieces of the file that are stored, consecutively, in the archive.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ReadBlock = Callable[[], bytes]
 def make_sparse(
     header: Header, block: bytes, records: list[Record], read_block: ReadBlock
 ) -> Header:
-    """The header with the pieces of a sparse file, if it is one; the same one otherwise.
+    """Return the header, with the pieces if the file is sparse.
 
-    ``block`` is the header as it was, ``read_block`` gives the next block of the archive.
+    ``block`` is the raw header, ``read_block`` returns the next block of the archive.
     Raises ImageError.
     """
     if header.type == GNU_SPARSE:
@@ -77,7 +77,7 @@ def _of_pax(
 
 
 def _of_content(header: Header, read_block: ReadBlock) -> list[Piece]:
-    """Version 1.0: the list stands before the content, in blocks of its own, a number a line."""
+    """Parse the map of version 1.0: decimal numbers, one a line, in blocks before the content."""
     lines: list[bytes] = []
     rest = b""
     wanted = 1
@@ -110,7 +110,7 @@ def _number(digits: bytes) -> int:
 
 
 def _check(pieces: list[Piece], size: int, header: Header) -> None:
-    """In order, inside the file, and as many bytes as are stored."""
+    """Check that the pieces are in order, inside the file, and add up to the stored bytes."""
     at = 0
     for offset, length in pieces:
         if offset < at or length < 0 or offset + length > size:

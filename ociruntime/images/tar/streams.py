@@ -1,4 +1,4 @@
-"""Streams of layers and archives: their compression is undone as they are read, piece by piece."""
+"""Decompress streams of layers and archives incrementally."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _XZ = b"\xfd7zXZ\0"
 _BZIP2 = b"BZh"
-MAGIC = 6  # first bytes that tell one from another
-_SKIPPABLE = range(0x184D2A50, 0x184D2A60)  # magic numbers of zstd's frames without content
-# How much a decompressor is given at once.  What it does not use it copies, so that a member of a
-# few bytes must not be given a whole chunk.
+MAGIC = 6  # bytes needed to detect a compression
+_SKIPPABLE = range(0x184D2A50, 0x184D2A60)  # magic numbers of zstd's skippable frames
+# Input per call of a decompressor.  It copies unused input, so a member of a few bytes must not get
+# a whole chunk.
 _FIRST_PIECE, _LARGEST_PIECE = 1 << 10, 1 << 16
 _LZMA_STATE = 1 << 20  # bytes of memory that liblzma needs besides the dictionary
 
 
 class Readable(Protocol):
-    """A stream of bytes; ``read`` returns none at its end, and may return fewer than wanted."""
+    """A stream of bytes; ``read`` may return fewer bytes than requested, none at the end."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 class Counted:
-    """A stream that knows how many bytes were read of it."""
+    """A stream that counts the bytes read from it."""
 
     def __init__(self, stream: Readable) -> None:
         self.stream = stream
@@ -42,7 +42,7 @@ class Counted:
 
 
 class _Peeked:
-    """A stream with ``start`` put back before it."""
+    """A stream with ``start`` put back in front."""
 
     def __init__(self, start: bytes, stream: Readable) -> None:
         self.start = start
@@ -56,7 +56,7 @@ class _Peeked:
 
 
 class _Pieces:
-    """The stored bytes in pieces: small ones for a part that begins, then larger ones."""
+    """The compressed bytes in pieces: small ones at the start of a part, then larger ones."""
 
     def __init__(self, stream: Readable) -> None:
         self.stream = stream
@@ -73,12 +73,12 @@ class _Pieces:
         return piece
 
     def put_back(self, count: int) -> None:
-        """Have the last bytes of the last piece come again, as the beginning of another part."""
+        """Put back the last bytes of a piece, as the start of the next part."""
         self.at -= count
         self.size = _FIRST_PIECE
 
     def skip_zeros(self) -> bool:
-        """Go on behind zeros, which pad a stream; return whether anything is there."""
+        """Skip zeros, which pad a stream; return whether anything follows."""
         while True:
             if self.at == len(self.data):
                 self.data, self.at = self.stream.read(CHUNK), 0
@@ -92,21 +92,21 @@ class _Pieces:
                 self.size = min(2 * self.size, _LARGEST_PIECE)
 
     def starts_with(self, magic: bytes) -> bool:
-        """Return whether the bytes that come next are these."""
+        """Return whether the next bytes are ``magic``."""
         while len(self.data) - self.at < len(magic) and (more := self.stream.read(CHUNK)):
             self.data, self.at = self.data[self.at :] + more, 0
         return self.data.startswith(magic, self.at)
 
 
 class Parts:
-    """Plain bytes of gzip, xz or bzip2 data, which may consist of several parts.
+    """The decompressed bytes of gzip, xz or bzip2 data, which can have several parts.
 
-    ``read`` raises ImageError for data that is damaged or ends too early, and for more parts than
-    an archive may have files: those that write many begin one for each file.
+    ``read`` raises ImageError for damaged or truncated data, and for more parts than an archive may
+    have files: programs that write many parts start one per file.
     """
 
     kind = ""
-    magic = b""  # of a part: what follows one without it is ignored, as by the programs
+    magic = b""  # of a part; data without it after a part is ignored, as gzip and xz do
 
     def __init__(self, stream: Readable, budget: Budget, what: str) -> None:
         self.pieces = _Pieces(stream)
@@ -119,12 +119,12 @@ class Parts:
         raise NotImplementedError
 
     def step(self, size: int) -> bytes:
-        """Return up to ``size`` plain bytes of the part; raises whatever the decompressor does."""
+        """Return up to ``size`` decompressed bytes; raises the decompressor's errors."""
         data: bytes = self.part.decompress(self._input(), size)
         return data
 
     def _input(self) -> bytes:
-        """Return a piece if the decompressor needs one."""
+        """Return a piece if the decompressor needs input, else b""."""
         return self._piece() if self.part.needs_input else b""
 
     def _piece(self) -> bytes:
@@ -154,7 +154,7 @@ class Parts:
         return ImageError(f"{self.what}: the {self.kind} data is damaged: {error}")
 
     def _next_part(self) -> bool:
-        """Begin the next part; False at the end."""
+        """Start the next part; return False at the end."""
         self.pieces.put_back(len(self.part.unused_data))
         if not self.pieces.skip_zeros():
             return False
@@ -171,7 +171,7 @@ class Parts:
 
 
 class Gunzip(Parts):
-    """Plain bytes of a gzip stream; anything but padding behind its last member is damage."""
+    """The decompressed bytes of a gzip stream; only padding may follow its last member."""
 
     kind = "gzip"
     full = False
@@ -184,12 +184,12 @@ class Gunzip(Parts):
         if not piece and not self.full:
             piece = self._piece()
         data: bytes = self.part.decompress(piece, size)
-        self.full = len(data) == size  # then more may come without any input
+        self.full = len(data) == size  # there may be more output without further input
         return data
 
 
 class Unxz(Parts):
-    """Plain bytes of xz data, whose dictionary may be as large as the budget says."""
+    """The decompressed bytes of xz data; the budget limits its dictionary."""
 
     kind, magic = "xz", _XZ
 
@@ -206,7 +206,7 @@ class Unxz(Parts):
 
 
 class Unbzip2(Parts):
-    """Plain bytes of bzip2 data, which needs 4 MB of memory at most."""
+    """The decompressed bytes of bzip2 data, which needs at most 4 MB of memory."""
 
     kind, magic = "bzip2", _BZIP2
 
@@ -217,10 +217,10 @@ class Unbzip2(Parts):
 
 
 class Unzstd:
-    """Plain bytes of a zstd stream of one or more frames.
+    """The decompressed bytes of a zstd stream with one or more frames.
 
-    ``read`` raises ImageError where it is damaged; that it ends too early, the digest of the
-    plain bytes shows.
+    ``read`` raises ImageError for damage; truncation is detected by the digest of the decompressed
+    bytes.
     """
 
     def __init__(self, stream: Readable, budget: Budget, what: str) -> None:
@@ -235,7 +235,7 @@ class Unzstd:
         window = min(budget.limits.dictionary, (1 << 31) - 1)
         decompressor = zstandard.ZstdDecompressor(max_window_size=window)
         self.reader = decompressor.stream_reader(
-            stream,  # type: ignore[arg-type]  # read() is all that it uses
+            stream,  # type: ignore[arg-type]  # only read() is used
             read_size=CHUNK,
             read_across_frames=True,
         )
@@ -256,7 +256,7 @@ def _dictionary(what: str, kind: str, budget: Budget) -> ImageError:
 
 
 class _Metered:
-    """What comes out of a decompressor, in a proportion to what went in that the budget allows."""
+    """Decompressed data, whose ratio to the compressed data is limited by the budget."""
 
     def __init__(self, plain: Readable, stored: Counted, budget: Budget, what: str) -> None:
         self.plain = plain
@@ -268,7 +268,7 @@ class _Metered:
         self.at = 0
 
     def read(self, size: int, /) -> bytes:
-        """Headers are small and many: the decompressor is not asked for each of them."""
+        """Read from a buffer, because headers are small and many."""
         if self.at == len(self.buffer):
             self.buffer, self.at = self.plain.read(CHUNK), 0
             self.count += len(self.buffer)
@@ -288,7 +288,7 @@ OF_LAYERS = ("gzip", "zstd")
 
 
 def compression_of(start: bytes) -> str:
-    """Return ``gzip``, ``zstd``, ``xz``, ``bzip2`` or "" by the first MAGIC bytes of a stream."""
+    """Detect ``gzip``, ``zstd``, ``xz``, ``bzip2`` or "" from the first MAGIC bytes of a stream."""
     for kind, magic, _ in _KINDS:
         if start.startswith(magic):
             return kind
@@ -303,11 +303,11 @@ def decompressed(
     what: str = "the layer",
     kinds: tuple[str, ...] = OF_LAYERS,
 ) -> Readable:
-    """Return the plain bytes of ``stream``, whose first bytes tell its compression, if any.
+    """Return the decompressed ``stream``; its first bytes tell the compression, if any.
 
-    Media types are not asked: some builders call a plain layer a compressed one.  What comes out
-    is compared with its own digest anyway.  A compression that is not in ``kinds`` is left as it
-    is.  Reading raises ImageError, also where a limit of ``budget`` is exceeded.
+    Media types are ignored, because some builders declare a plain layer as compressed; the content
+    is verified by its own digest anyway.  A compression not in ``kinds`` is left alone.  Reading
+    raises ImageError, also if a limit of ``budget`` is exceeded.
     """
     start = b""
     while len(start) < MAGIC and (more := stream.read(MAGIC - len(start))):

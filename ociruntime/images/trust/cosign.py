@@ -1,7 +1,7 @@
-"""Signatures of cosign with a fixed key: ECDSA on P-256 over a payload that names a digest.
+"""cosign signatures with a fixed key: ECDSA on P-256 over a payload that names a digest.
 
-They lie in the image's own repository, as an image with the tag ``sha256-<digest>.sig``: each
-layer is a payload, its annotation the signature.
+They are stored in the image's repository as an image with the tag ``sha256-<digest>.sig``: each
+layer is a payload, and its annotation the signature.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _MOST_SIGNATURES = 100
 
 
 def tag_of(digest: str) -> str:
-    """Where the signatures about ``digest`` are."""
+    """Return the tag under which the signatures of ``digest`` are stored."""
     return f"{digest.replace(':', '-')}.sig"
 
 
 def signatures(manifest: bytes) -> Iterator[tuple[Descriptor, bytes]]:
-    """(descriptor of the payload, signature) of each in a signature image.  Raises ImageError."""
+    """Yield (payload's descriptor, signature) from a signature image.  Raises ImageError."""
     layers = load_document(manifest, "the cosign signatures").get("layers")
     if not isinstance(layers, list):
         raise ImageError("the cosign signatures are no image")
@@ -48,7 +48,7 @@ def signatures(manifest: bytes) -> Iterator[tuple[Descriptor, bytes]]:
 
 
 def load_keys(paths: tuple[str, ...]) -> dict[str, Callable[[bytes, bytes], bool]]:
-    """Key, by its name in the store -> a function (signature, payload) -> it has signed that.
+    """Load public keys; return signer name -> function (signature, payload) -> whether valid.
 
     Raises HostError, ImageError.
     """

@@ -1,4 +1,4 @@
-"""OpenPGP (RFC 4880) as far as keys have to be told apart; signatures are judged by ``gpgv``."""
+"""OpenPGP (RFC 4880): identify keys here; verify signatures with ``gpgv``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ARMOR = re.compile(rb"-----BEGIN PGP ([A-Z ]+)-----\r?\n(.*?)-----END PGP \1---
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A public key with what belongs to it: ``data`` is binary, ``fingerprint`` 40 digits."""
+    """A public key: ``data`` is the binary form, ``fingerprint`` has 40 digits."""
 
     fingerprint: str
     user_ids: tuple[str, ...]
@@ -32,7 +32,7 @@ class Key:
 
 
 def read_keys(data: bytes, what: str) -> list[Key]:
-    """The public keys in ``data``, binary or in ASCII armor.  Raises ImageError."""
+    """Return the public keys in ``data``, binary or ASCII-armored.  Raises ImageError."""
     binary = dearmored(data, what) if data.lstrip().startswith(b"-----") else data
     found: list[tuple[bytes, list[tuple[int, bytes]], int, int]] = []
     for tag, body, begin, end in _packets(binary, what):
@@ -58,7 +58,7 @@ def read_keys(data: bytes, what: str) -> list[Key]:
 
 
 def dearmored(data: bytes, what: str) -> bytes:
-    """The bytes of all armored blocks.  Raises ImageError."""
+    """Decode all ASCII-armored blocks to bytes.  Raises ImageError."""
     blocks = [block[2] for block in _ARMOR.finditer(data)]
     if not blocks:
         raise ImageError(f"{what}: ASCII armor without its end")
@@ -67,7 +67,7 @@ def dearmored(data: bytes, what: str) -> bytes:
 
 def _block(block: bytes, what: str) -> bytes:
     lines = [line.strip() for line in block.splitlines()]
-    # Headers, an empty line, base64, and a checksum behind "=".
+    # Headers, an empty line, base64, and a checksum after "=".
     body = lines[lines.index(b"") + 1 :] if b"" in lines else lines
     text = b"".join(line for line in body if not line.startswith(b"="))
     try:
@@ -77,7 +77,7 @@ def _block(block: bytes, what: str) -> bytes:
 
 
 def _packets(data: bytes, what: str) -> Iterator[tuple[int, bytes, int, int]]:
-    """(tag, body, begin, end) of each packet."""
+    """Yield (tag, body, begin, end) of each packet."""
     at = 0
     while at < len(data):
         begin, first = at, data[at]
@@ -94,7 +94,7 @@ def _packets(data: bytes, what: str) -> Iterator[tuple[int, bytes, int, int]]:
 
 
 def _header(data: bytes, at: int, first: int) -> tuple[int, int, int]:
-    """(tag, length of the body or -1 if it is not told, where the body begins)."""
+    """Return (tag, length of the body or -1 if indefinite, offset of the body)."""
     if first & 0x40:
         tag, length = first & 0x3F, data[at]
         if length < 192:
@@ -115,7 +115,7 @@ def _fingerprint(body: bytes, what: str) -> str:
 
 
 def is_detached(signature: bytes) -> bool:
-    """Whether what is signed has to be given beside the signature."""
+    """Return whether a signature is detached, without the signed content."""
     if signature.lstrip().startswith(b"-----"):
         return signature.lstrip().startswith(b"-----BEGIN PGP SIGNATURE-----")
     first = signature[0] if signature else 0
@@ -123,9 +123,9 @@ def is_detached(signature: bytes) -> bool:
 
 
 def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tuple[str, bytes]:
-    """The fingerprint of the key that signed, and what it signed.
+    """Return the fingerprint of the key that signed, and the signed content.
 
-    ``content`` is what a detached signature is about, None if ``signature`` has it inside.
+    ``content`` is for a detached signature, None if ``signature`` contains it.
     Raises HostError, ImageError.
     """
     program = find_program("gpgv")
@@ -153,10 +153,10 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
 
 
 def _run(command: list[str], status: str) -> tuple[str, int, bytes]:
-    """Run gpgv: (its status lines, which go to the file ``status``; its exit status; its output).
+    """Run gpgv; return its status lines (via the file ``status``), exit status and output.
 
-    It unpacks what is signed before it looks at who signed: a few kilobytes can be gigabytes.
-    Raises HostError, ImageError.
+    gpgv decompresses content before it verifies the signature, so the output is limited: a few
+    kilobytes can expand to gigabytes.  Raises HostError, ImageError.
     """
     try:
         with (
@@ -189,7 +189,7 @@ def _run(command: list[str], status: str) -> tuple[str, int, bytes]:
 
 
 def _signer(status: str, code: int) -> str:
-    """The fingerprint of the primary key; all of gpgv's checks have to be passed."""
+    """Return the fingerprint of the primary key if gpgv reports success for all checks."""
     lines = [line.split() for line in status.split("\n") if line.startswith("[GNUPG:] ")]
     words = {line[1]: line[2:] for line in lines if len(line) > 1}
     if code == 0 and "GOODSIG" in words and words.get("VALIDSIG"):

@@ -1,7 +1,7 @@
-"""Whether an image that is in the store may be used, by the policy as it is now.
+"""Check whether the current policy allows using an image of the store.
 
-The store remembers the names under which an image came in, and whose signature was found good
-then: that key has to be one that may sign images of that name still.
+The store records the names under which an image was imported, with the signer verified then.  That
+key must still be allowed to sign images of that name.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 
 def openpgp_signer(fingerprint: str) -> str:
-    """What the store calls a key of OpenPGP."""
+    """Return the store's name for an OpenPGP key."""
     return f"openpgp:{fingerprint}"
 
 
 def cosign_signer(key: bytes) -> str:
-    """What the store calls a key of cosign, of which ``key`` is the file's content."""
+    """Return the store's name for a cosign key, given the content of its file."""
     return f"cosign:{digest_of(key)}"
 
 
 class Permission:
-    """By the policy of ``settings``, without the checks that are ``insecure``.
+    """The policy of ``settings``, without the checks disabled by ``insecure``.
 
-    Everything raises HostError, ImageError for faults of the configuration.
+    Every method raises HostError, ImageError for faults in the configuration.
     """
 
     def __init__(self, store: Store, settings: Settings, insecure: Set[str]) -> None:
@@ -42,23 +42,23 @@ class Permission:
         self.unsigned = "image" in insecure
 
     def rule(self, name: str) -> Rule:
-        """What holds for images of that name.  Raises ImageError if they are rejected."""
+        """Return the rule for images of that name.  Raises ImageError if they are rejected."""
         rule = self.policy.rule(name)
         if rule.kind == REJECT:
             raise ImageError(f'image "{name}" is rejected', rule.where)
         return rule
 
     def has(self, id: str, name: str) -> bool:
-        """Return whether the image need not be looked at again to be used by that name.
+        """Return whether the image may be used by that name without verifying it again.
 
-        A name that it did not come under, because a file claims it or an administrator gave it,
-        has to be allowed as well as one that it did come under.
+        If the image was not imported under that name (a file claims it, or an administrator gave
+        it), the policy must allow both that name and one under which it was imported.
         """
         self.rule(name)
         return self.policy.accepts_all or not self._culprit(id, name)
 
     def require(self, id: str, name: str) -> None:
-        """Raises ImageError unless ``has``."""
+        """Check ``has``.  Raises ImageError if it is false."""
         if not self.has(id, name):
             culprit = self._culprit(id, name)
             hint = f"{self.rule(culprit).where}; ocipod fetch {culprit} looks for one"
@@ -66,7 +66,7 @@ class Permission:
             raise ImageError(message, hint)
 
     def _culprit(self, id: str, name: str) -> str:
-        """Return the name that the image may not be used by, "" if there is none."""
+        """Return the name that the policy refuses for the image, "" if there is none."""
         origins = self.store.origins(id)
         if (
             origins
@@ -77,7 +77,7 @@ class Permission:
         return "" if self._allows(name, origins.get(name, "")) else name
 
     def _allows(self, name: str, signer: str) -> bool:
-        """Return whether the policy lets an image come under ``name`` that ``signer`` signed."""
+        """Return whether the policy accepts an image under ``name`` signed by ``signer``."""
         rule = self.policy.rule(name)
         if rule.kind == REJECT:
             return False
@@ -86,7 +86,7 @@ class Permission:
         return signer != "" and signer in self._signers(rule, name)
 
     def require_any(self, id: str) -> None:
-        """For an image that is named by its id: by one of the names that it has or came under.
+        """Check an image given by its id: one of its names, current or imported, must be allowed.
 
         Raises ImageError.
         """
@@ -103,7 +103,7 @@ class Permission:
         raise refused[0]
 
     def _signers(self, rule: Rule, name: str) -> set[str]:
-        """All that may sign an image of that name now."""
+        """Return all signers that are allowed for images of that name now."""
         from ociruntime.images.trust.trusted_keys import keys_for
 
         trusted = keys_for(name, self.settings) if rule.openpgp else []

@@ -1,4 +1,4 @@
-"""Whose images are accepted: the file ``policy.json``.
+"""The policy for accepting images: ``policy.json``.
 
     {"default": "accept",
      "prefixes": {"docker.io/library": "accept",
@@ -7,9 +7,9 @@
                                                              "cosign": ["team.pub"]}},
                   "oci:/srv/images": "accept"}}
 
-The longest prefix of an image's name decides, in whole parts; what has none falls under the
-default.  One valid signature of any kind that is named suffices.  Without the file everything is
-accepted.  The strongest directory of configuration that has a policy.json is the one that counts.
+The longest matching prefix of an image's name, in whole components, decides; without a match, the
+default.  One valid signature of any listed kind suffices.  Without the file everything is accepted.
+Only the file in the configuration directory of the highest precedence is used.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ _WANTED = '"accept", "reject" or {"signedBy": {"openpgp": true, "cosign": ["FILE
 
 @frozen
 class Rule:
-    """``kind`` is accept, reject or signedBy, then with ``openpgp`` (the trusted keys of the
-    image's prefix) or files of ``cosign`` keys, or both.  ``where`` is for messages.
+    """A rule of the policy; ``kind`` is accept, reject or signedBy.
+
+    signedBy has ``openpgp`` (the trusted keys of the image's prefix), files of ``cosign`` keys, or
+    both. ``where`` is for messages.
     """
 
     kind: str
@@ -45,31 +47,34 @@ class Rule:
 
 @frozen
 class Policy:
-    """Prefix -> rule."""
+    """A mapping of prefixes to rules."""
 
     default: Rule
     prefixes: dict[str, Rule]
 
     @property
     def accepts_all(self) -> bool:
-        """Whether nobody need ask what an image is called."""
+        """Return whether every image is accepted, whatever its name."""
         return all(rule.kind == ACCEPT for rule in (self.default, *self.prefixes.values()))
 
     def rule(self, name: str) -> Rule:
-        """What holds for an image of that name (Reference.name)."""
+        """Return the rule for an image with that name (Reference.name)."""
         matching = [prefix for prefix in self.prefixes if covers(prefix, name)]
         return self.prefixes[max(matching, key=len)] if matching else self.default
 
 
 def load_policy(settings: Settings) -> Policy:
-    """Raises HostError, ImageError."""
+    """Load the policy from the configuration.  Raises HostError, ImageError."""
     for path, document in settings.documents("policy.json"):
         return read_policy(document, path)
     return Policy(Rule(ACCEPT, "no policy.json"), {})
 
 
 def read_policy(document: Json, path: str) -> Policy:
-    """``path`` is told in errors, and keys of cosign lie beside it.  Raises ImageError."""
+    """Parse a policy; ``path`` is for errors and the directory of cosign keys.
+
+    Raises ImageError.
+    """
     unknown = document.keys() - {"default", "prefixes"}
     if unknown:
         raise ImageError(f'{path}: unknown member "{min(unknown)}"', "default, prefixes")
@@ -87,14 +92,14 @@ def read_policy(document: Json, path: str) -> Policy:
 
 
 def shown(rule: Rule) -> object:
-    """The rule as a policy.json has it, files by their full path."""
+    """Return the rule as in policy.json, with absolute paths of files."""
     if rule.kind != SIGNED_BY:
         return rule.kind
     return {SIGNED_BY: {"openpgp": rule.openpgp, "cosign": list(rule.cosign)}}
 
 
 def check_prefix(prefix: str, where: str) -> str:
-    """``prefix`` as full names of images begin with it.  Raises ImageError if none can."""
+    """Normalise ``prefix`` to how full names begin.  Raises ImageError if no name can."""
     kind, colon, path = prefix.partition(":")
     if colon and kind in LOCAL_KINDS:
         return f"{kind}:/{path.lstrip('/')}" if path.startswith("//") else prefix
@@ -111,9 +116,9 @@ def check_prefix(prefix: str, where: str) -> str:
 
 
 def covers(prefix: str, name: str) -> bool:
-    """Whether ``name`` begins with all parts of ``prefix``.
+    """Return whether ``name`` begins with all components of ``prefix``.
 
-    A bare registry covers no other port of its host.
+    A registry without a port does not cover the same host with another port.
     """
     if name == prefix:
         return True

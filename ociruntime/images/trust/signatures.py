@@ -1,8 +1,8 @@
-"""Whether an image may be taken: the policy's rule for its name, and signatures if it asks for any.
+"""Decide whether an image may be used: the policy's rule for its name, and its signatures.
 
-What is signed is a document of JSON ("simple signing") that names a digest and an image; that of a
-detached OpenPGP signature may also be the manifest itself.  An image counts as signed if its
-manifest is, or an index that leads to it.
+What is signed is a JSON document ("simple signing") that names a digest and an image; a detached
+OpenPGP signature may also be of the manifest itself.  An image counts as signed if its manifest is,
+or an index that leads to it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _TYPES = ("atomic container signature", "cosign container image signature")
 
 
 class SignatureJudge(Judge):
-    """Asks for what the policy wants, when an image is to be taken under that name.
+    """A judge by the policy's rule for a name.
 
-    ``signature`` is what the user has given, and then has to be valid whatever the policy says;
-    ``sources`` is where the signatures of cosign are looked for.  Made, it has refused what the
-    policy rejects.
+    ``signature`` is given by the user, and must then be valid whatever the policy says; ``sources``
+    is where cosign signatures are looked up.  The constructor refuses names that the policy
+    rejects.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class SignatureJudge(Judge):
         raise ImageError(f'image "{name}" is not signed: {"; ".join(faults)}', self.rule.where)
 
     def _judge_given(self, signature: bytes, documents: list[Document]) -> str:
-        """The fingerprint of the key that has signed."""
+        """Return the fingerprint of the key that made the given signature."""
         name = self.reference.name
         keys = keys_for(name, self.permission.settings)
         if not keys:
@@ -93,7 +93,7 @@ class SignatureJudge(Judge):
         raise last
 
     def _signer_by_cosign(self, documents: list[Document], faults: list[str]) -> str:
-        """Whose signature holds; "" if none does, and ``faults`` is told why."""
+        """Return the signer by cosign; "" if there is none, with the reasons in ``faults``."""
         keys = cosign.load_keys(self.rule.cosign)
         if self.sources is None:
             faults.append("files have no signatures of cosign")
@@ -120,7 +120,7 @@ class SignatureJudge(Judge):
         return ""
 
     def _payload_fault(self, payload: bytes, documents: list[Document]) -> str:
-        """What a signed document says of another image than this one; "" if it is this one."""
+        """Return how a signed document differs from this image; "" if it does not."""
         said = load_document(payload, "what was signed").get("critical")
         try:
             if not isinstance(said, dict):
@@ -138,10 +138,10 @@ class SignatureJudge(Judge):
 
 
 def identity_fault(signed: object, reference: Reference) -> str:
-    """Why an image signed as ``signed`` is not the one of that name; "" if it is.
+    """Return why the signed identity ``signed`` does not match ``reference``; "" if it does.
 
-    The repository has to be the same; the tag too, if both have one and no digest was asked for.
-    A file has no name of its own: what it holds is told by the digest alone.
+    The repository must match, and the tag too if both have one and no digest was requested.  Local
+    files have no name of their own: there only the digest counts.
     """
     if reference.is_local:
         return ""

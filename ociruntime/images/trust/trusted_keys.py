@@ -1,10 +1,10 @@
-"""The OpenPGP keys that may sign images, as files.
+"""Files of OpenPGP keys that are trusted to sign images.
 
     trustedkeys/root.d/FINGERPRINT                  for every image
-    trustedkeys/prefix.d/PREFIX/FINGERPRINT         for images whose names begin with PREFIX
+    trustedkeys/prefix.d/PREFIX/FINGERPRINT         for images whose names start with PREFIX
 
-below each directory of configuration; in PREFIX a comma stands for the slash.  An empty file masks
-the one of the same name in a weaker directory.
+in each configuration directory; in PREFIX a comma stands for a slash.  An empty file masks the file
+of that name in directories of lower precedence.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ ROOT = "root.d"
 
 
 def place_of(prefix: str) -> str:
-    """The directory below ``trustedkeys``; "" is every image's."""
+    """Return the subdirectory of ``trustedkeys`` for a prefix; "" is for all images."""
     return f"prefix.d/{prefix.replace('/', ',')}" if prefix else ROOT
 
 
 def keys_for(name: str, settings: Settings) -> list[Key]:
-    """The keys that may sign an image of that name.  Raises HostError, ImageError."""
+    """Return the keys that may sign images of that name.  Raises HostError, ImageError."""
     found: dict[str, Key] = {}
     for place, path in _files(settings).items():
         prefix = prefix_of(os.path.dirname(place))
@@ -39,7 +39,7 @@ def keys_for(name: str, settings: Settings) -> list[Key]:
 
 
 def overview(settings: Settings) -> dict[str, list[str]]:
-    """Prefix ("" stands for all images) -> the names of its files that are not masked.
+    """Return prefix ("" for all images) -> names of its key files that are not masked.
 
     Raises HostError.
     """
@@ -51,7 +51,7 @@ def overview(settings: Settings) -> dict[str, list[str]]:
 
 
 def prefix_of(place: str) -> str:
-    """The other way round than ``place_of``; the registry by its one name."""
+    """Return the prefix of a subdirectory, with the registry's canonical name; see ``place_of``."""
     if place == ROOT:
         return ""
     prefix = place.removeprefix("prefix.d/").replace(",", "/")
@@ -60,7 +60,7 @@ def prefix_of(place: str) -> str:
 
 
 def _files(settings: Settings) -> dict[str, str]:
-    """Name below ``trustedkeys`` -> the strongest file of that name."""
+    """Return name below ``trustedkeys`` -> file of the highest precedence."""
     files: dict[str, str] = {}
     for directory in settings.directories:
         top = f"{directory}/trustedkeys"
@@ -71,7 +71,7 @@ def _files(settings: Settings) -> dict[str, str]:
 
 
 def add_key(directory: str, prefix: str, key: Key) -> str:
-    """Trusts the key below a directory of configuration; the file's path.  Raises HostError."""
+    """Add a trusted key to a configuration directory; return the file's path.  Raises HostError."""
     place = f"{directory}/trustedkeys/{place_of(prefix)}"
     path = f"{place}/{key.fingerprint}"
     partial = f"{place}/.{secrets.token_hex(8)}"
@@ -94,7 +94,7 @@ def add_key(directory: str, prefix: str, key: Key) -> str:
 
 
 def read_key_file(path: str) -> list[Key]:
-    """The keys that a file of the user's has.  Raises HostError, ImageError."""
+    """Return the keys in a user's file.  Raises HostError, ImageError."""
     data = _read(path)
     if not data:
         raise ImageError(f"{path}: empty")

@@ -1,8 +1,8 @@
-"""Directories of a tree, reached from its root by descriptors: no name ever leads outside.
+"""Resolve directories inside a tree by descriptors, so that no name leads outside.
 
-Symbolic links among the parents of a file are followed as a process inside would follow them,
-with the tree as its root: images rely on that (``lib`` is a link to ``usr/lib`` in most, and
-later layers put files below ``lib``).  The last part of a name is never followed.
+Symbolic links in the parents of a file are followed with the tree as root, because images rely on
+it: in most, ``lib`` is a link to ``usr/lib``, and later layers have files below ``lib``.  The last
+component of a name is never followed.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from ociruntime.images.model.limits import Budget
 
 MOST_LINKS = 40
-MOST_LAYER_STEPS = 32_000_000  # half a minute; the 2,000,000 files of a layer may take 16 each
-MOST_STEPS = 1024  # the texts of links can lead down and up again, thousands of times for each file
-LONGEST_NAME = 4095  # bytes: PATH_MAX, without the one at its end
+MOST_LAYER_STEPS = 32_000_000  # half a minute; 16 for each of a layer's maximum of 2,000,000 files
+MOST_STEPS = 1024  # for each file: link targets can go down and up again thousands of times
+LONGEST_NAME = 4095  # bytes: PATH_MAX without the final NUL
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Inside:
-    """The tree whose root is the descriptor ``root``; nobody else changes it meanwhile.
+    """A tree with the root directory ``root`` (a descriptor), which only we change.
 
-    A place is the path of a directory from the root without links, empty for the root itself.
-    The last directory stays open: the files of an archive come directory by directory.  What
-    is removed meanwhile is in it, or one has asked for another directory to remove it there.
-    ``budget`` says how deep it may go, and pays for each directory that is made on the way.
+    A place is the path of a directory from the root without links, b"" for the root.  The last
+    directory is kept open, because an archive has its files directory by directory.  Whatever is
+    removed meanwhile is inside it, or another directory was opened for the removal.  ``budget``
+    limits the depth and the number of created directories.
     """
 
     def __init__(self, root: int, budget: Budget) -> None:
@@ -46,10 +46,10 @@ class Inside:
         self._parts, self._fd = None, -1
 
     def directory(self, parts: list[bytes], made: Made | None = None) -> tuple[int, bytes]:
-        """Its descriptor, which stays ours, and its place.
+        """Return the directory's descriptor, which we keep, and its place.
 
-        With ``made`` what is missing is made, mode 0755, and added there.  Raises
-        FileNotFoundError, or ImageError if there is no way through, or one beyond the limits.
+        With ``made``, missing directories are created (mode 0755) and added to it.  Raises
+        FileNotFoundError; ImageError if a parent is not a directory or a limit is exceeded.
         """
         if parts == self._parts:
             return self._fd, self._place
@@ -68,7 +68,7 @@ class Inside:
 
 
 class _Walk:
-    """From the root downwards; ``fds`` has one more descriptor than ``names`` has parts."""
+    """A walk down from the root; ``fds`` has one descriptor more than ``names`` has parts."""
 
     def __init__(self, root: int, budget: Budget, made: Made | None) -> None:
         self.root = root
@@ -106,7 +106,7 @@ class _Walk:
                 pending += target.split(b"/")[::-1]
 
     def _enter(self, part: bytes) -> bytes | None:
-        """Goes into ``part``; if that is a symbolic link, returns where it points instead."""
+        """Enter ``part``; if it is a symbolic link, return its target instead."""
         here = self.fds[-1]
         try:
             fd = os.open(part, _DIRECTORY, dir_fd=here)
@@ -139,9 +139,9 @@ class _Walk:
 
 
 class Made:
-    """The paths of what a layer has made, and of the directories that are on the way to it.
+    """The paths that a layer has created, with their parent directories.
 
-    ``budget`` pays for the memory that they take.
+    The memory for them counts against ``budget``.
     """
 
     def __init__(self, budget: Budget) -> None:
@@ -152,7 +152,7 @@ class Made:
         return path in self.paths
 
     def add(self, path: bytes) -> None:
-        """Raises ImageError."""
+        """Add a path and its parents.  Raises ImageError."""
         while path and path not in self.paths:
             self.budget.take_name(len(path))
             self.paths.add(path)
@@ -160,10 +160,10 @@ class Made:
 
 
 def split_name(name: bytes) -> list[bytes]:
-    """The parts of a file's name in an archive, none for the root.
+    """Split a file's name in an archive; [] is the root.
 
-    A slash at the beginning means the root of the tree.  Raises ImageError for a name that
-    leads upwards, or that no program could use.
+    A leading slash means the tree's root.  Raises ImageError for a name with ``..`` or one too long
+    for any program to use.
     """
     parts = [part for part in name.split(b"/") if part not in (b"", b".")]
     if b".." in parts:
@@ -177,5 +177,5 @@ def split_name(name: bytes) -> list[bytes]:
 
 
 def _shown(name: bytes) -> str:
-    """The beginning of it, for a message."""
+    """Return the beginning of a name for a message."""
     return name[:200].decode("utf-8", "backslashreplace")

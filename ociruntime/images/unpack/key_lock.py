@@ -1,4 +1,4 @@
-"""Locks with names, between processes: files of no content that are locked with flock(2)."""
+"""Named locks between processes: empty files locked with flock(2)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ociruntime.base.errors import HostError
 
 
 class key_lock:  # noqa: N801 - as contextlib has them
-    """A context that holds the lock ``path``, made if it is not there.
+    """A context that holds the lock file ``path``, created if needed.
 
-    It tells whether it does, which without ``wait`` it may not.  Raises HostError.
+    Its value is whether the lock was taken, which can be false without ``wait``.  Raises HostError.
     """
 
     __slots__ = ("_fd", "_kind", "_path", "_wait")
@@ -32,7 +32,7 @@ class key_lock:  # noqa: N801 - as contextlib has them
 
 
 def forget_lock(path: str) -> None:
-    """Removes the file of a lock that is held exclusively: who waits for it makes a new one."""
+    """Remove the file of an exclusively held lock; processes waiting for it create a new one."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -48,7 +48,7 @@ def _take(path: str, kind: int, *, wait: bool) -> int:
             except BlockingIOError:
                 os.close(fd)
                 return -1
-            # Before it was locked its last holder may have removed it.
+            # Its last holder may have removed it between our open and flock.
             if os.fstat(fd).st_nlink:
                 return fd
             os.close(fd)

@@ -1,8 +1,8 @@
-"""One layer of an image, applied to a directory.
+"""Unpack a layer of an image into a directory.
 
-What a layer holds comes from anywhere: nothing of it is trusted.  Every file is made by a call
-relative to the descriptor of its parent directory (inside.py), never through a link, and only
-where nothing is: what was there is removed first, directories for a directory excepted.
+The content of a layer is untrusted.  Every file is created relative to the descriptor of its parent
+directory (inside.py), never through a link, and never over an existing file: that is removed
+first, except a directory that is to be a directory.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from ociruntime.images.unpack.inside import Inside, Made, split_name
 
 WHITEOUT = b".wh."
 OPAQUE = b".wh..wh..opq"
-_RESERVED = b".wh..wh."  # what aufs kept for itself; of no meaning in an image
+_RESERVED = b".wh..wh."  # aufs' own files, meaningless in an image
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
-_DIRECTORY_SIZE = 4096  # bytes, of an empty one
-# Names, targets of links and extended attributes that are longer than any, or no such thing.
+_DIRECTORY_SIZE = 4096  # bytes of an empty directory
+# Errors for names, link targets and extended attributes that are too long or invalid.
 _FAULTS_OF_IMAGE = (errno.ENAMETOOLONG, errno.EINVAL, errno.ERANGE, errno.E2BIG)
 
 
 class LayerUnpacker:
-    """Applies the files of ``reader`` to the directory ``root``, a descriptor.
+    """An unpacker of ``reader``'s files into the directory ``root``, a descriptor.
 
-    ``made`` has the paths of what this layer has made, and of the directories it is in: whiteouts
-    are meant for the layers below, wherever they stand among the layer's own files.
+    ``made`` has the paths that this layer has created, with parents: whiteouts apply to lower
+    layers only, wherever they are in the archive.
     """
 
     def __init__(self, reader: TarReader, root: int, budget: Budget, notes: Notes) -> None:
@@ -53,11 +53,11 @@ class LayerUnpacker:
         self.notes = notes
         self.inside = Inside(root, budget)
         self.made = Made(budget)
-        self.hidden: set[bytes] = set()  # directories that hold nothing of a lower layer any more
+        self.hidden: set[bytes] = set()  # directories without any content of lower layers
         self.directory_times: dict[bytes, int] = {}
 
     def apply(self) -> None:
-        """Raises ImageError, or HostError if the file system refuses."""
+        """Unpack all files.  Raises ImageError, or HostError for errors of the filesystem."""
         try:
             for header in self.reader:
                 self.budget.take_file()
@@ -95,7 +95,7 @@ class LayerUnpacker:
         set_of_open(self.root, header, self.notes)
         self.directory_times[b""] = header.mtime
 
-    # Making
+    # Create files
 
     def _place(self, header: Header, fd: int, name: bytes, path: bytes) -> None:
         if header.type == HARD_LINK:
@@ -112,7 +112,7 @@ class LayerUnpacker:
         make(self, header, fd, name)
 
     def _clear(self, fd: int, name: bytes) -> None:
-        """Removes whatever is there."""
+        """Remove whatever is there."""
         try:
             mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
         except FileNotFoundError:
@@ -120,7 +120,7 @@ class LayerUnpacker:
         _remove(fd, name, mode)
 
     def _directory(self, header: Header, fd: int, name: bytes, path: bytes) -> None:
-        """One that is there keeps what is in it, and becomes like the new one otherwise."""
+        """Create a directory; an existing one keeps its content but gets the new attributes."""
         try:
             mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
             if not stat.S_ISDIR(mode):
@@ -133,7 +133,7 @@ class LayerUnpacker:
             set_of_open(made, header, self.notes)
         finally:
             os.close(made)
-        # Whatever is made in it later changes its time: that is set when the layer is done.
+        # Creating files in it changes its mtime, so that is set at the end.
         if path not in self.directory_times:
             self.budget.take_name(len(path))
         self.directory_times[path] = header.mtime
@@ -149,7 +149,7 @@ class LayerUnpacker:
             os.close(file)
 
     def _write(self, header: Header, file: int) -> None:
-        """The content; what no piece of a sparse file covers stays a hole."""
+        """Write the content; parts outside the pieces of a sparse file stay holes."""
         if header.pieces is None:
             while chunk := self.reader.read(_CHUNK):
                 _write_all(file, chunk)
@@ -180,7 +180,7 @@ class LayerUnpacker:
         set_by_name(fd, name, header, self.notes, link=False)
 
     def _hard_link(self, header: Header, fd: int, name: bytes, path: bytes) -> None:
-        """To a file that is there already, in this layer or one below; never to a directory."""
+        """Link to an existing file of this or a lower layer, never to a directory."""
         *parents, target = split_name(header.link) or [b""]
         inside = Inside(self.root, self.budget)
         try:
@@ -199,7 +199,7 @@ class LayerUnpacker:
         finally:
             inside.close()
 
-    # Hiding
+    # Apply whiteouts
 
     def _whiteout(self, parents: list[bytes], name: bytes) -> None:
         try:
@@ -216,7 +216,7 @@ class LayerUnpacker:
         self._hide(fd, place, hidden)
 
     def _hide(self, fd: int, place: bytes, name: bytes) -> None:
-        """Removes what a lower layer has made of ``name``."""
+        """Remove what lower layers have created at ``name``."""
         path = _join(place, name)
         try:
             mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
@@ -232,7 +232,7 @@ class LayerUnpacker:
                 os.close(below)
 
     def _hide_below(self, fd: int, place: bytes) -> None:
-        """Remove what lower layers have put into a directory; once, then all is this layer's."""
+        """Remove what lower layers have put into a directory; done once per directory."""
         if place in self.hidden:
             return
         self.budget.take_name(len(place))
@@ -250,15 +250,15 @@ class LayerUnpacker:
                 fd, _ = self.inside.directory(parent.split(b"/"))
                 set_time(fd, name, mtime)
             except (FileNotFoundError, ImageError):
-                continue  # removed, or replaced, later in the layer
+                continue  # removed or replaced later in the layer
             except OSError as error:
                 raise HostError("set the time of a directory of the image", error) from None
 
 
 def _beside_content(header: Header) -> int:
-    """Return the bytes that a file takes on the disk beside its content, about.
+    """Estimate the bytes that a file takes on disk besides its content.
 
-    A global header gives its attributes to every file that follows.
+    Attributes in a global header apply to every file that follows.
     """
     attributes = sum(len(name) + len(value) for name, value in header.xattrs.items())
     return attributes + (_DIRECTORY_SIZE if header.type == DIRECTORY else 0)
@@ -282,7 +282,7 @@ def _write_all(fd: int, chunk: bytes) -> None:
 
 
 def _refuse(header: Header, error: OSError) -> None:
-    """The image's fault, or the host's."""
+    """Raise ImageError or HostError, depending on whose fault ``error`` is."""
     if error.errno in _FAULTS_OF_IMAGE:
         raise ImageError(f'cannot unpack "{header.shown()}": {reason(error)}') from None
     raise HostError(f'unpack "{header.shown()}"', error) from None

@@ -1,7 +1,7 @@
-"""One digest over everything in a tree that matters to who runs it.
+"""A digest of everything in a tree that matters to programs that run in it.
 
-Paths, types, modes, owners, device numbers, links, sizes, contents and those extended attributes
-that images can have; not times, which a mount may change.
+It covers paths, types, modes, owners, device numbers, links, sizes, contents and the extended
+attributes that images can have; not times, which a mount may change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @frozen
 class TreeHash:
-    """``entries`` counts the files, ``size`` their bytes."""
+    """The digest of a tree; ``entries`` counts the files, ``size`` their bytes."""
 
     digest: str
     entries: int
@@ -36,7 +36,7 @@ class TreeHash:
 
 
 def hash_tree(path: str, progress: Progress = silent, expected: int = 0) -> TreeHash:
-    """Of the directory ``path``; ``progress`` is told bytes of ``expected``.  Raises HostError."""
+    """Hash the directory ``path``, reporting bytes of ``expected``.  Raises HostError."""
     walk = _Walk(progress, expected)
     try:
         root = os.open(path, _DIRECTORY)
@@ -55,12 +55,12 @@ class _Walk:
         self.progress = progress
         self.expected = expected
         self.hash: _Hash = hashlib.sha256()
-        self.contents: dict[tuple[int, int], bytes] = {}  # of files with several names
+        self.contents: dict[tuple[int, int], bytes] = {}  # digests of files with several links
         self.entries = 0
         self.size = 0
 
     def directory(self, fd: int, place: bytes) -> None:
-        # By way of proc, for names as bytes: there may be millions.
+        # Through /proc, because listing by path returns names as bytes; there may be millions.
         for name in sorted(os.listdir(b"/proc/self/fd/%d" % fd)):
             path = place + b"/" + name
             facts = os.stat(name, dir_fd=fd, follow_symlinks=False)
@@ -85,7 +85,7 @@ class _Walk:
     def entry(
         self, path: bytes, facts: os.stat_result, more: list[bytes], attributes: list[bytes]
     ) -> None:
-        """Each field with its length before it: none can be taken for two."""
+        """Hash each field with its length as prefix, so that fields cannot be confused."""
         self.entries += 1
         fields = [path, b"%o %d %d" % (facts.st_mode, facts.st_uid, facts.st_gid)]
         if stat.S_ISREG(facts.st_mode):
@@ -108,12 +108,12 @@ class _Walk:
 
 
 def _attributes(file: int | bytes) -> list[bytes]:
-    """Names and values in turn, in the order of the names."""
+    """Return names and values alternately, sorted by name."""
     follow = isinstance(file, int)
     try:
         names = sorted(os.listxattr(file, follow_symlinks=follow))
     except OSError:
-        return []  # this file system, or this kind of file, has none
+        return []  # not supported by this filesystem or type of file
     found = []
     for name in names:
         if not refusal(name):

@@ -1,12 +1,12 @@
-"""Root file systems made of images: pods mount them, or copy them; nobody writes to them.
+"""Root filesystems rendered from images; pods mount or copy them, nothing writes to them.
 
-    $D/cas/tree/ID/rootfs     the tree; ID comes from the layers alone, so that images share one
-    $D/cas/tree/ID/hash       JSON: digest, entries and size of it (tree_hash.py)
-    $D/cas/tree/ID/rendered   there when all of the above is complete, and on disk
-    $D/cas/locks/tree-ID      held while a tree is made or removed
+    $D/cas/tree/ID/rootfs     the tree; ID depends on the layers alone, so images can share it
+    $D/cas/tree/ID/hash       JSON: digest, entries and size (tree_hash.py)
+    $D/cas/tree/ID/rendered   exists once all of the above is complete and synced
+    $D/cas/locks/tree-ID      locked while a tree is rendered or removed
 
-A tree without ``rendered`` is not there: whoever needs it clears it away and makes it again.  A
-crash at any time, of the machine too, leaves nothing worse.
+A tree without ``rendered`` does not count: the next process that needs it removes and renders it.
+A crash at any time, also of the machine, leaves nothing worse.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NOT_RENDERED = "not rendered"
 
 @frozen
 class Tree:
-    """``size``: bytes of its files, 0 for one that is not ``rendered``."""
+    """A rendered tree; ``size`` is the bytes of its files, 0 if it is not ``rendered``."""
 
     id: str
     rendered: bool
@@ -48,15 +48,15 @@ class Tree:
 
 
 def tree_id(image: Image) -> str:
-    """The image's tree; without a colon, which has a meaning in options of mounts."""
+    """Return the id of the image's tree; no colon, as overlay mount options use it as separator."""
     return image.chain_id.replace(":", "-")
 
 
 class TreeStore:
-    """The trees below ``directory``; the image store there has their layers.
+    """The trees below ``directory``, rendered from the image store there.
 
-    ``limits`` is asked when a tree is made, as ``Settings.limits`` is; else the defaults hold.
-    ``notes`` says what the last render had to leave out.  Everything raises HostError.
+    ``limits`` returns the limits for rendering, like ``Settings.limits``; by default, the default
+    limits. ``notes`` lists what the last render had to leave out.  Everything raises HostError.
     """
 
     def __init__(self, directory: str, limits: Callable[[], Limits] | None = None) -> None:
@@ -69,15 +69,15 @@ class TreeStore:
             make_directory(os.path.abspath(path), 0o700, "image store")
 
     def rootfs(self, tree: str) -> str:
-        """Where the tree is, or would be."""
+        """Return the path of a tree, rendered or not."""
         return f"{self._place(tree)}/rootfs"
 
     def is_rendered(self, tree: str) -> bool:
-        """Whether it is there."""
+        """Return whether the tree is rendered."""
         return os.path.exists(f"{self._place(tree)}/rendered")
 
     def render(self, image: Image, progress: Progress = silent) -> str:
-        """Makes the image's tree unless it is there, once however many want it; returns its id.
+        """Render the image's tree unless it exists, only once for concurrent calls; return its id.
 
         Raises ImageError for a layer that cannot be unpacked.
         """
@@ -95,14 +95,14 @@ class TreeStore:
         return tree
 
     def render_again(self, image: Image, progress: Progress = silent) -> str:
-        """As ``render``, in any case.  No running pod may use the tree."""
+        """Render the tree even if it exists; no running pod may use it.  See ``render``."""
         tree = tree_id(image)
         with key_lock(self._lock(tree), exclusive=True):
             self._render(image, tree, progress)
         return tree
 
     def verify(self, tree: str, progress: Progress = silent) -> str:
-        """WHOLE, CHANGED or NOT_RENDERED."""
+        """Return WHOLE, CHANGED or NOT_RENDERED."""
         from ociruntime.images.unpack.tree_hash import hash_tree
 
         with key_lock(self._lock(tree), exclusive=False):
@@ -113,7 +113,7 @@ class TreeStore:
             return WHOLE if found == known else CHANGED
 
     def trees(self) -> list[Tree]:
-        """All, also what a crash has left of one."""
+        """Return all trees, including incomplete ones."""
         try:
             names = sorted(os.listdir(self.path))
         except OSError as error:
@@ -125,14 +125,14 @@ class TreeStore:
         return found
 
     def size(self, tree: str) -> int:
-        """Bytes of its files; 0 if it is not rendered."""
+        """Return the bytes of a tree's files; 0 if it is not rendered."""
         try:
             return int(self._noted(tree)["size"]) if self.is_rendered(tree) else 0
         except (OSError, ValueError, KeyError, TypeError):
             return 0
 
     def remove(self, tree: str, *, wait: bool = True) -> bool:
-        """Removes it.  Whether it did: without ``wait`` one that is being made stays."""
+        """Remove a tree; return whether it was removed: without ``wait``, a locked one is not."""
         lock = self._lock(tree)
         with key_lock(lock, exclusive=True, wait=wait) as held:
             if not held:
@@ -145,7 +145,7 @@ class TreeStore:
         return True
 
     def sweep(self) -> None:
-        """Removes the locks of trees that are gone, unless somebody holds them."""
+        """Remove lock files of trees that are gone, unless they are locked."""
         try:
             names = os.listdir(self.locks)
         except OSError as error:
@@ -167,7 +167,7 @@ class TreeStore:
         return f"{self.locks}/tree-{tree}"
 
     def _known(self, tree: str) -> TreeHash | None:
-        """What ``hash`` says; nothing if it is damaged."""
+        """Return the content of ``hash``; None if it is damaged."""
         from ociruntime.images.unpack.tree_hash import TreeHash
 
         try:
@@ -177,12 +177,12 @@ class TreeStore:
             return None
 
     def _noted(self, tree: str) -> Any:  # noqa: ANN401 - a JSON document
-        """What is in the file ``hash``.  Raises OSError, ValueError."""
+        """Return the JSON document in the file ``hash``.  Raises OSError, ValueError."""
         with open(f"{self._place(tree)}/hash", "rb") as file:
             return load(file.read())
 
     def _render(self, image: Image, tree: str, progress: Progress) -> None:
-        """Under the exclusive lock.  What is half made goes again, whatever happens."""
+        """Render under the exclusive lock; an incomplete tree is removed again on any failure."""
         from ociruntime.images.unpack.tree_hash import hash_tree
         from ociruntime.images.unpack.unpack import unpack
 
@@ -208,7 +208,7 @@ class TreeStore:
             raise HostError(f'make the tree "{place}"', error) from None
 
     def _finish(self, place: str, known: TreeHash) -> None:
-        """``rendered`` comes last, when everything else has reached the disk."""
+        """Create ``rendered`` last, after syncing everything else."""
         with open(f"{place}/hash", "x", encoding="utf-8") as file:
             file.write(dump(vars(known)))
         _sync_file_system(place)
@@ -218,7 +218,10 @@ class TreeStore:
         sync_directory(self.path)
 
     def _clear(self, tree: str) -> None:
-        """``rendered`` goes first: half a tree must not look like a whole one.  Raises OSError."""
+        """Remove ``rendered`` first, so that a partial tree never seems complete.
+
+        Raises OSError.
+        """
         place = self._place(tree)
         try:
             os.unlink(f"{place}/rendered")

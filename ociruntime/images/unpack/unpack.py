@@ -1,4 +1,4 @@
-"""The layers of an image, one above the other, in one directory."""
+"""Unpack the layers of an image on top of each other into a directory."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Checked:
-    """The plain bytes of a layer, hashed on the way; what they take, ``budget`` limits.
+    """The decompressed bytes of a layer, hashed as they are read and limited by ``budget``.
 
-    ``stored`` counts what they came from; ``total`` is how much that is in all.
+    ``stored`` counts the compressed bytes read, out of ``total``.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Checked:
         self.plain = decompressed(stored, budget)
         self.hash = hasher(layer.diff_id)
         self.buffer = b""
-        self.at = 0  # what of the buffer was read
+        self.at = 0  # position in the buffer
 
     def read(self, size: int, /) -> bytes:
         if self.at == len(self.buffer):
@@ -46,13 +46,13 @@ class Checked:
         return data
 
     def _fill(self) -> None:
-        """Headers are small and many: nobody below is asked for each of them."""
+        """Fill the buffer, which spares a call chain for each of many small headers."""
         self.buffer, self.at = self.plain.read(CHUNK), 0
         self.hash.update(self.buffer)
         self.progress(self.kind, self.stored.count, self.layer.size)
 
     def finish(self) -> None:
-        """Reads what is left behind the archive.  Raises ImageError if the digest is wrong."""
+        """Read the rest of the stream and verify the digest.  Raises ImageError."""
         while self.read(CHUNK):
             pass
         algorithm, _, digits = self.layer.diff_id.partition(":")
@@ -63,9 +63,10 @@ class Checked:
 
 
 def unpack_layer(stream: Readable, layer: Layer, root: int, budget: Budget, notes: Notes) -> None:
-    """One layer, which ``stream`` has as it is stored, into the directory ``root`` (descriptor).
+    """Unpack a layer from its stored form into the directory ``root`` (a descriptor).
 
-    Raises ImageError for the layer, HostError for the host; the directory is of no use then.
+    Raises ImageError for faults of the layer, HostError for the host's; ``root`` is then
+    incomplete.
     """
     _unpack(stream, layer, root, budget, notes, silent, "unpacking")
 
@@ -77,10 +78,10 @@ def unpack(
     limits: Limits | None = None,
     progress: Progress = silent,
 ) -> list[str]:
-    """All layers into ``root``, the descriptor of an empty directory; what was left out, in lines.
+    """Unpack all layers into the empty directory ``root`` (descriptor); return what was left out.
 
-    Needs root, for owners and devices.  Raises ImageError, HostError; what has been made until
-    then stays for the caller to remove.
+    Requires root, for owners and devices.  Raises ImageError, HostError; the caller then removes
+    what has been created.
     """
     notes = Notes()
     budget = Budget.at(root, limits or Limits())
