@@ -97,7 +97,7 @@ def test_gc_keeps_what_pods_use(shop: Shop) -> None:
     assert shop.tree(used).exists()
     assert not shop.tree(other).exists()
     (pod / "apps/one/image.json").write_text("{")
-    shop.ocipod("image", "gc", "--grace-period=0s").failed("cannot be said")
+    shop.ocipod("image", "gc", "--grace-period=0s").failed("find the images in use")
     assert shop.listed() == [shop.name("used")], "not knowing, it removes nothing"
 
 
