@@ -143,9 +143,9 @@ def test_another_machine(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_file_of_settings_that_cannot_be_read(host: Path) -> None:
     file = host / "kvm.json"
-    for text, message in (("{", ": invalid JSON: "), ("[]", "is no JSON object")):
+    for text, message in (("{", ": invalid JSON: "), ("[]", ": must be a JSON object")):
         file.write_text(text)
-        with pytest.raises(PodError, match=f"{file} {message}"):
+        with pytest.raises(PodError, match=f"{file}{message}"):
             settings(str(host))
     file.unlink()
     file.mkdir()
