@@ -23,10 +23,10 @@ def run(context: Context, arguments: Arguments) -> int:
     if lock < 0 or state_fd < 0:
         hint = "use ocipod run, ocipod run-prepared or ocipod app sandbox"
         raise UsageError("monitor: internal command, cannot be run by hand", hint)
-    saved = wake_up(state_fd)
+    snapshot = wake_up(state_fd)
     uuid = arguments.positional[0]
     path = phase_path(context.directory, RUN, uuid)
-    return Supervisor(path, uuid, lock, _warn, saved).run()
+    return Supervisor(path, uuid, lock, _warn, snapshot).run()
 
 
 def _warn(text: str) -> None:

@@ -46,7 +46,7 @@ class AppRun:
         *("terminal", "watchers"),
     )
 
-    def __init__(self, around: Surroundings, entry: App, frozen: App | None = None) -> None:
+    def __init__(self, around: Surroundings, entry: App, snapshot: App | None = None) -> None:
         """Take an ``entry`` of the manifest's ``apps``, or a snapshot.  Raises HostError."""
         self.around = around
         self.name: str = entry["name"]
@@ -74,12 +74,12 @@ class AppRun:
         self.on_output: Callable[[AppRun, str, bytes], None] = _no_output
         self.on_terminal: Callable[[AppStreams], None] | None = None
         self.on_end: Callable[[AppRun], None] = _no_end
-        self.record: dict[str, Any] = frozen["record"] if frozen else new_record()
+        self.record: dict[str, Any] = snapshot["record"] if snapshot else new_record()
         self._file = RecordFile(around.loop, self.directory, self.record)
-        if frozen is None:
+        if snapshot is None:
             self._file.save()
-        elif "pid" in frozen:
-            self._take_up(frozen)
+        elif "pid" in snapshot:
+            self._restore(snapshot)
 
     @property
     def directory(self) -> str:
@@ -324,7 +324,7 @@ class AppRun:
             return False
         return not self.busy or (self.streams is not None and self.streams.is_quiet)
 
-    def frozen(self) -> App:
+    def snapshot(self) -> App:
         """Return a snapshot of a quiet app, from which a new monitor can restore it.
 
         {"entry", "record"}, and for a running app also "pid", "log", "streams"
@@ -333,14 +333,14 @@ class AppRun:
         entry = {"name": self.name, "app": options}
         if self._log is None or self.streams is None:
             return {"entry": entry, "record": self.record}
-        running = {"log": self._log.descriptor, "streams": self.streams.frozen()}
+        running = {"log": self._log.descriptor, "streams": self.streams.snapshot()}
         return {"entry": entry, "record": self.record, "pid": self.pid, **running}
 
-    def _take_up(self, frozen: App) -> None:
+    def _restore(self, snapshot: App) -> None:
         self.busy = True
-        self.streams = self._connect(frozen["log"])
-        self.streams.take_up(frozen["streams"])
-        self._expect(frozen["pid"])
+        self.streams = self._connect(snapshot["log"])
+        self.streams.restore(snapshot["streams"])
+        self._expect(snapshot["pid"])
 
     def _remove(self, seconds: float, done: Done) -> None:
         if self.busy:

@@ -88,16 +88,16 @@ class AppStreams:
         """Return whether the app has read all its input."""
         return self._given_closed and not self._pending
 
-    def frozen(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """Return a snapshot: {"readers": [[descriptor, stream]], "input", "terminal"}."""
         readers = [list(reader) for reader in self._readers.items()]
         return {"readers": readers, "input": self._input, "terminal": self._terminal}
 
-    def take_up(self, frozen: dict[str, Any]) -> None:
+    def restore(self, snapshot: dict[str, Any]) -> None:
         """Restore from a snapshot, instead of ``make``."""
         self._given_closed = True
-        self._readers = dict(frozen["readers"])
-        self._input, self._terminal = frozen["input"], frozen["terminal"]
+        self._readers = dict(snapshot["readers"])
+        self._input, self._terminal = snapshot["input"], snapshot["terminal"]
         for reader in self._readers:
             if reader != self._terminal:
                 self._watch(reader)

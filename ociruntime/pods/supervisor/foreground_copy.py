@@ -85,13 +85,13 @@ class ForegroundCopy:
     def is_empty(self) -> bool:
         return not self._pending
 
-    def frozen(self) -> tuple[str, int]:
+    def snapshot(self) -> tuple[str, int]:
         """Return a snapshot; only valid while the copy is empty."""
         return self._open_line, self._dropped
 
-    def take_up(self, frozen: tuple[str, int]) -> None:
+    def restore(self, snapshot: tuple[str, int]) -> None:
         """Restore from a snapshot."""
-        self._open_line, self._dropped = frozen
+        self._open_line, self._dropped = snapshot
 
     def close(self) -> None:
         """Stop writing."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ociruntime.pods.supervisor.supervise import Supervisor
 
-    Frozen = dict[str, Any]
+    Snapshot = dict[str, Any]
 
 
 def sleep_when_quiet(pod: Supervisor, patience: float = 0) -> None:
@@ -29,8 +29,8 @@ def _sleep(pod: Supervisor) -> None:
         return
     title = f"ocipod monitor {pod.uuid} (idle)"
     try:
-        frozen = freeze(pod)
-        sleep.try_to_sleep(pod.loop, title, _command(pod), frozen, _descriptors(pod, frozen))
+        snapshot = take_snapshot(pod)
+        sleep.try_to_sleep(pod.loop, title, _command(pod), snapshot, _descriptors(pod, snapshot))
     except Exception:  # noqa: BLE001 - out of memory, for example; the monitor works awake as well
         pod.loop.patience = sleep.LONGEST
 
@@ -48,7 +48,7 @@ def is_quiet(pod: Supervisor) -> bool:
     )
 
 
-def freeze(pod: Supervisor) -> Frozen:
+def take_snapshot(pod: Supervisor) -> Snapshot:
     """Return the snapshot of a quiet monitor: state that is not in the pod's files.
 
     A later version of this program may restore it, so the members must not change their meaning.
@@ -58,19 +58,23 @@ def freeze(pod: Supervisor) -> Frozen:
         "runtime": pod.around.runtime.program,
         "cgroups": pod.around.cgroups,
         "namespaces": pod.around.namespaces,
-        "processes": pod.processes.frozen(),
+        "processes": pod.processes.snapshot(),
         "control": pod.control.descriptor,
-        "apps": [app.frozen() for app in pod.apps.values()],
-        "copies": {name: copy.frozen() for name, copy in pod.copies.items()},
+        "apps": [app.snapshot() for app in pod.apps.values()],
+        "copies": {name: copy.snapshot() for name, copy in pod.copies.items()},
         "patience": pod.loop.patience,
     }
 
 
-def _descriptors(pod: Supervisor, frozen: Frozen) -> list[int]:
-    """Return the descriptors that must survive execve(2): those in ``frozen``, and the lock."""
-    processes = frozen["processes"]
-    found = {pod.lock, frozen["control"], *(processes[name] for name in pod.processes.DESCRIPTORS)}
-    for app in frozen["apps"]:
+def _descriptors(pod: Supervisor, snapshot: Snapshot) -> list[int]:
+    """Return the descriptors that must survive execve(2): those in ``snapshot``, and the lock."""
+    processes = snapshot["processes"]
+    found = {
+        pod.lock,
+        snapshot["control"],
+        *(processes[name] for name in pod.processes.DESCRIPTORS),
+    }
+    for app in snapshot["apps"]:
         if "pid" in app:
             streams = app["streams"]
             found |= {app["log"], streams["input"], streams["terminal"]}
@@ -87,18 +91,18 @@ def _command(pod: Supervisor) -> list[str]:
     return [program, *options, "monitor", pod.uuid, "--lock-fd", str(pod.lock)]
 
 
-def take_up(pod: Supervisor, frozen: Frozen) -> None:
+def restore(pod: Supervisor, snapshot: Snapshot) -> None:
     """Restore a newly created ``pod`` from a snapshot.  Raises RuntimeFailure."""
-    sleep.take_signals(frozen)
+    sleep.take_signals(snapshot)
     pod.loop.look_for_ends()  # children that exited during hibernation
-    pod.processes.take_up(frozen["processes"])
-    pod.around.namespaces = frozen["namespaces"]
-    if frozen["copies"]:
+    pod.processes.restore(snapshot["processes"])
+    pod.around.namespaces = snapshot["namespaces"]
+    if snapshot["copies"]:
         pod.stay_in_foreground()
     for name, copy in pod.copies.items():
-        copy.take_up(frozen["copies"][name])
-    for app in frozen["apps"]:
+        copy.restore(snapshot["copies"][name])
+    for app in snapshot["apps"]:
         pod.add_app(app["entry"], app)
-    pod.control = ControlSocket(pod.loop, "ctl", Requests(pod).handle, frozen["control"])
+    pod.control = ControlSocket(pod.loop, "ctl", Requests(pod).handle, snapshot["control"])
     pod.ready = True
-    sleep_when_quiet(pod, sleep.next_patience(frozen["patience"], frozen["slept"]))
+    sleep_when_quiet(pod, sleep.next_patience(snapshot["patience"], snapshot["slept"]))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ociruntime.pods.loop.loop import Loop
 
-    Frozen = dict[str, Any]
+    Snapshot = dict[str, Any]
 else:
     import _signal
 
@@ -50,33 +50,33 @@ def next_patience(before: float, slept: float) -> float:
 
 
 def try_to_sleep(
-    loop: Loop, title: str, command: list[str], frozen: Frozen, kept: list[int]
+    loop: Loop, title: str, command: list[str], snapshot: Snapshot, kept: list[int]
 ) -> None:
     """Hibernate and become ``command`` with ``--resume-fd N``; return if an event is pending.
 
     ``title`` is for ``ps``; ``command`` is a Python file with arguments; ``kept`` are the
-    descriptors that ``frozen`` refers to.  On HostError or OSError the monitor is unchanged.
+    descriptors that ``snapshot`` refers to.  On HostError or OSError the monitor is unchanged.
     """
     before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
     try:
         # A signal received before it was blocked has left a byte in the loop's wakeup pipe.
         if loop.is_quiet and not _signal.sigpending():
-            note = {**frozen, "kept": kept, "mask": sorted(before), "since": time.monotonic()}
+            note = {**snapshot, "kept": kept, "mask": sorted(before), "since": time.monotonic()}
             _sleep(loop.descriptors(), title, command, note)
     finally:
         _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
 
-def _sleep(descriptors: list[int], title: str, command: list[str], note: Frozen) -> None:
+def _sleep(descriptors: list[int], title: str, command: list[str], snapshot: Snapshot) -> None:
     memory = -1
     try:
-        for fd in note["kept"]:
+        for fd in snapshot["kept"]:
             posix.set_inheritable(fd, True)
         with select.epoll() as watched:
             for fd in descriptors:
                 watched.register(fd, select.EPOLLIN)
             memory = posix.memfd_create("monitor", 0)
-            data = records.text_of({**note, "watched": watched.fileno()})
+            data = records.text_of({**snapshot, "watched": watched.fileno()})
             while data:
                 data = data[posix.write(memory, data) :]
             posix.set_inheritable(watched.fileno(), True)
@@ -89,7 +89,7 @@ def _sleep(descriptors: list[int], title: str, command: list[str], note: Frozen)
     finally:
         if memory >= 0:
             posix.close(memory)
-        for fd in note["kept"]:
+        for fd in snapshot["kept"]:
             posix.set_inheritable(fd, False)
 
 
@@ -104,7 +104,7 @@ def _start_of(command: list[str]) -> list[str]:
     return [sys.executable, *interpreter, *command]
 
 
-def wake_up(memory: int) -> Frozen:
+def wake_up(memory: int) -> Snapshot:
     """Return the snapshot, with "slept" in seconds; signals are still blocked.
 
     Raises HostError, PodError.
@@ -118,15 +118,15 @@ def wake_up(memory: int) -> Frozen:
         posix.close(memory)
     except OSError as error:
         raise HostError("read the monitor's snapshot", error) from None
-    frozen = records.parse(data, "the monitor's snapshot")
-    posix.close(frozen["watched"])
-    for fd in frozen["kept"]:
+    snapshot = records.parse(data, "the monitor's snapshot")
+    posix.close(snapshot["watched"])
+    for fd in snapshot["kept"]:
         posix.set_inheritable(fd, False)
     fault("monitor.after-sleep")
-    frozen["slept"] = time.monotonic() - frozen["since"]
-    return frozen
+    snapshot["slept"] = time.monotonic() - snapshot["since"]
+    return snapshot
 
 
-def take_signals(frozen: Frozen) -> None:
+def take_signals(snapshot: Snapshot) -> None:
     """Unblock signals; call it once there are handlers for them."""
-    _signal.pthread_sigmask(_signal.SIG_SETMASK, frozen["mask"])
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, snapshot["mask"])

@@ -82,16 +82,16 @@ class PodProcesses:
         """Return the pids of those that are running."""
         return {self.pid, self._keeper} - {0}
 
-    def frozen(self) -> dict[str, int]:
+    def snapshot(self) -> dict[str, int]:
         """Return a snapshot; only valid while both are running."""
         pids = {"pid": self.pid, "keeper": self._keeper}
         return {**pids, "control": self._control, "alive": self._alive, "pidfd": self._pidfd}
 
-    def take_up(self, frozen: dict[str, int]) -> None:
+    def restore(self, snapshot: dict[str, int]) -> None:
         """Restore from a snapshot, instead of ``start``."""
-        self.pid, self._keeper = frozen["pid"], frozen["keeper"]
-        self._control, self._alive = frozen["control"], frozen["alive"]
-        self._pidfd = frozen["pidfd"]
+        self.pid, self._keeper = snapshot["pid"], snapshot["keeper"]
+        self._control, self._alive = snapshot["control"], snapshot["alive"]
+        self._pidfd = snapshot["pidfd"]
         self._loop.expect(self.pid, self._init_ended)
         self._loop.expect(self._keeper, self._keeper_ended)
 

@@ -57,7 +57,7 @@ class Supervisor:
         uuid: str,
         lock: int,
         warn: Callable[[str], None],
-        frozen: dict[str, Any] | None = None,
+        snapshot: dict[str, Any] | None = None,
     ) -> None:
         """Take ``warn`` for messages to the user, and a predecessor's snapshot if it hibernated.
 
@@ -71,12 +71,12 @@ class Supervisor:
         self.loop = Loop()
         self.loop.on_signal = self._signal
         self._enter: Callable[[], None] = self._begin
-        if frozen is None:
+        if snapshot is None:
             program = find_runtime(str(self.config.get("runtime") or "ociruntime"))
             cgroups = pod_cgroup.directories(pod_cgroup.hierarchies(), f"ocipod-{uuid}")
         else:
-            program, cgroups = frozen["runtime"], frozen["cgroups"]
-            self._enter = lambda: self._take_up(frozen)
+            program, cgroups = snapshot["runtime"], snapshot["cgroups"]
+            self._enter = lambda: self._restore(snapshot)
         runtime = RuntimeCalls(program, uuid, bool(self.config.get("debug")))
         self.around = _surroundings(self.config)(self.loop, path, runtime)
         self.around.private = (lock,)
@@ -159,10 +159,10 @@ class Supervisor:
             self._network_up,
         )
 
-    def _take_up(self, frozen: dict[str, Any]) -> None:
+    def _restore(self, snapshot: dict[str, Any]) -> None:
         from ociruntime.pods.supervisor.hibernated_state import take_up
 
-        take_up(self, frozen)
+        restore(self, snapshot)
 
     def _identity(self) -> dict[str, Any]:
         pid = posix.getpid()
@@ -174,9 +174,9 @@ class Supervisor:
             "started": records.now(),
         }
 
-    def add_app(self, entry: dict[str, Any], frozen: dict[str, Any] | None = None) -> AppRun:
+    def add_app(self, entry: dict[str, Any], snapshot: dict[str, Any] | None = None) -> AppRun:
         """Supervise an app of the manifest, new or from a snapshot.  Raises HostError."""
-        app = AppRun(self.around, entry, frozen)
+        app = AppRun(self.around, entry, snapshot)
         app.on_end = self._app_ended
         app.on_output = self._copy
         if self.terminal is not None:

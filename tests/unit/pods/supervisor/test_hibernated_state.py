@@ -35,7 +35,7 @@ def around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Surround
 
 
 def through_memory(app: AppRun) -> dict[str, Any]:
-    return records.parse(records.text_of(app.frozen()), "it")
+    return records.parse(records.text_of(app.snapshot()), "it")
 
 
 def test_one_that_does_not_run(around: Surroundings) -> None:
@@ -43,12 +43,12 @@ def test_one_that_does_not_run(around: Surroundings) -> None:
     app.record.update(state="exited", restarts=3, exit_code=7)
     assert app.is_quiet
     STATE.unlink()
-    frozen = through_memory(app)
-    again = AppRun(around, frozen["entry"], frozen)
+    snapshot = through_memory(app)
+    again = AppRun(around, snapshot["entry"], snapshot)
     assert again.record == app.record
-    assert again.frozen() == app.frozen()
+    assert again.snapshot() == app.snapshot()
     assert not STATE.exists(), "nothing has changed"
-    assert frozen["entry"]["app"]["stopSignal"] == str(signal.SIGRTMIN + 3)
+    assert snapshot["entry"]["app"]["stopSignal"] == str(signal.SIGRTMIN + 3)
 
 
 def test_one_that_runs(around: Surroundings) -> None:
@@ -58,8 +58,8 @@ def test_one_that_runs(around: Surroundings) -> None:
     os.set_blocking(ours, False)
     log = os.open("logs/a.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     streams = {"readers": [[ours, "stdout"]], "input": -1, "terminal": -1}
-    frozen = {"entry": ENTRY, "record": record, "pid": child, "log": log, "streams": streams}
-    app = AppRun(around, ENTRY, frozen)
+    snapshot = {"entry": ENTRY, "record": record, "pid": child, "log": log, "streams": streams}
+    app = AppRun(around, ENTRY, snapshot)
     assert app.is_quiet
     assert through_memory(app)["streams"] == streams
     os.write(its, b"written while nobody was there\n")

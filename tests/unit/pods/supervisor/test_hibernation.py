@@ -133,7 +133,7 @@ def test_streams(loop: Loop) -> None:
         loop.forget(fd)
 
     second = AppStreams(loop)
-    second.take_up(records.parse(records.text_of(first.frozen()), "it"))
+    second.restore(records.parse(records.text_of(first.snapshot()), "it"))
     came: list[tuple[str, bytes]] = []
     second.sinks.append(lambda stream, data: came.append((stream, data)))
     os.write(app[1], b"out")
@@ -172,8 +172,8 @@ def test_foreground(loop: Loop) -> None:
     first = ForegroundCopy(loop, writer)
     first.write("a: ", b"begin")
     second = ForegroundCopy(loop, writer)
-    open_line, dropped = records.parse(records.text_of({"it": first.frozen()}), "it")["it"]
-    second.take_up((open_line, dropped))
+    open_line, dropped = records.parse(records.text_of({"it": first.snapshot()}), "it")["it"]
+    second.restore((open_line, dropped))
     second.write("a: ", b"-end\n")
     assert os.read(reader, 100) == b"a: begin-end\n"
     for one in (first, second):
