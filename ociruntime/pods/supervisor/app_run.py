@@ -40,21 +40,21 @@ class AppRun:
 
     __slots__ = (
         *("_cancelled", "_failure", "_file", "_kill_timer", "_log", "_queue", "_start_done"),
-        *("_starting", "_status", "_stop_done", "_stop_signal", "around", "busy", "kinds"),
+        *("_starting", "_status", "_stop_done", "_stop_signal", "context", "busy", "kinds"),
         *("label", "name"),
         *("on_end", "on_output", "on_streams", "on_terminal", "pid", "record", "streams"),
         *("terminal", "watchers"),
     )
 
-    def __init__(self, around: Surroundings, entry: App, snapshot: App | None = None) -> None:
+    def __init__(self, context: Surroundings, entry: App, snapshot: App | None = None) -> None:
         """Take an ``entry`` of the manifest's ``apps``, or a snapshot.  Raises HostError."""
-        self.around = around
+        self.context = context
         self.name: str = entry["name"]
         app = entry.get("app") or {}
         self.kinds: dict[str, str] = app.get("streams") or {}
         self._stop_signal = stop_signal(str(app.get("stopSignal") or "SIGTERM"))
         self.terminal = "tty" in self.kinds.values() or (
-            self.kinds.get("stdin") == "interactive" and around.has_terminal
+            self.kinds.get("stdin") == "interactive" and context.has_terminal
         )
         self.label = self.name  # prefix of its lines in the foreground
         self.busy = False
@@ -75,7 +75,7 @@ class AppRun:
         self.on_terminal: Callable[[AppStreams], None] | None = None
         self.on_end: Callable[[AppRun], None] = _no_end
         self.record: dict[str, Any] = snapshot["record"] if snapshot else new_record()
-        self._file = RecordFile(around.loop, self.directory, self.record)
+        self._file = RecordFile(context.loop, self.directory, self.record)
         if snapshot is None:
             self._file.save()
         elif "pid" in snapshot:
@@ -147,22 +147,22 @@ class AppRun:
         self.label = self.name
         note_start(self.record)
         self._file.save_start()
-        around = self.around
+        context = self.context
         self.streams = streams = self._connect()
         streams.make(self.kinds, self.terminal)
         console = f"{self.directory}/bundle/console"
         listener = ConsoleListener(console) if self.terminal else None
         worker.start(
-            around.loop,
-            around.private,
-            lambda: around.create_container(self.name, streams.given, self.terminal),
+            context.loop,
+            context.private,
+            lambda: context.create_container(self.name, streams.given, self.terminal),
             lambda outcome: self._created(outcome, listener),
         )
 
     def _connect(self, log: int = -1) -> AppStreams:
         """Return unconnected streams that write to the log (``log``: its descriptor if open)."""
-        self._log = AppLog(f"logs/{self.name}.log", self.around.log_limit, log)
-        streams = AppStreams(self.around.loop)
+        self._log = AppLog(f"logs/{self.name}.log", self.context.log_limit, log)
+        streams = AppStreams(self.context.loop)
         streams.sinks.append(self._log.write)
         streams.sinks.append(lambda stream, data: self.on_output(self, stream, data))
         return streams
@@ -173,7 +173,7 @@ class AppRun:
         master = listener.take() if listener is not None else -1
         if outcome.status:
             text = outcome.error or failure(
-                self.around.runtime_log(self.name),
+                self.context.runtime_log(self.name),
                 f"the runtime exited with status {outcome.status}",
             )
             if master >= 0:
@@ -192,12 +192,12 @@ class AppRun:
         if self._cancelled:
             posix.kill(self.pid, SIGKILL)
             return
-        around = self.around
-        words = ("start", around.runtime.container(self.name))
+        context = self.context
+        words = ("start", context.runtime.container(self.name))
         worker.start(
-            around.loop,
-            around.private,
-            lambda: around.call_runtime(self.name, words),
+            context.loop,
+            context.private,
+            lambda: context.call_runtime(self.name, words),
             self._started,
         )
         self._starting = True
@@ -205,13 +205,13 @@ class AppRun:
     def _expect(self, pid: int) -> None:
         self.pid = pid
         self.label = f"{self.name}[{pid}]"
-        self.around.loop.expect(pid, self._exited)
+        self.context.loop.expect(pid, self._exited)
 
     def _started(self, outcome: Outcome) -> None:
         self._starting = False
         if outcome.status:
             text = outcome.error or failure(
-                self.around.runtime_log(self.name),
+                self.context.runtime_log(self.name),
                 f"the runtime exited with status {outcome.status}",
             )
             self._failure = PodError(text)
@@ -257,17 +257,17 @@ class AppRun:
                 self._log.write("stderr", f"{text}\n".encode())
             self.on_output(self, "stderr", f"{text}\n".encode())
         elif self._status is not None:
-            killed_for_memory = pod_cgroup.was_out_of_memory(self.around.cgroups, self.name)
+            killed_for_memory = pod_cgroup.was_out_of_memory(self.context.cgroups, self.name)
             note_end(self.record, self._status, killed_for_memory)
             if self.streams is not None:
                 self.streams.drain()
         self._file.note_end()
-        around = self.around
-        words = ("delete", "--force", around.runtime.container(self.name))
+        context = self.context
+        words = ("delete", "--force", context.runtime.container(self.name))
         worker.start(
-            around.loop,
-            around.private,
-            lambda: around.call_runtime(self.name, words),
+            context.loop,
+            context.private,
+            lambda: context.call_runtime(self.name, words),
             self._deleted,
         )
 
@@ -310,7 +310,7 @@ class AppRun:
         if seconds > 0:
             if self._kill_timer is not None:
                 self._kill_timer.cancel()
-            self._kill_timer = self.around.loop.after(seconds, self.kill)
+            self._kill_timer = self.context.loop.after(seconds, self.kill)
         else:
             self.kill()
         if self.record["state"] == "running":
@@ -352,10 +352,10 @@ class AppRun:
         self.busy = True
         self.record["state"] = "deleting"
         self._file.note()
-        path = f"{self.around.path}/{self.directory}/bundle/rootfs"
+        path = f"{self.context.path}/{self.directory}/bundle/rootfs"
         worker.start(
-            self.around.loop,
-            self.around.private,
+            self.context.loop,
+            self.context.private,
             lambda: unmount(path),
             lambda outcome: self._removed(outcome, done),
         )

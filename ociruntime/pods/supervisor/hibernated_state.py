@@ -19,7 +19,7 @@ def sleep_when_quiet(pod: Supervisor, patience: float = 0) -> None:
     """Hibernate from now on after ``patience`` seconds without an event, 0 for the default."""
     # Never while a user is attached to the terminal, nor for kvm pods: the machine is large anyway,
     # and its state (a child with a result to be read) is not worth serialising.
-    if pod.terminal is None and pod.around.may_sleep:
+    if pod.terminal is None and pod.context.may_sleep:
         pod.loop.patience = patience or sleep.first_patience()
         pod.loop.on_quiet = lambda: _sleep(pod)
 
@@ -55,9 +55,9 @@ def take_snapshot(pod: Supervisor) -> Snapshot:
     """
     assert pod.control is not None
     return {
-        "runtime": pod.around.runtime.program,
-        "cgroups": pod.around.cgroups,
-        "namespaces": pod.around.namespaces,
+        "runtime": pod.context.runtime.program,
+        "cgroups": pod.context.cgroups,
+        "namespaces": pod.context.namespaces,
         "processes": pod.processes.snapshot(),
         "control": pod.control.descriptor,
         "apps": [app.snapshot() for app in pod.apps.values()],
@@ -96,7 +96,7 @@ def restore(pod: Supervisor, snapshot: Snapshot) -> None:
     sleep.take_signals(snapshot)
     pod.loop.look_for_ends()  # children that exited during hibernation
     pod.processes.restore(snapshot["processes"])
-    pod.around.namespaces = snapshot["namespaces"]
+    pod.context.namespaces = snapshot["namespaces"]
     if snapshot["copies"]:
         pod.stay_in_foreground()
     for name, copy in pod.copies.items():

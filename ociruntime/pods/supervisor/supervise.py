@@ -78,13 +78,13 @@ class Supervisor:
             program, cgroups = snapshot["runtime"], snapshot["cgroups"]
             self._enter = lambda: self._restore(snapshot)
         runtime = RuntimeCalls(program, uuid, bool(self.config.get("debug")))
-        self.around = _surroundings(self.config)(self.loop, path, runtime)
-        self.around.private = (lock,)
-        self.around.cgroups = cgroups
-        self.around.log_limit = int(self.config.get("log_size") or LOG_LIMIT)
+        self.context = _surroundings(self.config)(self.loop, path, runtime)
+        self.context.private = (lock,)
+        self.context.cgroups = cgroups
+        self.context.log_limit = int(self.config.get("log_size") or LOG_LIMIT)
         self.mutable = bool(self.config.get("mutable"))
         self.keeps_on_failure = self.mutable and self.config.get("on_failure") != "halt"
-        self.processes = PodProcesses(self.loop, lock, self.around.cgroups)
+        self.processes = PodProcesses(self.loop, lock, self.context.cgroups)
         self.processes.on_loss = self._lost
         self.apps: dict[str, AppRun] = {}
         self.ready = False
@@ -135,12 +135,12 @@ class Supervisor:
         mapped = self.config.get("private_users")
         id_map = f"0 {mapped['shift']} {mapped['count']}\n" if mapped else ""
         remove_file("exit")
-        make_directory(self.around.runtime.root, 0o700, "state directory of the runtime")
+        make_directory(self.context.runtime.root, 0o700, "state directory of the runtime")
         self.processes.start(kinds, str(self.config.get("hostname") or ""), id_map)
         manifest = read_manifest()
-        for warning in self.around.set_up(self.config, manifest):
+        for warning in self.context.set_up(self.config, manifest):
             self.warn(warning)
-        self.around.namespaces = self.processes.namespaces(tuple(k for k in kinds if k != "mount"))
+        self.context.namespaces = self.processes.namespaces(tuple(k for k in kinds if k != "mount"))
         records.replace("monitor.json", self._identity(), lasting=False)
         for entry in apps_of(manifest):
             self.add_app(entry)
@@ -151,10 +151,10 @@ class Supervisor:
             self._connected()
             return
         self._network_running = True
-        namespace = self.around.namespaces["network"]
+        namespace = self.context.namespaces["network"]
         worker.start(
             self.loop,
-            self.around.private,
+            self.context.private,
             lambda: bring_up(self.path, self.uuid, self.config, namespace),
             self._network_up,
         )
@@ -176,7 +176,7 @@ class Supervisor:
 
     def add_app(self, entry: dict[str, Any], snapshot: dict[str, Any] | None = None) -> AppRun:
         """Supervise an app of the manifest, new or from a snapshot.  Raises HostError."""
-        app = AppRun(self.around, entry, snapshot)
+        app = AppRun(self.context, entry, snapshot)
         app.on_end = self._app_ended
         app.on_output = self._copy
         if self.terminal is not None:
@@ -197,7 +197,7 @@ class Supervisor:
         if self.mutable:
             self._become_ready()
             return
-        self.around.begin()
+        self.context.begin()
         self._starting = len(self.apps)
         for app in list(self.apps.values()):
             app.start(self._app_started)
@@ -215,7 +215,7 @@ class Supervisor:
         """Copy the apps' output to our streams, or connect the only app to our terminal."""
         if self.config.get("interactive") and posix.isatty(0):
             self.terminal = LocalTerminal(self.loop)
-            self.around.has_terminal = True
+            self.context.has_terminal = True
         else:
             self.copies["stdout"] = ForegroundCopy(self.loop, 1)
             self.copies["stderr"] = ForegroundCopy(self.loop, 2)
@@ -308,14 +308,14 @@ class Supervisor:
         self.loop.patience = None  # no hibernation any more
         if self.control is not None:
             self.control.close()
-        self.around.end(self._leave_networks)
+        self.context.end(self._leave_networks)
 
     def _leave_networks(self) -> None:
         if not joins_networks(self.config):
             self._end_processes()
             return
         worker.start(
-            self.loop, self.around.private, lambda: take_down(self.path), self._network_down
+            self.loop, self.context.private, lambda: take_down(self.path), self._network_down
         )
 
     def _network_down(self, outcome: Outcome) -> None:
@@ -332,7 +332,7 @@ class Supervisor:
             self.processes.end()
 
     def _processes_ended(self) -> None:
-        for left in pod_cgroup.remove(self.around.cgroups):
+        for left in pod_cgroup.remove(self.context.cgroups):
             self.warn(f"the cgroup {left} could not be removed")
         for app in self.apps.values():
             try:

@@ -25,7 +25,7 @@ STATE = Path("apps/a/state.json")
 
 
 @pytest.fixture
-def around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Surroundings]:
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Surroundings]:
     monkeypatch.chdir(tmp_path)
     for directory in ("apps/a", "logs"):
         Path(directory).mkdir(parents=True)
@@ -38,28 +38,28 @@ def through_memory(app: AppRun) -> dict[str, Any]:
     return records.parse(records.text_of(app.snapshot()), "it")
 
 
-def test_one_that_does_not_run(around: Surroundings) -> None:
-    app = AppRun(around, ENTRY)
+def test_one_that_does_not_run(context: Surroundings) -> None:
+    app = AppRun(context, ENTRY)
     app.record.update(state="exited", restarts=3, exit_code=7)
     assert app.is_quiet
     STATE.unlink()
     snapshot = through_memory(app)
-    again = AppRun(around, snapshot["entry"], snapshot)
+    again = AppRun(context, snapshot["entry"], snapshot)
     assert again.record == app.record
     assert again.snapshot() == app.snapshot()
     assert not STATE.exists(), "nothing has changed"
     assert snapshot["entry"]["app"]["stopSignal"] == str(signal.SIGRTMIN + 3)
 
 
-def test_one_that_runs(around: Surroundings) -> None:
+def test_one_that_runs(context: Surroundings) -> None:
     child = os.posix_spawn("/bin/sleep", ["sleep", "60"], {})
-    record = {**AppRun(around, ENTRY).record, "state": "running", "pid": child}
+    record = {**AppRun(context, ENTRY).record, "state": "running", "pid": child}
     ours, its = os.pipe()
     os.set_blocking(ours, False)
     log = os.open("logs/a.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     streams = {"readers": [[ours, "stdout"]], "input": -1, "terminal": -1}
     snapshot = {"entry": ENTRY, "record": record, "pid": child, "log": log, "streams": streams}
-    app = AppRun(around, ENTRY, snapshot)
+    app = AppRun(context, ENTRY, snapshot)
     assert app.is_quiet
     assert through_memory(app)["streams"] == streams
     os.write(its, b"written while nobody was there\n")
@@ -67,33 +67,33 @@ def test_one_that_runs(around: Surroundings) -> None:
     os.kill(child, signal.SIGTERM)
 
     def ended(one: AppRun) -> None:
-        around.loop.stopped = one is app
+        context.loop.stopped = one is app
 
     app.on_end = ended
-    around.loop.run()
+    context.loop.run()
     assert json.loads(STATE.read_text())["exit_code"] == 128 + signal.SIGTERM
     assert Path("logs/a.log").read_text().endswith(" stdout F written while nobody was there\n")
     assert "pid" not in through_memory(app)
 
 
-def test_one_on_its_way(around: Surroundings) -> None:
-    app = AppRun(around, ENTRY)
+def test_one_on_its_way(context: Surroundings) -> None:
+    app = AppRun(context, ENTRY)
     app.start(lambda error: None)
     assert not app.is_quiet
-    around.loop.after(5, lambda: setattr(around.loop, "stopped", True))
-    app.on_end = lambda one: setattr(around.loop, "stopped", True)
-    around.loop.run()
+    context.loop.after(5, lambda: setattr(context.loop, "stopped", True))
+    app.on_end = lambda one: setattr(context.loop, "stopped", True)
+    context.loop.run()
     assert "pid" not in through_memory(app)
 
 
-def test_one_that_is_not_written_down(around: Surroundings) -> None:
-    app = AppRun(around, ENTRY)
+def test_one_that_is_not_written_down(context: Surroundings) -> None:
+    app = AppRun(context, ENTRY)
     in_the_way = Path("apps/a/status.new")
     in_the_way.mkdir()
-    app.on_end = lambda one: setattr(around.loop, "stopped", True)
-    around.loop.after(60, lambda: setattr(around.loop, "stopped", True))
+    app.on_end = lambda one: setattr(context.loop, "stopped", True)
+    context.loop.after(60, lambda: setattr(context.loop, "stopped", True))
     app.start(lambda error: None)  # /bin/true makes no container
-    around.loop.run()
+    context.loop.run()
     assert not app.is_active
     assert not app.is_quiet
     in_the_way.rmdir()
