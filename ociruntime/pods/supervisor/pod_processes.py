@@ -38,7 +38,7 @@ class PodProcesses:
     DESCRIPTORS = ("alive", "control", "pidfd")  # members of a snapshot that are descriptors
 
     __slots__ = (
-        *("_alive", "_cgroups", "_control", "_keeper", "_lock", "_loop", "_pidfd"),
+        *("_alive", "_cgroups", "_control", "_lock_holder", "_lock", "_loop", "_pidfd"),
         *("on_end", "on_loss", "pid"),
     )
 
@@ -50,7 +50,7 @@ class PodProcesses:
         self._control = -1  # our end of a pipe, whose closing shows that we have ended
         self._alive = -1  # its other end, for lock holders started later
         self._pidfd = -1
-        self._keeper = 0
+        self._lock_holder = 0
         self.on_end: Callable[[], None] = _nothing  # called when both have exited
         self.on_loss: Callable[[], None] = _nothing  # called when the init has exited
         self.pid = 0
@@ -80,20 +80,20 @@ class PodProcesses:
     @property
     def pids(self) -> set[int]:
         """Return the pids of those that are running."""
-        return {self.pid, self._keeper} - {0}
+        return {self.pid, self._lock_holder} - {0}
 
     def snapshot(self) -> dict[str, int]:
         """Return a snapshot; only valid while both are running."""
-        pids = {"pid": self.pid, "keeper": self._keeper}
+        pids = {"pid": self.pid, "keeper": self._lock_holder}
         return {**pids, "control": self._control, "alive": self._alive, "pidfd": self._pidfd}
 
     def restore(self, snapshot: dict[str, int]) -> None:
         """Restore from a snapshot, instead of ``start``."""
-        self.pid, self._keeper = snapshot["pid"], snapshot["keeper"]
+        self.pid, self._lock_holder = snapshot["pid"], snapshot["keeper"]
         self._control, self._alive = snapshot["control"], snapshot["alive"]
         self._pidfd = snapshot["pidfd"]
         self._loop.expect(self.pid, self._init_ended)
-        self._loop.expect(self._keeper, self._keeper_ended)
+        self._loop.expect(self._lock_holder, self._lock_holder_ended)
 
     def _begin(self, report: int, id_map: str) -> None:
         line = b""
@@ -138,12 +138,12 @@ class PodProcesses:
             *((posix.POSIX_SPAWN_DUP2, fd, fd) for fd in descriptors),
         ]
         try:
-            self._keeper = posix.posix_spawn(
+            self._lock_holder = posix.posix_spawn(
                 PROGRAM, ["ocipod-keeper", *words], {}, file_actions=actions
             )
         except OSError as error:
             raise HostError(f"start {PROGRAM}", error) from None
-        self._loop.expect(self._keeper, self._keeper_ended)
+        self._loop.expect(self._lock_holder, self._lock_holder_ended)
 
     def namespaces(self, kinds: tuple[str, ...]) -> dict[str, str]:
         """Return the paths of the namespaces of ``kinds``, by the specification's names."""
@@ -156,7 +156,7 @@ class PodProcesses:
     @property
     def is_over(self) -> bool:
         """Return whether neither process is running."""
-        return not self.pid and not self._keeper
+        return not self.pid and not self._lock_holder
 
     def end(self) -> None:
         """Kill the init, and with it its whole PID namespace."""
@@ -169,12 +169,12 @@ class PodProcesses:
         for fd in (self._control, self._alive, self._pidfd):
             posix.close(fd)
         self.on_loss()
-        if not self._keeper:
+        if not self._lock_holder:
             self.on_end()
 
-    def _keeper_ended(self, status: int) -> None:
+    def _lock_holder_ended(self, status: int) -> None:
         del status
-        self._keeper = 0
+        self._lock_holder = 0
         if self.pid:  # the lock holder was killed: start another
             given = (self._lock, self._pidfd, self._alive)
             self._spawn(["keep", *(str(fd) for fd in given), *self._cgroups], given)
