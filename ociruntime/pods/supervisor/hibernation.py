@@ -61,8 +61,8 @@ def try_to_sleep(
     try:
         # A signal received before it was blocked has left a byte in the loop's wakeup pipe.
         if loop.is_quiet and not _signal.sigpending():
-            note = {**snapshot, "kept": kept, "mask": sorted(before), "since": time.monotonic()}
-            _sleep(loop.descriptors(), title, command, note)
+            snapshot = {**snapshot, "kept": kept, "mask": sorted(before), "since": time.monotonic()}
+            _sleep(loop.descriptors(), title, command, snapshot)
     finally:
         _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
