@@ -26,7 +26,7 @@ sys.path.insert(0, sys.argv[1])
 from ociruntime.base.fault import fault
 from ociruntime.pods.supervisor.hibernation import first_patience
 fault("point")
-print(first_patience())
+print(first_timeout())
 """
 FIND = """
 import sys

@@ -106,7 +106,7 @@ def test_processes_that_do_not_end(
     place = work / "cgroup"
     (place / "app").mkdir(parents=True)
     (place / "app" / "busy").touch()
-    monkeypatch.setattr(leftover_cgroups, "_PATIENCE", 0.05)
+    monkeypatch.setattr(leftover_cgroups, "_TIMEOUT", 0.05)
     left = leftover_cgroups.remove_cgroups([str(place)])
     assert set(left) == {str(place), str(place / "app")}
 

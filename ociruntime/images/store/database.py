@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
     import _sqlite3 as sqlite3  # the C module suffices, and imports no adapters for dates
 
-PATIENCE = 60.0  # timeout in seconds for another process's transaction
+TIMEOUT = 60.0  # timeout in seconds for another process's transaction
 
 # Migration scripts; each one upgrades the schema by one version.
 MIGRATIONS = (
@@ -65,7 +65,7 @@ MIGRATIONS = (
 def open_database(path: str) -> sqlite3.Connection:
     """Open the index at ``path``, creating or migrating it if needed.  Raises ImageError."""
     try:
-        connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+        connection = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
     except sqlite3.Error as error:
         raise ImageError(f'cannot open the image index "{path}": {error}') from None
     with explained(path):
@@ -101,7 +101,7 @@ class explained:  # noqa: N801 - as contextlib has them
 class writing(explained):  # noqa: N801 - as contextlib has them
     """A context for an exclusive write transaction, rolled back on an exception.
 
-    Raises ImageError if another process holds the lock for longer than PATIENCE.
+    Raises ImageError if another process holds the lock for longer than TIMEOUT.
     """
 
     __slots__ = ("connection",)
@@ -136,7 +136,7 @@ def _use_log(connection: sqlite3.Connection) -> None:
     If several processes open a new database at once, SQLite lets only one of them switch, and
     ignores the busy timeout for the others; so retry.
     """
-    limit = time.monotonic() + PATIENCE
+    limit = time.monotonic() + TIMEOUT
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")

@@ -122,12 +122,12 @@ def _mark(directory: str, phase: str, way: Callable[[Pod], bool]) -> Iterator[Ev
             yield MOVED, uuid, ""
 
 
-def _discard(pod: Pod, period: float, point: str, patience: float = 0) -> bool:
+def _discard(pod: Pod, period: float, point: str, timeout: float = 0) -> bool:
     """Mark an embryo or a prepared pod as garbage once it is old enough.
 
     The lock makes sure that no other process is about to use it.
     """
-    if _remaining(pod, period) > 0 or not phases.lock_patiently(pod, pod.phase, patience):
+    if _remaining(pod, period) > 0 or not phases.lock_patiently(pod, pod.phase, timeout):
         return False
     try:
         if point:
@@ -138,7 +138,7 @@ def _discard(pod: Pod, period: float, point: str, patience: float = 0) -> bool:
 
 
 def _discard_prepared(pod: Pod) -> bool:
-    return _discard(pod, 0, "", phases.PATIENCE)
+    return _discard(pod, 0, "", phases.TIMEOUT)
 
 
 def _remaining(pod: Pod, period: float) -> float:

@@ -11,13 +11,13 @@ import time
 from ociruntime.base.process import SIGKILL, open_process, send_signal, start_time
 from ociruntime.pods.store import pod_cgroup
 
-_PATIENCE = 5.0  # timeout in seconds for killed processes to disappear
+_TIMEOUT = 5.0  # timeout in seconds for killed processes to disappear
 _PAUSE = 0.01
 
 
 def remove_cgroups(paths: list[str]) -> list[str]:
     """Kill the processes and remove the cgroups; return those that could not be removed."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT
     left = pod_cgroup.remove(paths)
     while left and time.monotonic() < deadline:
         _kill(paths, left)

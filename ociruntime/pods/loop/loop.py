@@ -43,7 +43,7 @@ class Loop:
 
     __slots__ = (
         *("_children", "_ended", "_poll", "_reaping", "_signals", "_taken", "_timers", "_watched"),
-        *("on_quiet", "on_signal", "patience", "stopped"),
+        *("idle_timeout", "on_quiet", "on_signal", "stopped"),
     )
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Loop:
         self._taken: list[int] = []  # signals received but not yet handled
         self._signals = CaughtSignals()
         self.on_signal: Callable[[int], None] = _ignore
-        self.patience: float | None = None  # seconds without an event before ``on_quiet``
+        self.idle_timeout: float | None = None  # seconds without an event before ``on_quiet``
         self.on_quiet: Callable[[], None] = _nothing
         self.stopped = False
         self.watch(self._signals.fd, READABLE, lambda _: self._signals.clear_wakeup())
@@ -106,7 +106,7 @@ class Loop:
         return self.stopped
 
     def _longest(self) -> int | None:
-        return None if self.patience is None else int(self.patience * 1000)
+        return None if self.idle_timeout is None else int(self.idle_timeout * 1000)
 
     def descriptors(self) -> list[int]:
         """Return the watched descriptors."""

@@ -51,7 +51,7 @@ __all__ = (
     "to_run",
 )
 
-PATIENCE = 1.0  # timeout in seconds for an observer's momentary lock
+TIMEOUT = 1.0  # timeout in seconds for an observer's momentary lock
 
 # Phases whose pods can be abbreviated: embryos have no name yet, garbage no longer has one.
 _NAMED = (PREPARE, PREPARED, RUN, EXITED_GARBAGE)
@@ -313,13 +313,13 @@ def _not_prepared(pod: Pod) -> PodError:
     return PodError(f"pod {pod.uuid} is {'' if early else 'already '}{pod.state}, not prepared")
 
 
-def lock_patiently(pod: Pod, phase: str, patience: float = PATIENCE) -> bool:
-    """Lock the pod while it is in ``phase``, waiting up to ``patience`` seconds for an observer.
+def lock_patiently(pod: Pod, phase: str, timeout: float = TIMEOUT) -> bool:
+    """Lock the pod while it is in ``phase``, waiting up to ``timeout`` seconds for an observer.
 
     Returns False if the lock stays held (by an owner), or the pod is not in that phase (any more).
     Raises HostError.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     # Check before locking, too: in later phases the lock has a meaning for others.
     while pod.is_in(phase):
         if pod.try_lock():

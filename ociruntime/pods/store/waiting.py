@@ -23,9 +23,9 @@ _LOCKED = tuple(locked for locked, free in STATES.values() if locked != free)
 _GLANCE = 0.05
 
 
-def wait_for_end(pod: Pod, patience: float) -> bool:
-    """Wait up to ``patience`` seconds; return False if the pod has not ended.  Raises HostError."""
-    deadline = time.monotonic() + patience
+def wait_for_end(pod: Pod, timeout: float) -> bool:
+    """Wait up to ``timeout`` seconds; return False if the pod has not ended.  Raises HostError."""
+    deadline = time.monotonic() + timeout
     while pod.refresh() not in ENDED:
         remaining = deadline - time.monotonic()
         if remaining <= 0:
@@ -37,9 +37,9 @@ def wait_for_end(pod: Pod, patience: float) -> bool:
     return True
 
 
-def wait_until_ready(pod: Pod, patience: float) -> bool:
-    """Wait up to ``patience`` seconds; return False if not ready or ended.  Raises HostError."""
-    deadline = time.monotonic() + patience
+def wait_until_ready(pod: Pod, timeout: float) -> bool:
+    """Wait up to ``timeout`` seconds; return False if not ready or ended.  Raises HostError."""
+    deadline = time.monotonic() + timeout
     while not is_ready(pod):
         if pod.state in ENDED or pod.refresh() in ENDED or time.monotonic() >= deadline:
             return False

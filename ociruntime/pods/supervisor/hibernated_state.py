@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     Snapshot = dict[str, Any]
 
 
-def sleep_when_quiet(pod: Supervisor, patience: float = 0) -> None:
-    """Hibernate from now on after ``patience`` seconds without an event, 0 for the default."""
+def sleep_when_quiet(pod: Supervisor, timeout: float = 0) -> None:
+    """Hibernate from now on after ``timeout`` seconds without an event, 0 for the default."""
     # Never while a user is attached to the terminal, nor for kvm pods: the machine is large anyway,
     # and its state (a child with a result to be read) is not worth serialising.
     if pod.terminal is None and pod.context.may_sleep:
-        pod.loop.patience = patience or sleep.first_patience()
+        pod.loop.idle_timeout = timeout or sleep.first_timeout()
         pod.loop.on_quiet = lambda: _sleep(pod)
 
 
@@ -32,7 +32,7 @@ def _sleep(pod: Supervisor) -> None:
         snapshot = take_snapshot(pod)
         sleep.try_to_sleep(pod.loop, title, _command(pod), snapshot, _descriptors(pod, snapshot))
     except Exception:  # noqa: BLE001 - out of memory, for example; the monitor works awake as well
-        pod.loop.patience = sleep.LONGEST
+        pod.loop.idle_timeout = sleep.LONGEST
 
 
 def is_quiet(pod: Supervisor) -> bool:
@@ -62,7 +62,7 @@ def take_snapshot(pod: Supervisor) -> Snapshot:
         "control": pod.control.descriptor,
         "apps": [app.snapshot() for app in pod.apps.values()],
         "copies": {name: copy.snapshot() for name, copy in pod.copies.items()},
-        "patience": pod.loop.patience,
+        "patience": pod.loop.idle_timeout,
     }
 
 
@@ -105,4 +105,4 @@ def restore(pod: Supervisor, snapshot: Snapshot) -> None:
         pod.add_app(app["entry"], app)
     pod.control = ControlSocket(pod.loop, "ctl", Requests(pod).handle, snapshot["control"])
     pod.ready = True
-    sleep_when_quiet(pod, sleep.next_patience(snapshot["patience"], snapshot["slept"]))
+    sleep_when_quiet(pod, sleep.next_timeout(snapshot["patience"], snapshot["slept"]))

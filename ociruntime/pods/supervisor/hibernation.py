@@ -36,13 +36,13 @@ LONGEST = 60.0
 WORTH_IT = 60.0  # seconds; after a shorter hibernation, the timeout before the next one grows
 
 
-def first_patience() -> float:
+def first_timeout() -> float:
     """Return the seconds without an event before the first hibernation."""
     wanted = variable_for_tests(VARIABLE)
     return float(wanted) if wanted else SHORTEST
 
 
-def next_patience(before: float, slept: float) -> float:
+def next_timeout(before: float, slept: float) -> float:
     """Return the timeout after a hibernation of ``slept`` seconds, where it was ``before``."""
     if variable_for_tests(VARIABLE):
         return before

@@ -305,7 +305,7 @@ class Supervisor:
         if self._winding_down:
             return
         self._winding_down = True
-        self.loop.patience = None  # no hibernation any more
+        self.loop.idle_timeout = None  # no hibernation any more
         if self.control is not None:
             self.control.close()
         self.context.end(self._leave_networks)

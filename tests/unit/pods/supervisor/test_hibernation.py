@@ -36,14 +36,14 @@ def is_quiet(one: Loop | AppStreams) -> bool:
 
 def test_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(sleep.VARIABLE, raising=False)
-    waited = [sleep.first_patience()]
+    waited = [sleep.first_timeout()]
     for _ in range(5):
-        waited.append(sleep.next_patience(waited[-1], 2.0))
+        waited.append(sleep.next_timeout(waited[-1], 2.0))
     assert waited == [5, 10, 20, 40, 60, 60]
-    assert sleep.next_patience(60, 59) == 60
-    assert sleep.next_patience(60, 61) == 5
+    assert sleep.next_timeout(60, 59) == 60
+    assert sleep.next_timeout(60, 61) == 5
     monkeypatch.setenv(sleep.VARIABLE, "0.5")
-    assert sleep.first_patience() == sleep.next_patience(0.5, 2.0) == 0.5
+    assert sleep.first_timeout() == sleep.next_timeout(0.5, 2.0) == 0.5
 
 
 def test_quiet(loop: Loop) -> None:
@@ -60,7 +60,7 @@ def test_quiet(loop: Loop) -> None:
         loop.stopped = len(calls) > 3
 
     loop.watch(reader, READABLE, read)
-    loop.patience = 0.01
+    loop.idle_timeout = 0.01
     loop.on_quiet = quiet
     os.write(writer, b"x")
     loop.after(0.05, lambda: calls.append("time"))
