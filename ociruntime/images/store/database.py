@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
     import _sqlite3 as sqlite3  # the C module suffices, and imports no adapters for dates
 
-TIMEOUT = 60.0  # timeout in seconds for another process's transaction
+TIMEOUT = 60.0  # seconds to wait for another process's transaction
 
 # Migration scripts; each one upgrades the schema by one version.
 MIGRATIONS = (

@@ -11,7 +11,7 @@ import time
 from ociruntime.base.process import SIGKILL, open_process, send_signal, start_time
 from ociruntime.pods.store import pod_cgroup
 
-_TIMEOUT = 5.0  # timeout in seconds for killed processes to disappear
+_TIMEOUT = 5.0  # seconds for killed processes to disappear
 _PAUSE = 0.01
 
 

@@ -51,7 +51,7 @@ __all__ = (
     "to_run",
 )
 
-TIMEOUT = 1.0  # timeout in seconds for an observer's momentary lock
+TIMEOUT = 1.0  # seconds to wait for an observer's momentary lock
 
 # Phases whose pods can be abbreviated: embryos have no name yet, garbage no longer has one.
 _NAMED = (PREPARE, PREPARED, RUN, EXITED_GARBAGE)
