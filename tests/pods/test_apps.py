@@ -292,8 +292,8 @@ def test_a_command_in_the_background(ocipod: Ocipod, sandbox: Sandbox) -> None:
     ("volume", "message"),
     [
         ("mine", 'invalid value "mine" (name=NAME,kind=host|empty'),
-        ("name=a,kind=host,source=/no/such,target=/x", "there is no /no/such on this host"),
-        ("name=taken,kind=host,source=/etc,target=/x", 'the pod has another volume "taken"'),
+        ("name=a,kind=host,source=/no/such,target=/x", "/no/such: no such file or directory"),
+        ("name=taken,kind=host,source=/etc,target=/x", 'the pod already has a different volume "taken"'),
     ],
 )
 def test_volumes_that_are_refused(
@@ -310,7 +310,7 @@ def test_a_volume_of_none_of_the_pods_users(ocipod: Ocipod, work: Path) -> None:
     sandbox = Sandbox(ocipod, work, "--private-users")
     volume = "--mnt-volume=name=v,kind=empty,uid=4294967294,target=/v"
     result = ocipod("app", "add", sandbox.uuid, sandbox.image, "--name=one", volume)
-    result.failed('the volume "v": uid 4294967294 is none of the pod\'s users')
+    result.failed('volume "v": uid 4294967294 is out of range')
     assert sandbox.states() == {}
     assert volumes(ocipod, sandbox.uuid) == {}
 

@@ -168,7 +168,7 @@ def test_a_pod_stays_until_it_is_exported(ocipod: Ocipod, work: Path, squash: li
     process = ocipod.popen(*words, fault="export.after-lock:stop", stderr=subprocess.PIPE)
     assert processes.until(lambda: processes.state(process.pid) == "T")
     ocipod("gc", "--grace-period=0s").ok()
-    ocipod("rm", uuid).failed(f"pod {uuid} is locked by another process")
+    ocipod("rm", uuid).failed(f"pod {uuid}: it is locked by another process")
     assert ocipod.phase(uuid) == "exited-garbage"
     process.send_signal(signal.SIGCONT)
     assert process.communicate(timeout=60)[1] == b""

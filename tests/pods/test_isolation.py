@@ -156,7 +156,7 @@ def test_privileges(ocipod: Ocipod, work: Path) -> None:
 
 def test_capabilities_cannot_be_retained_and_removed(ocipod: Ocipod, work: Path) -> None:
     words = ("--caps-retain=CAP_KILL", "--caps-remove=CAP_CHOWN")
-    ocipod("run", "--net=none", busybox(work), *words).failed("exclude each other")
+    ocipod("run", "--net=none", busybox(work), *words).failed("are mutually exclusive")
 
 
 def test_checks_turned_off(ocipod: Ocipod, work: Path) -> None:

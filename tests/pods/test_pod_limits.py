@@ -101,7 +101,7 @@ def test_by_a_manifest(ocipod: Ocipod, work: Path) -> None:
     found = group_files(made)
     assert (found["memory.max"], found["pids.max"]) == (str(32 << 20), "50")
     ocipod("stop", "--force", made).ok()
-    ocipod(*words, "--memory=1G").failed("--pod-manifest and --memory exclude each other")
+    ocipod(*words, "--memory=1G").failed("--pod-manifest and --memory are mutually exclusive")
     for isolator, message in (
         ({"name": "os/linux/oom-score-adj", "value": 5}, "is not supported for pods"),
         ({"name": "resource/pids", "value": {"limit": "0"}}, "0 is out of range"),

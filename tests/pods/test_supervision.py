@@ -191,7 +191,7 @@ def test_requests_that_no_command_makes(ocipod: Ocipod) -> None:
         for request, answer in (
             ({"op": "dance"}, 'unknown request "dance"'),
             ({"op": "add", "app": "x"}, 'the manifest has no app "x"'),
-            ({"op": "start", "app": "x"}, 'the pod has no app "x" (it has none)'),
+            ({"op": "start", "app": "x"}, 'the pod has no app "x" (the pod has no apps)'),
             ({"op": "halt", "seconds": -1}, "invalid number of seconds: -1"),
         ):
             with pytest.raises(PodError) as refused:

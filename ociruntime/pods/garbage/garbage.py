@@ -95,7 +95,7 @@ def discard(pod: Pod) -> Iterator[Event]:
         # Between our mark and our sweep another process may have removed it.
         if pod.refresh() == GONE or (marked and pod.state in _DELETING):
             return
-        what = "being deleted" if pod.state in _DELETING else "held"
+        what = "being deleted" if pod.state in _DELETING else "locked"
         raise PodError(f"remove pod {pod.uuid}: it is {what} by another process")
     yield COLLECTING, pod.uuid, ""
     for problem in _remove(pod):
