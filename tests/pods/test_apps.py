@@ -293,7 +293,10 @@ def test_a_command_in_the_background(ocipod: Ocipod, sandbox: Sandbox) -> None:
     [
         ("mine", 'invalid value "mine" (name=NAME,kind=host|empty'),
         ("name=a,kind=host,source=/no/such,target=/x", "/no/such: no such file or directory"),
-        ("name=taken,kind=host,source=/etc,target=/x", 'the pod already has a different volume "taken"'),
+        (
+            "name=taken,kind=host,source=/etc,target=/x",
+            'the pod already has a different volume "taken"',
+        ),
     ],
 )
 def test_volumes_that_are_refused(

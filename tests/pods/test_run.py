@@ -140,7 +140,10 @@ def test_interrupted_while_preparing(ocipod: Ocipod, work: Path) -> None:
             "gid 4294967294 is out of range",
         ),
         (("prepare", "IMAGE", "--mount=volume=v,target=/v"), 'unknown volume "v"'),
-        (("prepare", "IMAGE", "--caps-retain=CAP_KILL", "--caps-remove=CAP_KILL"), "mutually exclusive"),
+        (
+            ("prepare", "IMAGE", "--caps-retain=CAP_KILL", "--caps-remove=CAP_KILL"),
+            "mutually exclusive",
+        ),
         (("prepare", "IMAGE", "--seccomp=mode=retain,@x/y"), "unknown set"),
         (("prepare", "--net=none", "IMAGE"), "unknown option --net"),
     ],

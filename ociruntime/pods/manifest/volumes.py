@@ -90,7 +90,8 @@ def port(text: str) -> dict[str, Any]:
     """Parse a ``--port`` to ``{"name", "hostPort", "hostIP"}``.  Raises UsageError."""
     name, *rest = text.split(":", 1)
     address, _, number = (rest[0] if rest else "").rpartition(":")
-    if not name or not number.isdigit() or not 0 < int(number) < 65536:
+    is_number = number.isascii() and number.isdigit() and len(number) <= 5
+    if not name or not is_number or not 0 < int(number) < 65536:
         raise UsageError(f'--port: invalid value "{text}"', _PORT_FORM)
     address = address.removeprefix("[").removesuffix("]")
     if address:
