@@ -1,4 +1,4 @@
-"""Configure links, addresses and routes of pods, with ``host/rtnetlink.py``.
+"""Configure links, addresses and routes of pods, with ``base/rtnetlink.py``.
 
 Removing something that does not exist is never an error.  Creating something that exists is none
 where the docstring says so.

@@ -160,7 +160,7 @@ class Supervisor:
         )
 
     def _restore(self, snapshot: dict[str, Any]) -> None:
-        from ociruntime.pods.supervisor.hibernated_state import take_up
+        from ociruntime.pods.supervisor.hibernated_state import restore
 
         restore(self, snapshot)
 
