@@ -24,7 +24,7 @@ CALL = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from ociruntime.base.fault import fault
-from ociruntime.pods.supervisor.hibernation import first_patience
+from ociruntime.pods.supervisor.hibernation import first_timeout
 fault("point")
 print(first_timeout())
 """
