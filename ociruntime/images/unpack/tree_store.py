@@ -16,12 +16,12 @@ import os
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.fault import fault
 from ociruntime.base.json_text import dump, load
+from ociruntime.base.locks import FileLock, forget_lock
 from ociruntime.base.trusted import make_directory
 from ociruntime.images.model.blobs import Blobs, sync_directory
 from ociruntime.images.model.digest import is_digest
 from ociruntime.images.model.progress import silent
 from ociruntime.images.model.value_class import frozen
-from ociruntime.images.unpack.key_lock import forget_lock, key_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,10 +82,10 @@ class TreeStore:
         Raises ImageError for a layer that cannot be unpacked.
         """
         tree = tree_id(image)
-        with key_lock(self._lock(tree), exclusive=False):
+        with FileLock(self._lock(tree), exclusive=False):
             if self.is_rendered(tree):
                 return tree
-        with key_lock(self._lock(tree), exclusive=True):
+        with FileLock(self._lock(tree), exclusive=True):
             if not self.is_rendered(tree):
                 try:
                     self._render(image, tree, progress)
@@ -97,7 +97,7 @@ class TreeStore:
     def render_again(self, image: Image, progress: Progress = silent) -> str:
         """Render the tree even if it exists; no running pod may use it.  See ``render``."""
         tree = tree_id(image)
-        with key_lock(self._lock(tree), exclusive=True):
+        with FileLock(self._lock(tree), exclusive=True):
             self._render(image, tree, progress)
         return tree
 
@@ -105,7 +105,7 @@ class TreeStore:
         """Return WHOLE, CHANGED or NOT_RENDERED."""
         from ociruntime.images.unpack.tree_hash import hash_tree
 
-        with key_lock(self._lock(tree), exclusive=False):
+        with FileLock(self._lock(tree), exclusive=False):
             if not self.is_rendered(tree):
                 return NOT_RENDERED
             known = self._known(tree)
@@ -134,7 +134,7 @@ class TreeStore:
     def remove(self, tree: str, *, wait: bool = True) -> bool:
         """Remove a tree; return whether it was removed: without ``wait``, a locked one is not."""
         lock = self._lock(tree)
-        with key_lock(lock, exclusive=True, wait=wait) as held:
+        with FileLock(lock, exclusive=True, wait=wait) as held:
             if not held:
                 return False
             try:
@@ -153,7 +153,7 @@ class TreeStore:
         for name in names:
             lock = f"{self.locks}/{name}"
             if not os.path.lexists(f"{self.path}/{name.removeprefix('tree-')}"):
-                with key_lock(lock, exclusive=True, wait=False) as held:
+                with FileLock(lock, exclusive=True, wait=False) as held:
                     if held:
                         forget_lock(lock)
 

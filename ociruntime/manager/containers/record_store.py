@@ -12,7 +12,6 @@ ROOT/containers/ID/pod               the UUID of the pod that is being made
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
@@ -20,6 +19,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from ociruntime.base.errors import HostError, ManagerError
+from ociruntime.base.locks import lock_within
 from ociruntime.base.trusted import make_directory
 from ociruntime.manager.containers import record as records
 from ociruntime.pods.store.pod import sync_directory
@@ -33,6 +33,8 @@ REPLACING = "replacing"
 REMOVING = "removing"
 POD = "pod"
 _TEMPORARY = ".tmp-"
+# A child that a killed daemon had just forked shares its lock until it executes its program.
+DYING_SECONDS = 1.0
 
 
 class RecordStore:
@@ -50,16 +52,16 @@ class RecordStore:
             make_directory(os.path.abspath(path), 0o750, "data directory")
         try:
             self._lock = os.open(f"{self.root}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            locked = lock_within(self._lock, DYING_SECONDS)
+        except OSError as error:
+            self.close()
+            raise HostError(f"open {self.root}", error) from None
+        if not locked:
             self.close()
             raise ManagerError(
                 f"lock {self.root}: another ocid is using it",
                 "give this one a data directory of its own with --root",
-            ) from None
-        except OSError as error:
-            self.close()
-            raise HostError(f"open {self.root}", error) from None
+            )
 
     def close(self) -> None:
         if self._lock >= 0:

@@ -1,7 +1,7 @@
 """Advisory locks with flock(2): a lock belongs to the open file description.
 
-A pod is locked by its directory.  What has no directory of its own (``prepareLock``) has a key file
-in ``locks/``, which may be unlinked while another process waits for its lock.
+A pod is locked by its directory; what has no directory of its own (``prepareLock``) by a file in
+``locks/``.
 """
 
 from __future__ import annotations
@@ -9,14 +9,10 @@ from __future__ import annotations
 import fcntl
 import posix
 
-from ociruntime.base.errors import HostError, PodError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
+from ociruntime.base.errors import HostError
+from ociruntime.base.locks import FileLock
 
 PREPARE_LOCK = "prepareLock"
-_TRIES = 4  # to lock a key file that is unlinked each time
 _DIRECTORY = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC | posix.O_NOFOLLOW
 
 
@@ -69,66 +65,17 @@ def _lock(fd: int, operation: int) -> None:
         raise HostError(f"lock the directory {name}", error) from None
 
 
-class KeyLock:
-    """``with KeyLock(directory, name, exclusive):`` - wait for the lock and hold it in the context.
+def prepare_lock(directory: str, exclusive: bool) -> FileLock:
+    """Return a lock: shared to render images for a pod, exclusive to remove trees.
 
-    ``directory`` is created if needed (mode 0750).  Raises HostError, and PodError if the key file
-    was replaced in each of several attempts.
+    Raises HostError if its directory cannot be created.
     """
-
-    __slots__ = ("_directory", "_exclusive", "_fd", "_name")
-
-    def __init__(self, directory: str, name: str, *, exclusive: bool) -> None:
-        self._directory = directory
-        self._name = name
-        self._exclusive = exclusive
-        self._fd = -1
-
-    def __enter__(self) -> KeyLock:
-        path = f"{self._directory}/{self._name}"
-        try:
-            make_directories(self._directory)
-            self._fd = _lock_key(path, fcntl.LOCK_EX if self._exclusive else fcntl.LOCK_SH)
-        except OSError as error:
-            raise HostError(f"lock {path}", error) from None
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        fd, self._fd = self._fd, -1
-        posix.close(fd)
-
-
-def prepare_lock(directory: str, exclusive: bool) -> KeyLock:
-    """Return a lock: shared to render images for a pod, exclusive to remove trees."""
-    return KeyLock(f"{directory}/locks", PREPARE_LOCK, exclusive=exclusive)
-
-
-def _lock_key(path: str, kind: int) -> int:
-    for _ in range(_TRIES):
-        fd = posix.open(path, posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, kind)
-            if _is_at(fd, path):
-                return fd
-        except BaseException:
-            posix.close(fd)
-            raise
-        posix.close(fd)
-    raise PodError(f"lock {path}: the file was replaced repeatedly")
-
-
-def _is_at(fd: int, path: str) -> bool:
+    locks = f"{directory}/locks"
     try:
-        there = posix.stat(path)
-    except FileNotFoundError:
-        return False
-    ours = posix.fstat(fd)
-    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        make_directories(locks)
+    except OSError as error:
+        raise HostError(f"create {locks}", error) from None
+    return FileLock(f"{locks}/{PREPARE_LOCK}", exclusive=exclusive)
 
 
 def make_directories(path: str) -> None:

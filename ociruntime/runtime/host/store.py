@@ -23,10 +23,10 @@ killed ``create``; the next command that finds it removes it.
 from __future__ import annotations
 
 import posix
-from fcntl import LOCK_EX, LOCK_NB, flock
 
 from ociruntime.base.errors import ContainerError, ContainerExists, HostError, NoSuchContainer
 from ociruntime.base.files import exists
+from ociruntime.base.locks import lock_within
 from ociruntime.base.trusted import check_directory, check_entry
 
 TYPE_CHECKING = False
@@ -38,7 +38,6 @@ CREATING = ".creating-"
 DELETING = ".deleting-"
 FILTERS = ".seccomp"
 LOCK_SECONDS = 20.0
-LOCK_PAUSE = 0.005
 # A process that a killed command had just cloned holds its descriptors, and so its lock, until it
 # executes the executor.
 DYING_SECONDS = 0.2
@@ -99,7 +98,7 @@ class Lock:
             return None
         except OSError as error:
             raise HostError(f"open {path}", error) from None
-        if not _lock(fd, seconds):
+        if not lock_within(fd, seconds):
             posix.close(fd)
             raise ContainerError(
                 f"{path} is in use by another command", "wait for it to end and try again"
@@ -114,20 +113,6 @@ class Lock:
         if self.fd >= 0:
             posix.close(self.fd)
             self.fd = -1
-
-
-def _lock(fd: int, seconds: float) -> bool:
-    from time import monotonic, sleep
-
-    deadline = monotonic() + seconds
-    while True:
-        try:
-            flock(fd, LOCK_EX | LOCK_NB)
-            return True
-        except BlockingIOError:
-            if monotonic() >= deadline:
-                return False
-            sleep(LOCK_PAUSE)
 
 
 def _is_same(fd: int, path: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,18 @@ def test_status(pod_status: PodStatus, ever_started: bool, status: str, error: s
 )
 def test_ends(pod_status: PodStatus, last_start: str | None, end: str) -> None:
     assert end_of(pod_status, last_start) == end
+
+
+def test_a_daemon_that_was_killed_while_it_forked(tmp_path: Path) -> None:
+    """The child shares its lock until it executes its program."""
+    first = RecordStore(str(tmp_path))
+    first.open()
+    timer = threading.Timer(0.1, first.close)
+    timer.start()
+    second = RecordStore(str(tmp_path))
+    second.open()
+    timer.join()
+    second.close()
 
 
 def test_a_store(tmp_path: Path) -> None:

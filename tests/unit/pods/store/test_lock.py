@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.base.errors import HostError, PodError
+from ociruntime.base.errors import HostError
 from ociruntime.pods.store import lock
-from ociruntime.pods.store.lock import KeyLock, prepare_lock
-from tests.support.descriptors import open_descriptors
+from ociruntime.pods.store.lock import prepare_lock
 
 
 def test_shared_ones_go_together(tmp_path: Path) -> None:
@@ -20,31 +19,6 @@ def test_shared_ones_go_together(tmp_path: Path) -> None:
         assert not lock.try_lock(fd, exclusive=True)
     assert lock.try_lock(fd, exclusive=True)
     os.close(fd)
-
-
-def test_a_key_file_that_is_unlinked_while_somebody_waits(tmp_path: Path) -> None:
-    entered = threading.Event()
-
-    def wait() -> None:
-        with KeyLock(str(tmp_path), "key", exclusive=True):
-            entered.set()
-
-    with KeyLock(str(tmp_path), "key", exclusive=True):
-        thread = threading.Thread(target=wait)
-        thread.start()
-        assert not entered.wait(0.1)
-        (tmp_path / "key").unlink()
-    thread.join(5)
-    assert entered.is_set()
-    assert (tmp_path / "key").exists(), "it holds the lock of a file that others find"
-
-
-def test_it_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "_is_at", lambda fd, path: False)
-    descriptors = open_descriptors()
-    with pytest.raises(PodError, match="replaced repeatedly"):
-        KeyLock(str(tmp_path), "key", exclusive=True).__enter__()
-    assert open_descriptors() == descriptors
 
 
 def test_looking_leaves_no_lock(tmp_path: Path) -> None:
@@ -75,6 +49,5 @@ def test_what_cannot_be_locked(tmp_path: Path) -> None:
 
 def test_a_place_without_locks(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    path = f"{tmp_path}/file/prepareLock"
-    with pytest.raises(HostError, match=f"lock {path}: not a directory"):
-        KeyLock(str(tmp_path / "file"), "prepareLock", exclusive=False).__enter__()
+    with pytest.raises(HostError, match=f"create {tmp_path}/file/locks: not a directory"):
+        prepare_lock(str(tmp_path / "file"), exclusive=False)

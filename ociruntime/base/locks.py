@@ -1,0 +1,101 @@
+"""Locks between processes, with flock(2): a lock belongs to the open file description.
+
+So it is shared by all descriptors that fork(2) and dup(2) have made of it, and released with the
+last of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import posix
+
+from ociruntime.base.errors import HostError
+
+PAUSE = 0.005  # seconds between two tries
+TRIES = 100  # to lock a file that is replaced each time
+
+
+def lock_within(fd: int, seconds: float) -> bool:
+    """Take the exclusive lock; return False if another process holds it for ``seconds``.
+
+    Raises OSError.
+    """
+    from time import monotonic, sleep
+
+    deadline = monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if monotonic() >= deadline:
+                return False
+            sleep(PAUSE)
+
+
+class FileLock:
+    """A context that holds the lock of the file ``path``, created if needed (mode 0600).
+
+    Its value is whether the lock was taken, which can be False without ``wait``. The file may be
+    unlinked by whoever holds it exclusively: processes that wait then lock the new one. Raises
+    HostError.
+    """
+
+    __slots__ = ("_fd", "_kind", "_path", "_wait")
+
+    def __init__(self, path: str, *, exclusive: bool, wait: bool = True) -> None:
+        self._path = path
+        self._kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+        self._wait = wait
+        self._fd = -1
+
+    def __enter__(self) -> bool:
+        kind = self._kind if self._wait else self._kind | fcntl.LOCK_NB
+        try:
+            self._fd = _lock_file(self._path, kind)
+        except OSError as error:
+            raise HostError(f"lock {self._path}", error) from None
+        return self._fd >= 0
+
+    def __exit__(self, *error: object) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            posix.close(fd)
+
+
+def forget_lock(path: str) -> None:
+    """Remove the file of an exclusively held lock; processes waiting for it create a new one."""
+    try:
+        posix.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def _lock_file(path: str, kind: int) -> int:
+    """Return a descriptor that holds the lock, -1 if another has it.  Raises OSError."""
+    flags = posix.O_RDWR | posix.O_CREAT | posix.O_NOFOLLOW | posix.O_CLOEXEC
+    for _ in range(TRIES):
+        fd = posix.open(path, flags, 0o600)
+        try:
+            fcntl.flock(fd, kind)
+            if _is_at(fd, path):
+                return fd
+        except BlockingIOError:
+            posix.close(fd)
+            return -1
+        except BaseException:
+            posix.close(fd)
+            raise
+        posix.close(fd)
+    raise OSError(errno.ESTALE, "the file was replaced repeatedly")
+
+
+def _is_at(fd: int, path: str) -> bool:
+    """Return whether the path still leads to the open file."""
+    try:
+        there = posix.stat(path)
+    except FileNotFoundError:
+        return False
+    ours = posix.fstat(fd)
+    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
