@@ -20,6 +20,10 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 # While the box of tests/v2box is busy on one processor, what wants only one comes first.
 EARLY = ("unit", "meta", "errors", "executor", "images", "runtime")
 LAST = "v2box"
+# Tests of these folders that need no root start no container and leave /run alone: `./dev test`
+# runs them in a process of their own, beside the others.
+QUIET = ("unit", "meta")
+LONG = "long: `./dev test --all` runs it, and so does its file's name among the arguments"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,8 +38,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--fuzz-seconds",
         metavar="N",
         type=int,
-        default=5,
-        help="how long to look for plans that the executor's reader cannot take (default: 5)",
+        default=1,
+        help="how long to look for plans that the executor's reader cannot take (default: 1)",
     )
     parser.addoption(
         "--property-factor",
@@ -77,6 +81,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="try each race of tests/attacks as often as `./dev attack` does",
     )
+    _add_selection(parser)
+
+
+def _add_selection(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run the tests marked long as well")
+    parser.addoption(
+        "--part",
+        choices=("quiet", "rest"),
+        help="run only the tests of tests/unit and tests/meta that need no root, or all others",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -89,14 +103,38 @@ def pytest_configure(config: pytest.Config) -> None:
     _be_patient()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(trylast=True)  # plugins mark what needs root
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Quick and quiet folders first; within a folder the order stays."""
+    part = config.getoption("--part")
+    if part is not None:
+        others = [item for item in items if _is_quiet(item) != (part == "quiet")]
+        items[:] = [item for item in items if _is_quiet(item) == (part == "quiet")]
+        config.hook.pytest_deselected(items=others)
+    if not config.getoption("--all"):
+        _skip_long(config, items)
     items.sort(key=lambda item: _rank(item.path))
 
 
-def _rank(path: Path) -> int:
+def _is_quiet(item: pytest.Item) -> bool:
+    return _folder(item.path) in QUIET and item.get_closest_marker("root") is None
+
+
+def _skip_long(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip tests marked long, but for those of files that the command line names."""
+    named = {(config.invocation_params.dir / one.split("::")[0]).resolve() for one in config.args}
+    for item in items:
+        if item.get_closest_marker("long") is not None and item.path.resolve() not in named:
+            item.add_marker(pytest.mark.skip(reason=LONG))
+
+
+def _folder(path: Path) -> str:
     here = Path(__file__).parent
-    folder = path.relative_to(here).parts[0] if path.is_relative_to(here) else ""
+    return path.relative_to(here).parts[0] if path.is_relative_to(here) else ""
+
+
+def _rank(path: Path) -> int:
+    folder = _folder(path)
     if folder in EARLY:
         return EARLY.index(folder)
     return len(EARLY) + (folder == LAST)

@@ -1,9 +1,9 @@
 """Summarise a test run: numbers of passed, failed and skipped tests, and why they were skipped.
 
-    tools/test_summary.py REPORT.xml
+    tools/test_summary.py REPORT.xml...
 
-Reads the JUnit report that pytest writes. Exit status 1 if there is none, which means that the run
-was aborted.
+Reads the JUnit reports that pytest writes, one for each part of the run. Exit status 1 if one is
+missing, which means that its part was aborted.
 """
 
 from __future__ import annotations
@@ -43,13 +43,19 @@ def summary(cases: list[ET.Element]) -> list[str]:
 
 
 def main() -> int:
-    report = Path(sys.argv[1])
-    if not report.exists():
-        print("the test run broke off: there is no report")
-        return 1
+    reports = [Path(name) for name in sys.argv[1:]]
+    missing = [report for report in reports if not report.exists()]
+    cases = [
+        case
+        for report in reports
+        if report not in missing
+        for case in ET.parse(report).iter("testcase")
+    ]
     print()
-    print("\n".join(summary(list(ET.parse(report).iter("testcase")))))
-    return 0
+    for report in missing:
+        print(f"the test run broke off: there is no report {report}")
+    print("\n".join(summary(cases)))
+    return 1 if missing or not reports else 0
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ def test_there_are_enough() -> None:
     assert len({one.name for one in ROWS}) == len(ROWS) >= 40
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutation", ROWS, ids=lambda one: one.name.replace(" ", "-"))
 def test_noticed(mutation: Mutation, results: Results) -> None:
     found = dict(results[mutation.name])

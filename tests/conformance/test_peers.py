@@ -19,6 +19,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 COUNT = 40
 
 
+@pytest.mark.long
 def test_no_unexplained_difference() -> None:
     """What the three do otherwise is in conformance/expected/differences.toml."""
     peers = [name for name in ("runc", "crun") if shutil.which(name, path=PATH)]

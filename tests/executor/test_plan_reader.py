@@ -264,7 +264,7 @@ def has_fuzzer(clang: str) -> bool:
 
 
 def test_fuzzing(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """A few seconds, or --fuzz-seconds, beginning with the plans of tests/golden."""
+    """Fuzz for --fuzz-seconds, beginning with the plans of tests/golden."""
     clang = shutil.which("clang")
     if clang is None:
         pytest.skip("clang is not installed")
