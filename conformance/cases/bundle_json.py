@@ -59,7 +59,7 @@ def other_name(c: Context, name: str) -> None:
 
 @case("BUNDLE-03")
 def right_name_wins(c: Context) -> None:
-    """Of several files config.json is the configuration."""
+    """Among several files config.json is the configuration."""
     bundle = c.bundle(hostname="right").save()
     wrong = json.dumps({**bundle.config, "hostname": "wrong"})
     for name in ("Config.json", "config", "spec.json", "runtime.json"):

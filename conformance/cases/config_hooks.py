@@ -119,7 +119,7 @@ def hook_times_out(c: Context, kind: str) -> None:
 
 
 def _is(path: Path, bundle: Bundle) -> bool:
-    """Whether it is a hook of that bundle (those inside are found by their file)."""
+    """Return whether it is a hook of that bundle (those inside are found by their file)."""
     try:
         words = path.read_bytes().split(b"\0")
     except OSError:

@@ -14,7 +14,7 @@ from conformance.context import Context
 
 
 def namespaces_outside(c: Context) -> Json:
-    """Those of the runtime: kind -> inode."""
+    """The namespaces of the runtime: kind -> inode."""
     found: Json = json.loads(c.probe_on_host().out)["namespaces"]
     return found
 

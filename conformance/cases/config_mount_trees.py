@@ -39,7 +39,7 @@ def tree(c: Context, source: tuple[str, ...], *options: str) -> tuple[Mount, Mou
 
 
 def recursive(c: Context, source: tuple[str, ...], word: str) -> tuple[Mount, Mount]:
-    """As ``tree``, for an option that needs mount_setattr(2)."""
+    """Like ``tree``, for an option that needs mount_setattr(2)."""
     if "symfollow" in word:
         c.need_kernel(5, 14)
     c.need_kernel(5, 12)

@@ -43,7 +43,7 @@ def tmpfs_after_bind(c: Context) -> None:
 
 @table(("ab",), ("ba",), ids="CFG-MOUNT-01")
 def same_destination(c: Context, order: str) -> None:
-    """Of two mounts on one destination the later one is on top ({0})."""
+    """The later of two mounts on one destination is on top ({0})."""
     bundle = c.bundle()
     for name in order:
         source = c.directory / name

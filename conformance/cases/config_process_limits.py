@@ -296,7 +296,7 @@ def io_priority_of_group(c: Context) -> None:
 
 
 def need_two_cpus(c: Context) -> list[int]:
-    """Those that the kit may use; skip with less than two."""
+    """Return the CPUs that the kit may use; skip with less than two."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         c.skip("needs two CPUs")

@@ -20,7 +20,7 @@ UNKNOWN = "conformance-nonsense"
 
 
 def mask(*names: str) -> int:
-    """As /proc/PID/status has it, but a number."""
+    """Return a mask of /proc/PID/status as a number."""
     return sum(1 << NUMBERS[name] for name in names)
 
 

@@ -104,7 +104,7 @@ def order_of_versions(c: Context) -> None:
 
 @case("FEAT-08")
 def properties_of_version(c: Context) -> None:
-    """No property is newer than ociVersionMax or unknown to the specification."""
+    """Every property is known to the specification, and not newer than ociVersionMax."""
     found = c.features()
     highest = str(found.get("ociVersionMax"))
     c.equal(properties_after(found, highest), [], f"properties that {highest} does not define")
@@ -158,7 +158,7 @@ def listed_mount_options(c: Context) -> None:
 
 @case("FEAT-11")
 def no_data_options(c: Context) -> None:
-    """No option of a single file system is listed."""
+    """Options of a single file system are not listed."""
     listed = member(c.features(), "mountOptions") or []
     found = [word for word in listed if "=" in word or word in DATA]
     c.equal(found, [], "options of single file systems")

@@ -54,7 +54,7 @@ def unlisted_namespaces(c: Context) -> None:
 
 
 def capabilities_to_give(c: Context) -> list[str]:
-    """Those that are listed, except what the host itself has not."""
+    """Every listed capability can be given, except what the host itself has not."""
     c.need_root()
     given = []
     for name in told(c, "linux.capabilities"):
@@ -86,7 +86,7 @@ def no_warning_of_listed(c: Context) -> None:
 
 @table(("v1",), ("v2",), ("systemd",), ("systemdUser",), ids="FEATL-03")
 def cgroup_told(c: Context, kind: str) -> None:
-    """Whether {0} control groups are supported is told."""
+    """Support of {0} control groups is told."""
     c.features()
     value = member(c.features(), f"linux.cgroup.{kind}")
     c.expect(isinstance(value, bool), f"linux.cgroup.{kind} is {value!r}")
@@ -201,7 +201,7 @@ def supported_flags_are_known(c: Context) -> None:
 
 @table(("apparmor",), ("selinux",), ("seccomp",), ids="FEATL-09")
 def security_told(c: Context, name: str) -> None:
-    """Whether {0} is supported is told."""
+    """Support of {0} is told."""
     value = member(c.features(), f"linux.{name}.enabled")
     c.expect(isinstance(value, bool), f"linux.{name}.enabled is {value!r}")
 
@@ -232,7 +232,7 @@ def listed_flags(c: Context) -> None:
 
 @table(("enabled", "1.1.0"), ("schemata", "1.3.0"), ("monitoring", "1.3.0"), ids="FEATL-12")
 def intel_rdt_told(c: Context, name: str, since: str) -> None:
-    """Whether {0} of Intel RDT is supported is told, from version {1} on."""
+    """Support of {0} of Intel RDT is told, from version {1} on."""
     found = c.features()
     if version_key(str(found.get("ociVersionMax"))) < version_key(since):
         c.skip(f"the runtime claims a version before {since}")

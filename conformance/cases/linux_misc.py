@@ -69,7 +69,7 @@ def shared_with_no_host(c: Context) -> None:
 
 @table(("slave", True), ("private", False), ids="LNX-PROP-02")
 def event_from_host(c: Context, value: str, arrives: bool) -> None:
-    """Whether a mount on the host after create arrives in a {0} root: {1}."""
+    """A mount on the host after create arrives in a {0} root: {1}."""
     with shared_root(c, value) as bundle:
         box = c.create(bundle)
         target = str(bundle.rootfs / "tmp")
@@ -107,7 +107,7 @@ def with_secret(c: Context, **linux: list[str]) -> Bundle:
 
 
 def readable(value: object) -> bool:
-    """Whether what the probe says of a file is a content other than none."""
+    """Return whether what the probe says of a file is a content other than none."""
     return bool(value) and not isinstance(value, dict)
 
 

@@ -285,7 +285,7 @@ def owners(rootfs: Path) -> dict[str, tuple[int, int]]:
 
 @case("LNX-IDMAP-03")
 def owners_stay(c: Context) -> None:
-    """No file of the root file system gets another owner by way of a mapping."""
+    """Files of the root file system keep their owners whatever the mapping."""
     c.need_root()
     bundle = c.bundle("sleep").user_namespace()
     os.chown(bundle.rootfs / "etc/passwd", 0, 0)

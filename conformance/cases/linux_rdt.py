@@ -45,7 +45,7 @@ def smaller(c: Context, resource: str) -> str:
 
 
 def has_schema(group: Path, schema: str) -> bool:
-    """Whether the group's line is that one, whatever zeros it is written with."""
+    """Return whether the group's line is that one, whatever zeros it is written with."""
     resource, _, wanted = schema.partition(":")
     base = 10 if resource == "MB" else 16
     found = lines(group).get(resource, "")

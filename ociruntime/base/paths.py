@@ -31,5 +31,5 @@ def mount_lines(mountinfo: str) -> list[str]:
 
 
 def is_below(path: str, directory: str) -> bool:
-    """Whether a clean path lies under a clean directory (not the directory itself)."""
+    """Return whether a clean path lies under a clean directory (not the directory itself)."""
     return path != directory and (directory == "/" or path.startswith(directory + "/"))

@@ -29,7 +29,7 @@ _HINT = "only root and the user who runs this may own it, and nobody else may wr
 
 
 class _Untrusted(PermissionError):
-    """Not the kernel refuses a path, but we do."""
+    """The refusal of a path that the kernel would allow."""
 
 
 def check_directory(path: str, kind: str) -> bool:

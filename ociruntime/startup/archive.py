@@ -58,7 +58,7 @@ class Archive:
     def find_spec(
         self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> ModuleSpec | None:
-        """As importlib.abc.MetaPathFinder has it."""
+        """Implement importlib.abc.MetaPathFinder."""
         del path, target
         # What a command imports of the standard library is not looked for here.
         entry = self._find(name) if name.startswith("ociruntime") else None
@@ -115,10 +115,10 @@ class Archive:
         return [name for name, entry in entries.items() if entry is None or entry[4]]
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """As importlib.abc.Loader has it: the usual kind of module."""
+        """Implement importlib.abc.Loader: the usual kind of module."""
 
     def exec_module(self, module: "ModuleType") -> None:
-        """As importlib.abc.Loader has it."""
+        """Implement importlib.abc.Loader."""
         exec(self._content(module.__name__), module.__dict__)  # noqa: S102
 
     def load_ahead(self, command: str) -> None:

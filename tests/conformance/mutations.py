@@ -22,7 +22,7 @@ Change = Callable[[Plan], None]
 
 
 def is_one(operation: Operation, name: str, wanted: dict[str, object]) -> bool:
-    """Whether it is an operation of that name with these values.
+    """Return whether it is an operation of that name with these values.
 
     A value that is a string is looked for within the operation's.
     """
@@ -104,7 +104,7 @@ def shared_namespace(flag: int) -> Change:
 
 
 def nothing(_: Plan) -> None:
-    """Not a mutation."""
+    """Change nothing."""
 
 
 @dataclass(frozen=True)

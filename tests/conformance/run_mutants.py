@@ -83,7 +83,7 @@ class Hunt:
         )
 
     def step(self, first: bool) -> bool:
-        """Whether there was anything to do."""
+        """Take one step; return False if there was nothing to do."""
         pairs = [(ALIVE, one) for one in self.runtimes.values()] if first else []
         baseline: dict[str, Case] = {}
         for name, cases in self.waiting.items():

@@ -112,7 +112,7 @@ def test_facts_are_compared() -> None:
 
 
 def test_what_is_known_of_a_place() -> None:
-    """Of that mount alone, and only together with a user namespace."""
+    """A known difference counts for that mount alone, and only together with a user namespace."""
     one = Known(
         r"mount /(?P<place>[a-z.]+)\.options",
         "crun .*",

@@ -59,7 +59,7 @@ def unmount_below(directory: Path) -> None:
 
 
 def has_overlay(scratch: Path) -> bool:
-    """Whether overlayfs takes ``scratch`` for its layers (it may be an overlay itself)."""
+    """Return whether overlayfs takes ``scratch`` for its layers (it may be an overlay itself)."""
     parts = {name: scratch / name for name in ("lower", "upper", "work", "merged")}
     for path in parts.values():
         path.mkdir(parents=True)

@@ -142,7 +142,7 @@ class Podman:
         assert processes.until(lambda: not self._at_work()), self._at_work()
 
     def _at_work(self) -> list[str]:
-        """Those of podman and conmon below this one."""
+        """Return the processes of podman and conmon below this one."""
         lines = [processes.describe(pid) for pid in processes.descendants()]
         return [line for line in lines if f"({self.program} " in line or "/conmon " in line]
 

@@ -16,7 +16,7 @@ from tests.support.runtime import Result
 
 
 class RootlessPodman(Podman):
-    """As Podman; ``end`` ends the process that keeps the user namespace alive."""
+    """Podman as a user; ``end`` ends the process that keeps the user namespace alive."""
 
     def __init__(self, program: str, user: OrdinaryUser, home: Path) -> None:
         super().__init__(program, user.path, home, "vfs", "")

@@ -183,7 +183,7 @@ def test_namespaces(containerd: Containerd) -> None:
 
 
 def test_namespaces_of_another_container(containerd: Containerd) -> None:
-    """As the containers of a pod join those of the first."""
+    """The containers of a pod join those of the first."""
     containerd.background("one", "sleep", "100")
     pid, _ = containerd.tasks()["one"]
     kinds = {"network": "net", "ipc": "ipc", "uts": "uts"}

@@ -1,4 +1,4 @@
-"""Who can look at the process that holds id maps for a moment."""
+"""The process that holds id maps for a moment, and what can look at it."""
 
 from __future__ import annotations
 

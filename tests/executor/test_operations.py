@@ -197,7 +197,7 @@ def test_names_and_loopback(root: Path) -> None:
 
 
 def test_label_of_a_root(root: Path) -> None:
-    """As an attribute, which a tmpfs keeps also without SELinux."""
+    """The label is an attribute, which a tmpfs keeps also without SELinux."""
     label = "system_u:object_r:container_file_t:s0:c1,c2"
     script = "import os, sys; print(os.getxattr(sys.argv[1], 'security.selinux').decode())"
     python = [sys.executable, "-c", f"{script}; sys.exit(3)", f"{root}/tmp"]

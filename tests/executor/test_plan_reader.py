@@ -228,7 +228,7 @@ def test_executor_refuses(name: str) -> None:
 
 
 def test_nothing_of_a_damaged_plan_is_carried_out(tmp_path: Path) -> None:
-    """Not even what comes before the damage."""
+    """What comes before the damage is not carried out either."""
     made = tmp_path / "made"
     hook = o.hook(
         source="/bin/touch", args=["touch", str(made)], env=[], timeout=0,

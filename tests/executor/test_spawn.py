@@ -38,7 +38,7 @@ def gate() -> Iterator[socket.socket]:
 
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Iterator[None]:
-    """No descriptor stays open and no child unreaped."""
+    """Assert that each descriptor is closed and each child reaped."""
     before = targets()
     yield
     gc.collect()
@@ -135,7 +135,7 @@ def test_only_a_child_becomes_the_first_process(gate: socket.socket) -> None:
 @needs_root
 @pytest.mark.parametrize("forks", [False, True], ids=["clone_init", "clone_process"])
 def test_another_child_does_not_become_the_first_process(gate: socket.socket, forks: bool) -> None:
-    """Who holds the channel may name any number, but cannot be another process."""
+    """A holder of the channel may name any number, but cannot be another process."""
     plan = plan_of(o.sync(stage=ops.STAGE_HOOKS), *([o.clone_process(terminal=0)] * forks))
     executor = spawn(plan, gate.fileno(), NOWHERE)
     own = executor.pid
@@ -176,7 +176,7 @@ def test_a_child_that_we_have_not_heard_of_is_killed(gate: socket.socket) -> Non
 
 @needs_root
 def test_no_program_for_a_runtime_that_has_gone(tmp_path: Path) -> None:
-    """Who has killed an `exec` takes it for failed."""
+    """Whatever has killed an `exec` takes it for failed."""
     ran = tmp_path / "ran"
     plan = plan_of(
         o.sync(stage=ops.STAGE_CGROUP),

@@ -153,7 +153,7 @@ def test_one_name_that_allows_it_is_enough_for_an_id(
     work: Path,
     key: ec.EllipticCurvePrivateKey,
 ) -> None:
-    """Who has an image under that name could run it by that."""
+    """The image could be run by that name as well."""
     registry.push("web", "v1", built)
     take(f"{registry.host}/web:v1", "update")
     set_rule(work, registry.host, BY_TEAM)
@@ -218,7 +218,7 @@ def test_openpgp(
 
 
 def test_pods(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
-    """Those of a manifest too."""
+    """A manifest is checked too."""
     built.write_layout(work / "layout")
     name = f"oci:{work}/layout"
     ocipod("fetch", name).ok()

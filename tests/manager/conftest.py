@@ -38,7 +38,7 @@ def module_daemon(base: Path, isolated: None) -> Iterator[Daemon]:
 
 @pytest.fixture
 def shared_daemon(module_daemon: Daemon) -> Iterator[Daemon]:
-    """That one, without containers or events of the tests before."""
+    """The shared daemon, without containers or events of the tests before."""
     yield module_daemon
     for one in module_daemon.list():
         module_daemon.remove(one["id"])

@@ -71,7 +71,7 @@ class Clients:
 
 
 def pods_in_cgroups(uuids: set[str]) -> set[str]:
-    """Those of these pods that have a cgroup."""
+    """Return those of the pods that have a cgroup."""
     return {
         uuid
         for uuid in uuids
@@ -81,7 +81,7 @@ def pods_in_cgroups(uuids: set[str]) -> set[str]:
 
 
 def check_events(events: list[dict[str, Any]], living: set[str]) -> None:
-    """Of each container they are a way through its states, which ends for those that are gone."""
+    """Check that each container's events lead through its states, to its end if it is gone."""
     last: dict[str, str] = {}
     for event in events:
         before = last.get(event["id"], "")
@@ -149,7 +149,7 @@ def test_killed_again_and_again(
 
 
 def test_waiting_through_the_end_of_the_daemon(daemon: Daemon, shell_root: str, work: Path) -> None:
-    """No code is told but the right one."""
+    """The client tells the right code or none."""
     (work / "box").mkdir()
     script = "while ! busybox test -e /box/$0; do sleep 0.05; done; exit 5"
     box = [{"source": str(work / "box"), "target": "/box"}]

@@ -33,7 +33,7 @@ def test_exec(daemon: Daemon, shell_root: str) -> None:
 
 
 def test_exec_that_writes_more_than_it_reads(daemon: Daemon, shell_root: str) -> None:
-    """Who sends goes on reading meanwhile."""
+    """A client that sends goes on reading meanwhile."""
     (daemon.root.parent / "shell" / "bin" / "hexdump").symlink_to("busybox")
     daemon.run("c", rootfs=shell_root, command=["/bin/sleep", "60"])
     data = bytes(n * 7 % 251 for n in range(5_000_000))
@@ -65,7 +65,7 @@ def test_exec_with_input_that_nobody_reads(
 
 
 def is_asleep(pid: int) -> bool:
-    """Whether it waits for something, and has done so for a moment."""
+    """Return whether it waits for something, and has done so for a moment."""
     before = processor_time(pid)
     time.sleep(0.2)
     return processor_time(pid) == before

@@ -378,7 +378,7 @@ def test_a_stop_that_takes_long_is_in_nobodys_way(
 
 
 def test_two_at_once(daemon: Daemon, shell_root: str) -> None:
-    """Of many who do the same, each is told what is true."""
+    """Many clients do the same, and each is told what is true."""
     spec = {"rootfs": shell_root, "command": STAYS, "network": "none", "name": "c1"}
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda _: daemon("POST", "/v1/containers", spec).status, range(4)))

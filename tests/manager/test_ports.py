@@ -49,7 +49,7 @@ def test_a_port_is_free_once_its_container_has_ended(
 
 
 def test_what_is_read_late_is_there(host: NetworkHost, daemon: Daemon, shell_root: str) -> None:
-    """Of a container whose ports are given up at its end."""
+    """A container gives its ports up at its end."""
     words = [str(OCICTL), f"--socket={daemon.socket}", "run", "--name=c", f"--rootfs={shell_root}"]
     script = "busybox head -c 900000 /dev/zero; exit 3"
     words += ["-p", "8080:80", "--", "/bin/sh", "-c", script]

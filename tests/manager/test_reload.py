@@ -29,7 +29,7 @@ def ids_on_disk(daemon: Daemon) -> list[str]:
 
 
 def kill_monitor(daemon: Daemon, uuid: str) -> None:
-    """As a machine that fails: nothing of the pod is written any more."""
+    """Kill it like a machine that fails: nothing of the pod is written any more."""
     os.kill(daemon.pods.monitor(uuid)["pid"], signal.SIGKILL)
     daemon.pods.wait_for(uuid, "exited")
 

@@ -83,7 +83,7 @@ def test_while_its_program_is_started(
 
 @pytest.mark.parametrize("how", ["stop", "remove"])
 def test_while_it_gets_another_pod(daemon: Daemon, shell_root: str, how: str) -> None:
-    """That pod is not forgotten."""
+    """The pod is not forgotten."""
     one = daemon.run("c1", rootfs=shell_root, command=STAYS, **policy("unless-stopped"))
     old = daemon.get(one)["pod"]
     daemon.kill()

@@ -99,7 +99,7 @@ def ended_unread(
 
 
 def test_what_is_read_late_is_there(daemon: Daemon, shell_root: str) -> None:
-    """Of a container that removes itself."""
+    """The container removes itself."""
     (daemon.root.parent / "shell" / "bin" / "head").symlink_to("busybox")
     options = ("--rm", "--network=none")
     with ended_unread(daemon, shell_root, *options, size=1_150_000, code=3) as one:
@@ -113,7 +113,7 @@ def test_what_is_read_late_is_there(daemon: Daemon, shell_root: str) -> None:
 def test_a_signal_after_the_end(
     daemon: Daemon, shell_root: str, number: signal.Signals, options: tuple[str, ...]
 ) -> None:
-    """Nobody is there to get it; what is still to be read is not lost by it."""
+    """The signal reaches no process; what is still to be read is not lost by it."""
     (daemon.root.parent / "shell" / "bin" / "head").symlink_to("busybox")
     options = ("--network=none", *options)
     with ended_unread(daemon, shell_root, *options, size=1_150_000, code=3) as one:

@@ -258,7 +258,7 @@ def test_words_of_another_program(complete: Complete) -> None:
 
 
 def test_value_behind_an_equals_sign(share: Path) -> None:
-    """Of which bash makes three words."""
+    """Bash makes three words of it."""
     assert bash(share, "ociruntime", "--log-format", "=", "j") == {"json"}
     assert bash(share, "ociruntime", "--log-format", "=", "") >= {"json", "text"}
     assert "db" in bash(share, "ociruntime", "--log-format", "=", "json", "state", "")

@@ -148,7 +148,7 @@ def test_arrows_point_down() -> None:
 
 
 def test_rooms_stand_above_one_another() -> None:
-    """No two rooms know each other, also not by way of others."""
+    """Two rooms never know each other, also not by way of others."""
     TopologicalSorter(ALLOWED).prepare()
 
 

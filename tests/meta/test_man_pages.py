@@ -68,7 +68,7 @@ def test_main_page_leads_to_the_others(pages: Path, program: Program) -> None:
 
 @pytest.mark.parametrize("program", [one for one in PROGRAMS if one.name != "ocipod"])
 def test_manual_speaks_of_what_there_is(program: Program) -> None:
-    """No example, exit status or remark is left of a command or an option that has gone."""
+    """Examples, exit statuses and remarks belong to commands and options that exist."""
     tables = {"": program.options, **{command[0]: command[5] for command in program.tables}}
     manual = program.manual
     assert {*manual.EXAMPLES, *manual.OWN_EXIT_STATUS} <= set(tables)

@@ -67,5 +67,5 @@ def many_exited(ocipod: Ocipod, count: int) -> list[str]:
 
 
 def stopped(process: Process) -> bool:
-    """Whether it has come to the point where it stops itself."""
+    """Return whether it has come to the point where it stops itself."""
     return processes.until(lambda: processes.state(process.pid) == "T")

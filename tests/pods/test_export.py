@@ -58,7 +58,7 @@ def attributes(shift: int) -> dict[str, bytes]:
 
 
 def add_attributes(file: Path) -> int:
-    """As an app would with the right programs; where its ids begin."""
+    """Add attributes like an app with the right programs; return where its ids begin."""
     shift = file.stat().st_uid - 5
     for name, value in attributes(shift).items():
         os.setxattr(file, name, value)

@@ -74,7 +74,7 @@ class Idle:
 
 
 def is_asleep(pid: int) -> bool:
-    """Whether it is that program, which has made what it waits at."""
+    """Return whether it is that program, which has made what it waits at."""
     if not os.readlink(f"/proc/{pid}/exe").endswith("/_sleeper"):
         return False
     try:

@@ -21,7 +21,7 @@ def image(work: Path) -> str:
 
 
 def trees(ocipod: Ocipod) -> list[str]:
-    """Those that are complete."""
+    """Return the complete trees."""
     place = ocipod.directory / "cas/tree"
     return [tree.name for tree in place.iterdir() if (tree / "rendered").exists()]
 

@@ -23,7 +23,7 @@ def prepare(ocipod: Ocipod, work: Path, *script: str) -> str:
 
 
 def seen_state(ocipod: Ocipod, uuid: str) -> str:
-    """As any observer sees it."""
+    """Return the state that any observer sees."""
     pod = phases.find(str(ocipod.directory), uuid)
     if pod is None:
         return "gone"

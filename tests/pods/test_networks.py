@@ -60,7 +60,7 @@ def detached(ocipod: Ocipod, *words: str) -> str:
 
 
 def end(ocipod: Ocipod, uuid: str) -> None:
-    """As a service manager does it."""
+    """End it like a service manager."""
     pid = ocipod.monitor(uuid)["pid"]
     assert pid > 1
     os.kill(pid, signal.SIGTERM)

@@ -39,7 +39,7 @@ def check_refusal(error: ConfigError, config: Json) -> None:
 
 
 def plain(key: str) -> str:
-    """As ConfigError writes it."""
+    """Return the text that ConfigError makes of it."""
     return str(ConfigError("", key))
 
 

@@ -62,7 +62,7 @@ class MadeUpManager:
 
 
 def cgroup_of(config: Json, mode: str, driver: str) -> Cgroup:
-    """As runtime/lifecycle/preparation.py plans it."""
+    """Return the cgroup that runtime/lifecycle/preparation.py plans."""
     path = (config.get("linux") or {}).get("cgroupsPath")
     if driver == "cgroupfs":
         return Cgroup.plan(LAYOUTS[mode], path, "c1")

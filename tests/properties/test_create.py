@@ -100,7 +100,7 @@ class Trial:
 
 
 def planned(config: Json) -> bool:
-    """Whether it comes as far as to change anything: all else is soon refused."""
+    """Return whether it comes as far as to change anything: all else is soon refused."""
     try:
         tried(config, "hybrid")
     except ConfigError:

@@ -100,7 +100,7 @@ class Held:
         self._threads = set(threading.enumerate())
 
     def is_all(self) -> bool:
-        """Whether no others have come."""
+        """Return whether no others have come."""
         now = Held()
         return now._descriptors <= self._descriptors and now._threads <= self._threads
 

@@ -210,7 +210,7 @@ def test_killed_while_frozen_with_sub_cgroups(layout: Layout, start: Start) -> N
 
 
 def test_beside_a_payload_with_cgroups_of_its_own(group: Make, start: Start) -> None:
-    """No internal processes: exec has to go where the container's process is."""
+    """A cgroup with children takes no processes: exec goes where the container's process is."""
     cgroup = group()
     init, second = start(), start()
     cgroup.attach(init.pid)

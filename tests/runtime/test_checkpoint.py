@@ -183,7 +183,7 @@ def test_memory_beforehand(
 def test_mounts_are_as_before(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint, work: Path
 ) -> None:
-    """Those of one source too, of which CRIU forgets the flags."""
+    """CRIU forgets the flags of all but the first mount of one source."""
     (work / "shared").mkdir()
     made = bundle().shell(COUNT)
     made.bind(work / "shared", "/first", "ro", "nosuid", "noexec", "nodev")

@@ -44,7 +44,7 @@ def nothing_of(one: Container) -> list[str]:
 
 
 def gone(one: Container) -> bool:
-    """Whether all of it vanishes."""
+    """Return whether all of it vanishes."""
     return processes.until(lambda: not nothing_of(one), 5)
 
 

@@ -46,7 +46,7 @@ def test_default_devices(probe: Probe) -> None:
 
 
 def test_default_devices_in_a_user_namespace(probe: Probe, bundle: MakeBundle) -> None:
-    """No mknod there: the host's nodes are bound in."""
+    """Without mknod there the host's nodes are bound in."""
     devices = probe(bundle().user_namespace())["devices"]
     for name, numbers in DEFAULT.items():
         assert (devices[name]["major"], devices[name]["minor"]) == numbers

@@ -145,7 +145,7 @@ def test_killed_in_the_middle(container: MakeContainer, work: Path) -> None:
 
 
 def test_facts_are_those_of_the_first_process(probe: Probe, container: MakeContainer) -> None:
-    """But for what makes it another process in another container, and a changing host.
+    """The same, except what makes it another process in another container, and a changing host.
 
     (The first line of /proc/self/cgroup is of the hierarchy that the host mounted last.)
     """

@@ -295,7 +295,7 @@ def test_root_may_be_relative(container: MakeContainer, runtime: Runtime, work: 
 
 
 def test_state_directory_is_private(container: MakeContainer, runtime: Runtime) -> None:
-    """Nobody else may look into it or signal through its files."""
+    """Another user can neither look into it nor signal through its files."""
     one = container().created()
     assert (runtime.root / one.id).stat().st_mode & 0o066 == 0
     assert runtime.root.stat().st_mode & 0o077 == 0

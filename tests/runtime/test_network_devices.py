@@ -310,7 +310,7 @@ def test_one_that_cannot_come_back(container: MakeContainer, bundle: MakeBundle)
 
 
 def test_namesake_with_the_same_address(container: MakeContainer, bundle: MakeBundle) -> None:
-    """As a VLAN and what carries it: nobody takes that for the device that was moved."""
+    """A VLAN and what carries it are such a pair: it is not taken for the device that was moved."""
     device("under", "address", MAC)
     device("upper", "address", MAC)
     one = container(with_devices(bundle(), upper="under"))

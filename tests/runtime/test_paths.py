@@ -97,7 +97,7 @@ HOW = pytest.mark.parametrize("how", ["absolute", "dots"])
 
 
 def create_and_end(container: MakeContainer, bundle: Bundle) -> None:
-    """Whether it is refused or resolved inside is all the same here."""
+    """Return whether it is refused or resolved inside is all the same here."""
     made = container(bundle)
     if made.create().status == 0:
         made.start()

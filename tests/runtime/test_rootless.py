@@ -1,4 +1,4 @@
-"""As an ordinary user, and inside other user namespaces: what the kernel allows works."""
+"""An ordinary user, and root of other user namespaces: what the kernel allows works."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_whole_life(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
 
 
 def test_without_a_runtime_directory(user: OrdinaryUser, bundle: MakeBundle) -> None:
-    """As runc: /run is then tried, and what to do is said."""
+    """Like runc it then tries /run, and says what to do."""
     words = ["env", "-u", "XDG_RUNTIME_DIR", str(user.path), "create", "--bundle"]
     path = str(user.own(bundle()).save().path)
     roots = Path("/run/ociruntime")
@@ -234,7 +234,7 @@ def test_a_single_device_denied(user: OrdinaryUser, make: Make, bundle: MakeBund
 
 
 def test_joined_user_namespace(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
-    """As the second container of a pod: the first one's, and others that belong to it."""
+    """Like the second container of a pod: the first one's, and others that belong to it."""
     first = make(user.own(bundle()).namespace("network")).started()
     second = user.own(bundle("sh", "-c", "cat /proc/self/uid_map; hostname inside; sleep 1000"))
     for kind, name in (("user", "user"), ("network", "net")):
@@ -321,7 +321,7 @@ def test_in_another_user_namespace(
 
 
 def test_without_a_new_one_in_another(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
-    """As podman's containers are: its own user namespace is theirs."""
+    """Podman's containers are so: its own user namespace is theirs."""
     one = user.own(bundle()).without_namespace("user")
     for kind in ("uidMappings", "gidMappings"):
         del one.linux[kind]

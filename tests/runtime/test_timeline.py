@@ -69,7 +69,7 @@ def test_run_goes_on_to_the_program(
 
 
 def test_a_filter_does_not_meet_it(runtime: Runtime, bundle: MakeBundle, work: Path) -> None:
-    """Nobody asks for the time behind a filter that kills for it."""
+    """The time is not asked for behind a filter that kills for it."""
     made, file = bundle().args("true"), work / "times.json"
     rule = {"names": ["clock_gettime"], "action": "SCMP_ACT_KILL_PROCESS"}
     made.linux["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [rule]}

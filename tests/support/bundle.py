@@ -122,7 +122,7 @@ class Bundle:
         return self
 
     def capabilities(self, *names: str, ambient: tuple[str, ...] = ()) -> Bundle:
-        """Those in bounding, effective, permitted; inheritable as needed for ambient."""
+        """Set bounding, effective, permitted; inheritable as needed for ambient."""
         sets = {kind: list(names) for kind in ("bounding", "effective", "permitted")}
         sets["inheritable"] = list(ambient)
         sets["ambient"] = list(ambient)

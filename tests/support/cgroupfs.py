@@ -29,12 +29,12 @@ def hierarchies() -> dict[str, Path]:
 
 
 def is_v2() -> bool:
-    """Whether the memory controller is on the v2 hierarchy."""
+    """Return whether the memory controller is on the v2 hierarchy."""
     return "memory" not in hierarchies()
 
 
 def has(controller: str) -> bool:
-    """Whether the kernel offers the controller, in either version."""
+    """Return whether the kernel offers the controller, in either version."""
     unified = hierarchies().get("")
     offered = (unified / "cgroup.controllers").read_text().split() if unified else []
     return controller in hierarchies() or controller in offered
@@ -82,7 +82,7 @@ def remove(directories: set[Path]) -> None:
 
 
 def let_go_of_unmounted() -> bool:
-    """Whether the kernel has ended the v1 hierarchies that nobody has mounted any more.
+    """Return whether the kernel has ended the v1 hierarchies that nobody has mounted any more.
 
     One that still had dying cgroups when it was unmounted stays for ever, until it is mounted and
     unmounted once more; even then it goes only some time later.

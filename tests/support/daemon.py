@@ -242,7 +242,7 @@ class Daemon:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a process that is no child of ours is gone."""
+    """Return whether a process that is no child of ours is gone."""
     return not processes.alive(pid)
 
 

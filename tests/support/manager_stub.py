@@ -233,7 +233,7 @@ def served(place: Path) -> Iterator[Api]:
 
 
 async def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    """Of connections that were still open."""
+    """End the tasks of connections that were still open."""
     tasks = [task for task in asyncio.all_tasks(loop) if task is not asyncio.current_task()]
     for task in tasks:
         task.cancel()

@@ -26,7 +26,7 @@ class Manager:
         return message.decode()
 
     def quiet(self) -> bool:
-        """Whether nothing more has come."""
+        """Return whether nothing more has come."""
         return not select.select([self._socket], [], [], 0)[0]
 
     def close(self) -> None:

@@ -295,7 +295,7 @@ class Ocipod:
 
 
 def _names_any(lease: Path, uuids: set[str]) -> bool:
-    """Whether the file, an address or a note of a pod, is of one of them."""
+    """Return whether the file, an address or a note of a pod, is of one of them."""
     text = lease.name + lease.read_text(encoding="utf-8", errors="replace")
     return any(uuid in text for uuid in uuids)
 

@@ -51,7 +51,7 @@ class OrdinaryUser(Runtime):
         return execute(self.words(*command), cwd=cwd)
 
     def may_run_it(self) -> bool:
-        """Whether the runtime lies where this user may go."""
+        """Return whether the runtime lies where this user may go."""
         return self.do(str(self.path), "--version").status == 0
 
     def own(self, bundle: Bundle) -> Bundle:

@@ -1,4 +1,4 @@
-"""Who belongs to a running pod, by what the kernel says."""
+"""The processes that belong to a running pod, by what the kernel says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PF_EXITING = 0x4
 
 
 def children(pid: int) -> list[int]:
-    """Of the process's first thread; none if it is gone."""
+    """Return the children of the process's first thread; none if it is gone."""
     try:
         text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     except OSError:
@@ -51,7 +51,7 @@ def living(uuid: str, namespace: str) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it can still run; one that the kernel is ending cannot."""
+    """Return whether it can still run; one that the kernel is ending cannot."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
@@ -61,7 +61,7 @@ def is_alive(pid: int) -> bool:
 
 
 def is_free(path: Path) -> bool:
-    """Whether nobody holds the pod's lock right now."""
+    """Return whether nobody holds the pod's lock right now."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -68,7 +68,7 @@ class Command:
     # --- in the test ---
 
     def settled(self, *, stops: bool) -> bool:
-        """Whether it has ended, or stopped itself, or said something and goes on."""
+        """Return whether it has ended, or stopped itself, or said something and goes on."""
         if self.status is None:
             flags = os.WNOHANG | (os.WUNTRACED if stops else 0)
             pid, status = os.waitpid(self.pid, flags)
@@ -192,7 +192,7 @@ def _until_settled(one: Command, *, stops: bool) -> None:
 
 
 def end_all() -> None:
-    """Of a test that has failed."""
+    """End what a failed test has left."""
     for one in list(Command.unfinished):
         os.kill(one.pid, signal.SIGKILL)
         one.wait()

@@ -18,7 +18,7 @@ def _stat_fields(pid: int) -> list[str] | None:
 
 
 def alive(pid: int) -> bool:
-    """Whether the process exists and is no zombie."""
+    """Return whether the process exists and is no zombie."""
     fields = _stat_fields(pid)
     return fields is not None and fields[0] not in "ZX"
 

@@ -12,7 +12,7 @@ HOST = Path("/proc/1/root")  # the first process' mounts: tests see an empty /ru
 
 
 def booted() -> bool:
-    """Whether systemd is the host's first process."""
+    """Return whether systemd is the host's first process."""
     return os.geteuid() == 0 and os.path.isdir(HOST / BOOTED)  # False also if we may not look
 
 

@@ -86,7 +86,7 @@ class Terminal:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def is_raw(self) -> bool:
-        """Whether the line discipline passes bytes as they are."""
+        """Return whether the line discipline passes bytes as they are."""
         return not termios.tcgetattr(self.master)[3] & (termios.ICANON | termios.ECHO)
 
     def close(self) -> None:

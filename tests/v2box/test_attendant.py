@@ -62,7 +62,7 @@ def attending(place: Path) -> bool:
 
 
 def test_it_is_nobodys_child() -> None:
-    """Of a session that does not adopt orphans yet, as at its beginning."""
+    """A session does not adopt orphans yet at its beginning."""
     done = subprocess.run([sys.executable, "-c", AT_EASE], capture_output=True, text=True)
     place, _, children = done.stdout.partition(" ")
     assert children == "set()\n", done.stderr

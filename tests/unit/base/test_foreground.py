@@ -19,7 +19,7 @@ def spawn(script: str) -> int:
 
 
 def ran(script: str) -> int:
-    """As ``run`` does it: signals are caught before the process exists, and ever after."""
+    """Run a process like ``run``: signals are caught before it exists, and ever after."""
     signals = CaughtSignals()
     return waited(spawn(script), signals)
 

@@ -64,7 +64,7 @@ class Tree:
         self.program.chmod(0o755)
 
     def interpreter(self, name: str = f"python{VERSION}") -> Tree:
-        """As a virtual environment has it: a link to the real one."""
+        """Make the interpreter of a virtual environment: a link to the real one."""
         (self.program.parent / name).symlink_to(INTERPRETER)
         return self
 

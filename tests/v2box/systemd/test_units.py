@@ -176,7 +176,7 @@ def test_places(
 
 
 def stop_slices() -> None:
-    """Those that systemd has made on the way stay, as it has them."""
+    """Stop the slices that systemd has made on the way."""
     words = ("list-units", "--all", "--plain", "--no-legend", f"*{TAG}*.slice")
     for line in systemd.systemctl(*words).out.splitlines():
         systemd.systemctl("stop", line.split()[0])
@@ -360,7 +360,7 @@ def test_systemd_without_the_bus(container: MakeContainer, bundle: MakeBundle) -
 
 
 def test_stopped_by_systemd(container: MakeContainer, bundle: MakeBundle) -> None:
-    """As the host does when it goes down."""
+    """The host does so when it goes down."""
     one = container(annotated(named(bundle()), org__systemd__property__TimeoutStopSec="1"))
     one.started()
     systemd.systemctl("stop", unit())

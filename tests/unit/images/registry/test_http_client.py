@@ -65,7 +65,7 @@ def test_retry_after() -> None:
 
 
 def test_errors_tell_no_queries(http: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that stores of blobs hand out are as good as a password for a while."""
+    """The queries that stores of blobs hand out are as good as a password for a while."""
 
     def fail(method: str, url: str, *rest: object) -> None:
         what = "Max retries exceeded with url: /blob?signature=secret (Caused by no route to host)"

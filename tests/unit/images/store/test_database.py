@@ -36,7 +36,7 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_images_of_the_first_version_keep_their_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who signed them was not written down then."""
+    """Their signers were not written down then."""
     with monkeypatch.context() as context:
         context.setattr(database, "MIGRATIONS", database.MIGRATIONS[:1])
         (tmp_path / "cas").mkdir()

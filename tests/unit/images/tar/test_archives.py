@@ -168,7 +168,7 @@ def test_a_file_that_becomes_shorter(tmp_path: Path) -> None:
 
 
 def test_directories_one_in_another(tmp_path: Path) -> None:
-    """As many as a layer may have, and far more."""
+    """There are as many as a layer may have, and far more."""
     most = Limits().depth
     deep = tmp_path / "tree" / "/".join(["d"] * most)
     deep.mkdir(parents=True)

@@ -47,7 +47,7 @@ def test_whole(kind: str, data: bytes) -> None:
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 def test_several_parts(kind: str) -> None:
-    """As parallel compressors, and those for lazy pulling, write them."""
+    """Parallel compressors, and those for lazy pulling, write them."""
     stored = compress(b"first", kind) + compress(b"", kind) + compress(DATA, kind)
     assert read_all(stored) == b"first" + DATA
 
@@ -95,7 +95,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: files get
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 @pytest.mark.parametrize("hidden", ["file", "padding"])
 def test_bombs(tmp_path: Path, kind: str, hidden: str) -> None:
-    """Of zeros, in a file or behind the archive's end."""
+    """Zeros stand in a file or behind the archive's end."""
     zeros = bytes(20 << 20)
     plain = pack({"zeros": zeros}) if hidden == "file" else pack({"a": ""}) + zeros
     stored = compress(plain, kind)

@@ -114,7 +114,7 @@ def given(command: list[str], *says: WSMessage) -> tuple[int, bytes, list[dict[s
 
 
 def test_a_signal_does_not_wait_behind_input() -> None:
-    """Of a client that sends no more than it was told to."""
+    """The client sends no more than it was told to."""
     parts = [binary(b"x" * (ROOM // 8)) for _ in range(8)]
     code, _, told = given(["sleep", "60"], *parts, words('{"signal": 15}'))
     assert code == 128 + 15

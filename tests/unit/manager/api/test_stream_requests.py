@@ -72,7 +72,7 @@ def test_the_page_has_all_that_can_be_said_of_a_pull() -> None:
 
 
 def test_bytes_that_are_no_text() -> None:
-    """As the client has them on its own command line."""
+    """The client has such bytes on its own command line."""
     assert check({"command": ["\udcff"]})["command"] == ["\udcff"]
 
 

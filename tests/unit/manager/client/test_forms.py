@@ -40,7 +40,7 @@ def test_a_template() -> None:
 
 
 def test_a_key_that_one_of_them_lacks_is_empty() -> None:
-    """Of addresses and labels the keys are free; a name that no row can have is refused."""
+    """Keys of addresses and labels are free; a name that no row can have is refused."""
     rows: list[dict[str, Any]] = [
         {"name": "a", "labels": {"tier": "front"}, "addresses": {"default": "10.1.0.2"}},
         {"name": "b", "labels": {}, "addresses": {}},

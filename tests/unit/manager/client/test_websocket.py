@@ -23,7 +23,7 @@ def pair() -> Iterator[Pair]:
 
 
 def frame(first: int, data: bytes) -> bytes:
-    """As a server sends it: not masked."""
+    """Return a frame that a server sends: not masked."""
     size = len(data)
     if size < 126:
         return bytes([first, size]) + data
@@ -80,7 +80,7 @@ def test_to_send_never_waits(pair: Pair) -> None:
 
 
 def test_to_send_in_the_middle_of_sending() -> None:
-    """As a handler of signals does."""
+    """A handler of signals does so."""
     sent: list[bytes] = []
 
     class Peer:

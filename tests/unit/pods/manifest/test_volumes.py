@@ -1,4 +1,4 @@
-"""Whose the pod's volumes are."""
+"""The owners of the pod's volumes."""
 
 from __future__ import annotations
 

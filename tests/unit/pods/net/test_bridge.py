@@ -51,7 +51,7 @@ def test_ports(host: NetworkHost) -> None:
 
 
 def test_coming_and_going_at_once(host: NetworkHost) -> None:
-    """Nobody takes away a bridge that another is about to use."""
+    """A bridge that another pod is about to use is never removed."""
     configure(host)
     requests = [host.request(host.pod(), "lan") for _ in range(6)]
 

@@ -154,7 +154,7 @@ def test_udp_clients_that_do_not_pause(tool: str, host: NetworkHost) -> None:
 
 
 def flows(host: NetworkHost) -> str:
-    """Those that the kernel follows."""
+    """Return the flows that the kernel tracks."""
     return host.run("cat", FLOWS)
 
 

@@ -66,7 +66,7 @@ def test_nobody_listens(loop: Loop) -> None:
 
 
 def test_a_socket_blocks_nobody(loop: Loop) -> None:
-    """As ssh and systemd give one; O_NONBLOCK would be its other users' as well."""
+    """Ssh and systemd give a socket; O_NONBLOCK would be its other users' as well."""
     ours, theirs = socket.socketpair()
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     copy = ForegroundCopy(loop, ours.fileno())

@@ -28,7 +28,7 @@ class Client:
 
 
 def say(text: str) -> None:
-    """As on a disk that is full."""
+    """Fail like a disk that is full."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), text)
 
 

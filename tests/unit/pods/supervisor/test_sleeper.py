@@ -42,7 +42,7 @@ class Sleeper:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def waits(self) -> bool:
-        """Whether it does, under its own name."""
+        """Return whether it does, under its own name."""
         place = Path(f"/proc/{self.process.pid}")
         title = (place / "cmdline").read_text() == "a title\0"
         return title and (place / "comm").read_text() == "ocipod-monitor\n"

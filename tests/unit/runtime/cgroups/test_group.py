@@ -44,7 +44,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stored(cgroup: Cgroup) -> Cgroup:
-    """As a later command would have it."""
+    """Return the group that a later command would have."""
     return Cgroup.from_record(json.loads(json.dumps(cgroup.record())))
 
 

@@ -40,7 +40,7 @@ class Told(Cgroup):
 
 
 def write(path: str, value: str) -> None:
-    """As the kernel: what was there is gone."""
+    """Write like the kernel: what was there is gone."""
     Path(path).write_text(value)
 
 

@@ -110,7 +110,7 @@ def test_report() -> None:
 
 
 def test_find_in_root(tmp_path: Path) -> None:
-    """As the container sees it: links of the image lead no further than its root."""
+    """Links of the image lead no further than its root, as the container sees them."""
     (tmp_path / "usr/bin").mkdir(parents=True)
     (tmp_path / "usr/bin/sh").write_text("")
     (tmp_path / "bin").symlink_to("/usr/bin")

@@ -150,7 +150,7 @@ def test_a_runtime_that_is_interrupted_takes_its_hook_along(
 
 
 def gone(pid: int) -> bool:
-    """No such process, or a zombie that waits for somebody else's parent."""
+    """Wait until the process is gone, or a zombie that its new parent has not reaped."""
     for _ in range(500):
         try:
             if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":

@@ -1,4 +1,4 @@
-"""Whose the sockets are, by the environment."""
+"""The owner of the sockets, by the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose the container's cgroup is on cgroup v2."""
+"""The owner of the container's cgroup on cgroup v2."""
 
 from __future__ import annotations
 
