@@ -29,8 +29,8 @@ LIBC_SOURCES = sorted(glob("csrc/libc/*.c"))
 EXECUTOR = "ociruntime/runtime/executor/_executor"
 INIT_SOURCES = sorted(glob("csrc/init/*.c"))
 INIT = "ociruntime/pods/supervisor/_init"
-SLEEPER_SOURCES = ["csrc/sleeper/sleeper.c"]
-SLEEPER = "ociruntime/pods/supervisor/_sleeper"
+HIBERNATION_SOURCES = ["csrc/hibernation/stub.c"]
+HIBERNATION = "ociruntime/pods/supervisor/_hibernation"
 GUEST_SOURCES = sorted(glob("csrc/guest/*.c"))
 GUEST = "ociruntime/pods/kvm/_guest"
 # With one, `--debug` lists all that is wrong with a config; the other checks `--pod-manifest`.
@@ -80,7 +80,7 @@ SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=
 
 def compile_small(directory: str, flags: list[str]) -> None:
     """Compile what stays with containers and pods: outside of virtual machines without libc."""
-    small = ((EXECUTOR, EXECUTOR_SOURCES), (INIT, INIT_SOURCES), (SLEEPER, SLEEPER_SOURCES))
+    small = ((EXECUTOR, EXECUTOR_SOURCES), (INIT, INIT_SOURCES), (HIBERNATION, HIBERNATION_SOURCES))
     for name, sources in small:
         compile_with_own_libc(sources, os.path.join(directory, name), flags)
     compile_program(GUEST_SOURCES, os.path.join(directory, GUEST), flags)

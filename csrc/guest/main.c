@@ -125,7 +125,7 @@ static void connect_networks(void)
 	free(lines);
 }
 
-static void start_minders(void)
+static void start_agents(void)
 {
 	char path[64];
 
@@ -169,7 +169,7 @@ int main(void)
 	mount_shares();
 	set_name();
 	connect_networks();
-	start_minders();
+	start_agents();
 	/* Until the host has connected, the port reports end of file. */
 	while (poll(&control, 1, IDLE) <= 0 || !(control.revents & POLLIN) ||
 	       read(control.fd, &byte, 1) <= 0) {

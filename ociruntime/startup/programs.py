@@ -91,9 +91,9 @@ PROGRAMS = {
         manager.client.pull manager.client.restart manager.client.rm manager.client.rmi
         manager.client.run manager.client.start manager.client.stats manager.client.stop
         manager.client.top manager.client.unpause manager.client.version manager.client.wait
-        manager.client.help manager.client.rows manager.client.session manager.client.websocket
-        manager.client.attachment manager.client.filters manager.client.moments
-        manager.client.patience commandline.progress commandline.signal_names commandline.sizes
+        manager.client.help manager.client.ps_table manager.client.session manager.client.websocket
+        manager.client.attachment manager.client.filters manager.client.points_in_time
+        manager.client.stop_timeout commandline.progress commandline.signal_names commandline.sizes
         commandline.columns commandline.times base.terminal base.foreground
         """,
         "binascii _datetime datetime json select struct termios",

@@ -14,7 +14,7 @@ from tests.support import project
 SMALL = (
     "ociruntime/runtime/executor/_executor",
     "ociruntime/pods/supervisor/_init",
-    "ociruntime/pods/supervisor/_sleeper",
+    "ociruntime/pods/supervisor/_hibernation",
 )
 LAUNCHERS = (".venv/bin/ociruntime", ".venv/bin/ocipod", ".venv/bin/ocictl", ".venv/bin/ocid")
 LARGE = "ociruntime/pods/kvm/_guest"

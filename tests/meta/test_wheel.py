@@ -120,7 +120,7 @@ def test_contents(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     data = {
         *("runtime/executor/_executor", "pods/kvm/_guest"),
-        *("pods/supervisor/_init", "pods/supervisor/_sleeper"),
+        *("pods/supervisor/_init", "pods/supervisor/_hibernation"),
     }
     data |= {"py.typed", "pods/bundle/seccomp.json"}
     data |= {"schemas/config.schema.json", "schemas/pod-manifest.schema.json"}

@@ -75,7 +75,7 @@ class Idle:
 
 def is_asleep(pid: int) -> bool:
     """Return whether it is that program, which has made what it waits at."""
-    if not os.readlink(f"/proc/{pid}/exe").endswith("/_sleeper"):
+    if not os.readlink(f"/proc/{pid}/exe").endswith("/_hibernation"):
         return False
     try:
         return "anon_inode:[signalfd]" in descriptors(pid)

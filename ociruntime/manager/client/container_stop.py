@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ociruntime.commandline.output import write
 from ociruntime.manager.client.connection import Connection, container
-from ociruntime.manager.client.patience import seconds_to_end
+from ociruntime.manager.client.stop_timeout import seconds_to_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

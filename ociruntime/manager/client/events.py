@@ -8,7 +8,7 @@ from ociruntime.commandline.output import write
 from ociruntime.manager.client.connection import resource
 from ociruntime.manager.client.forms import formatted
 from ociruntime.manager.client.http import quoted
-from ociruntime.manager.client.moments import moment
+from ociruntime.manager.client.points_in_time import moment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

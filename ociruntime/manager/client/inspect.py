@@ -5,8 +5,8 @@ from __future__ import annotations
 from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.commandline.output import write
 from ociruntime.manager.client.connection import Connection, container
+from ociruntime.manager.client.each_reference import FAILED, print_failure
 from ociruntime.manager.client.forms import formatted
-from ociruntime.manager.client.several import FAILED, print_failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

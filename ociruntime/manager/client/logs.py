@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ociruntime.base.errors import RuntimeFailure, UsageError
 from ociruntime.manager.client.connection import container
-from ociruntime.manager.client.moments import moment
+from ociruntime.manager.client.points_in_time import moment
 from ociruntime.manager.client.session import write
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ import os
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.commandline.sizes import byte_count
-from ociruntime.manager.client import spec_words
+from ociruntime.manager.client import option_values
 from ociruntime.manager.client.connection import Connection, resource
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
     if rootfs:
         spec["rootfs"] = os.path.abspath(rootfs)
     else:
-        spec["image"] = spec_words.absolute_image(image, os.getcwd())
+        spec["image"] = option_values.absolute_image(image, os.getcwd())
     if command:
         spec["command"] = command
     if "entrypoint" in arguments.texts:
@@ -76,11 +76,11 @@ def _parsed(arguments: Arguments) -> Spec:
         spec["env"] = env
     if network := arguments.text("network") or arguments.text("net"):
         spec["network"] = network
-    volumes = [spec_words.volume(text, os.getcwd()) for text in arguments.list("volume")]
-    volumes += [spec_words.mount(text, os.getcwd()) for text in arguments.list("mount")]
+    volumes = [option_values.volume(text, os.getcwd()) for text in arguments.list("volume")]
+    volumes += [option_values.mount(text, os.getcwd()) for text in arguments.list("mount")]
     if volumes:
         spec["volumes"] = volumes
-    if ports := [spec_words.port(text) for text in arguments.list("publish")]:
+    if ports := [option_values.port(text) for text in arguments.list("publish")]:
         spec["ports"] = ports
     if labels := arguments.list("label"):
         spec["labels"] = {name: value for name, _, value in (one.partition("=") for one in labels)}
@@ -89,9 +89,9 @@ def _parsed(arguments: Arguments) -> Spec:
     if memory := arguments.text("memory"):
         spec["memory"] = byte_count(memory, "memory")
     if cpus := arguments.text("cpus"):
-        spec["cpus"] = spec_words.cpus(cpus)
+        spec["cpus"] = option_values.cpus(cpus)
     if restart := arguments.text("restart"):
-        spec["restart_policy"] = spec_words.restart_policy(restart)
+        spec["restart_policy"] = option_values.restart_policy(restart)
     if signal := arguments.text("stop-signal"):
         signal_number(signal)
         spec["stop_signal"] = signal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ociruntime.commandline.output import write
 from ociruntime.manager.client.connection import Connection, container
-from ociruntime.manager.client.rows import outside
+from ociruntime.manager.client.ps_table import outside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

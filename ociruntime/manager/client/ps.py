@@ -10,7 +10,7 @@ from ociruntime.commandline.output import write
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.filters import as_query
 from ociruntime.manager.client.forms import formatted
-from ociruntime.manager.client.rows import TITLES, cells, row
+from ociruntime.manager.client.ps_table import TITLES, cells, row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

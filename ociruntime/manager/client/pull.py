@@ -7,7 +7,7 @@ import os
 from ociruntime.commandline.output import write
 from ociruntime.commandline.progress import Bar
 from ociruntime.manager.client.connection import Connection, DaemonError, resource
-from ociruntime.manager.client.spec_words import absolute_image
+from ociruntime.manager.client.option_values import absolute_image
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

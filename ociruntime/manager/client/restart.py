@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ociruntime.manager.client.connection import Connection, container
-from ociruntime.manager.client.patience import seconds_to_end
-from ociruntime.manager.client.several import each
+from ociruntime.manager.client.each_reference import each
+from ociruntime.manager.client.stop_timeout import seconds_to_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from ociruntime.manager.client.connection import Connection, resource
-from ociruntime.manager.client.several import each
-from ociruntime.manager.client.spec_words import absolute_image
+from ociruntime.manager.client.each_reference import each
+from ociruntime.manager.client.option_values import absolute_image
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

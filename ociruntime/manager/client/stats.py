@@ -7,7 +7,7 @@ from ociruntime.commandline.output import write
 from ociruntime.commandline.progress import amount
 from ociruntime.manager.client.connection import Connection, container, resource
 from ociruntime.manager.client.forms import formatted
-from ociruntime.manager.client.rows import SHORT_ID
+from ociruntime.manager.client.ps_table import SHORT_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.manager.client.connection import Connection, container
-from ociruntime.manager.client.several import each
+from ociruntime.manager.client.each_reference import each
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.commandline.output import write
 from ociruntime.manager.client.connection import Connection, resource
+from ociruntime.manager.client.each_reference import FAILED, print_failure
 from ociruntime.manager.client.forms import formatted
-from ociruntime.manager.client.several import FAILED, print_failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ociruntime.commandline.output import write
 from ociruntime.manager.client.connection import Connection, container
-from ociruntime.manager.client.ended import exit_status
+from ociruntime.manager.client.exit_status import exit_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

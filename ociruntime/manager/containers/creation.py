@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ociruntime.base.errors import BadRequest, HostError, ManagerError, RuntimeFailure
 from ociruntime.base.fault import fault
 from ociruntime.base.json_files import now
-from ociruntime.manager.containers import names, record_store
-from ociruntime.manager.containers import pod_arguments as pod_words
+from ociruntime.manager.containers import names, pod_arguments, record_store
 from ociruntime.manager.containers.engine import log
 from ociruntime.manager.containers.pod_calls import halt
 from ociruntime.manager.containers.pod_status import APP
@@ -266,8 +265,8 @@ def _replace(source: str, target: str) -> None:
 
 async def _fetch(engine: Engine, spec: dict[str, Any]) -> str:
     settings = engine.settings
-    options = pod_words.global_args(spec, settings.insecure, settings.client_insecure)
-    args = [*options, *pod_words.fetch_args(spec)]
+    options = pod_arguments.global_args(spec, settings.insecure, settings.client_insecure)
+    args = [*options, *pod_arguments.fetch_args(spec)]
     # A local directory needs no network, so it does not compete with slow downloads.
     run = engine.programs.ocipod if "rootfs" in spec else engine.programs.fetch
     return (await run(*args)).strip()
@@ -280,8 +279,8 @@ async def _make_pod(engine: Engine, spec: dict[str, Any], container_id: str, ima
     """
     store = engine.store
     settings = engine.settings
-    options = pod_words.global_args(spec, settings.insecure, settings.client_insecure)
-    sandbox, add = pod_words.spec_args(spec, container_id, image_id, store.volume)
+    options = pod_arguments.global_args(spec, settings.insecure, settings.client_insecure)
+    sandbox, add = pod_arguments.spec_args(spec, container_id, image_id, store.volume)
     saved = f"--uuid-file-save={store.path(container_id, record_store.POD)}"
     uuid = (await engine.programs.ocipod(*options, *sandbox, saved)).strip()
     await engine.programs.ocipod(*options, "app", "add", uuid, *add)

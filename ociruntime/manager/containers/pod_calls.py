@@ -11,7 +11,7 @@ import resource
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import BadRequest, HostError, ManagerError, RuntimeFailure
 from ociruntime.base.programs import own_launcher
 from ociruntime.manager.containers.pod_status import APP
@@ -132,7 +132,7 @@ async def ask_over(sock: socket, request: dict[str, Any]) -> dict[str, Any]:
     Raises OSError, PodError.
     """
     loop = asyncio.get_running_loop()
-    await loop.sock_sendall(sock, records.text_of(request))
+    await loop.sock_sendall(sock, json_files.text_of(request))
     return answer_of(await loop.sock_recv(sock, LARGEST))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.files import read_file, remove_file
 from ociruntime.pods.bundle import own_mounts
 from ociruntime.pods.store import pod_cgroup
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SHARED_MEMORY = "shm"  # in the pod's directory: mounted as its apps' /dev/shm
 
 
-class Surroundings:
+class PodContext:
     """``path`` is the pod's directory, which is the working directory of this process.
 
     ``private`` are descriptors that no other program may inherit, ``cgroups`` the pod's cgroups in
@@ -89,10 +89,10 @@ class Surroundings:
             if streams[2] >= 0:  # make warnings visible in the app's log
                 posix.write(streams[2], f"ocipod: {warning}\n".encode())
         config_path = f"{directory}/bundle/config.json"
-        config = records.read(config_path)
+        config = json_files.read(config_path)
         if bool(config["process"].get("terminal")) != terminal:
             config["process"]["terminal"] = terminal
-            records.replace(config_path, config, lasting=False)
+            json_files.replace(config_path, config, lasting=False)
         remove_file(self.runtime_log(app))
         remove_file(f"apps/{app}/pid")
         words = ["create", "--bundle", f"{directory}/bundle", "--pid-file", f"{directory}/pid"]
@@ -118,7 +118,7 @@ def apps_of(manifest: dict[str, object]) -> list[dict[str, object]]:
 def read_manifest() -> dict[str, object]:
     """Return the manifest of the pod in the working directory.  Raises PodError, HostError."""
     try:
-        return records.parse(read_file("pod"), "the pod's manifest")
+        return json_files.parse(read_file("pod"), "the pod's manifest")
     except OSError as error:
         from ociruntime.base.errors import HostError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import read_file
 
@@ -45,7 +45,7 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
         uuid=uuid,
         namespace_path=namespace,
         networks=networks_of(config),
-        ports=forwarded(records.read(f"{path}/pod")),
+        ports=forwarded(json_files.read(f"{path}/pod")),
         state_directory=f"{config['directory']}/net",
         config_directories=net_directories(
             config.get("user_config") or "",
@@ -55,9 +55,9 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
         hostname=config.get("hostname") or "",
     )
     info = networks.plan(request)
-    records.replace(f"{path}/{INFO}", info)
+    json_files.replace(f"{path}/{INFO}", info)
     info = networks.carry_out(info)
-    records.replace(f"{path}/{INFO}", info)
+    json_files.replace(f"{path}/{INFO}", info)
     write_files(path, config, info["dns"])
 
 
@@ -70,7 +70,7 @@ def write_files(path: str, config: dict[str, Any], dns: dict[str, Any]) -> None:
 
     hostname = str(config.get("hostname") or "")
     if hostname:
-        records.replace_text(f"{path}/hostname", f"{hostname}\n".encode(), 0o644, lasting=False)
+        json_files.replace_text(f"{path}/hostname", f"{hostname}\n".encode(), 0o644, lasting=False)
     names = {"resolv.conf": config.get("dns") or {}, "hosts": config.get("hosts") or {}}
     texts = {
         "resolv.conf": resolver.resolv_conf(names["resolv.conf"], dns),
@@ -80,7 +80,7 @@ def write_files(path: str, config: dict[str, Any], dns: dict[str, Any]) -> None:
         if names[name].get("mode") == resolver.HOST:
             text = _of_the_host(name)  # noqa: PLW2901 - replaces our text by the host's
         if text is not None:
-            records.replace_text(f"{path}/{name}", text.encode(), 0o644, lasting=False)
+            json_files.replace_text(f"{path}/{name}", text.encode(), 0o644, lasting=False)
 
 
 def _of_the_host(name: str) -> str | None:
@@ -93,7 +93,7 @@ def _of_the_host(name: str) -> str | None:
 def take_down(path: str) -> dict[str, Any]:
     """Leave the networks as recorded when they were joined; return ``{"problems": [text]}``."""
     try:
-        info = records.read(f"{path}/{INFO}")
+        info = json_files.read(f"{path}/{INFO}")
     except HostError:
         return {"problems": []}  # no networks were joined
     from ociruntime.pods.net.networks import tear_down

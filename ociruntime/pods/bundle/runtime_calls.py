@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import read_file
 from ociruntime.base.linux import S_IFCHR, S_IFMT
@@ -112,7 +112,7 @@ def failure(log: str, fallback: str) -> str:
         lines = []
     for line in reversed(lines):
         try:
-            entry = records.parse(line, "a line")
+            entry = json_files.parse(line, "a line")
         except PodError:
             continue
         if entry.get("level") in ("error", "fatal"):

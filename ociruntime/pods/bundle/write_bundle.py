@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import replace_file
 from ociruntime.base.json_text import dump
@@ -27,10 +27,10 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     """
     from ociruntime.pods.bundle.overlay import mount_rootfs
 
-    settings = records.read(f"{pod_path}/runtime-config")
-    manifest = records.read(f"{pod_path}/pod")
+    settings = json_files.read(f"{pod_path}/runtime-config")
+    manifest = json_files.read(f"{pod_path}/pod")
     home = f"{pod_path}/apps/{app_name}"
-    image = records.read(f"{home}/image.json")
+    image = json_files.read(f"{home}/image.json")
     entry = app_entry(manifest, app_name)
     place = AppPlace(os.path.basename(pod_path), f"{home}/bundle/rootfs")
     place.flavour = flavour(settings.get("flavor", "oci"))
@@ -42,7 +42,7 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     _find_volumes(place, pod_path, manifest)
     add_mtab(place.rootfs, place.private_users[0] if place.private_users else 0)
     place.namespaces = namespaces
-    place.environment = records.read(f"{home}/env")
+    place.environment = json_files.read(f"{home}/env")
     if place.private_users:
         _make_reachable(place, app_name)
     config = app_config(manifest, app_name, image.get("config") or {}, place)
@@ -83,7 +83,7 @@ def _fill(
     if place.flavour.confined:
         place.binds = _etc_files(pod_path, place.rootfs, settings)
     path = os.path.join(os.path.dirname(__file__), "seccomp.json")
-    place.seccomp = records.read(path)
+    place.seccomp = json_files.read(path)
 
 
 def _find_volumes(place: AppPlace, pod_path: str, manifest: dict[str, Any]) -> None:

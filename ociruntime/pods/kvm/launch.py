@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import exists
 from ociruntime.pods.bundle.pod_network import INFO
@@ -37,13 +37,13 @@ def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple
     configs = {}
     for app in apps:
         write_bundle(path, app, {})
-        configs[app] = records.read(f"{path}/apps/{app}/bundle/config.json")
+        configs[app] = json_files.read(f"{path}/apps/{app}/bundle/config.json")
     description = describe(configs, path, _directories(configs))
     machine = Hardware(found.qemu, f"ocipod-{os.path.basename(path)}")
     machine.accelerator = found.accelerator
     machine.kernel = found.kernel
     machine.shares = description.shares
-    manifest = records.read(f"{path}/pod")
+    manifest = json_files.read(f"{path}/pod")
     wanted = [entry["app"].get("isolators", []) for entry in manifest["apps"]]
     whole = manifest.get("isolators", [])
     memory = [isolators.memory_limit(each) for each in wanted]
@@ -60,7 +60,7 @@ def networks_in(path: str) -> list[dict[str, Any]]:
     """Return the networks of the pod's net-info.json, [] if none.  Raises PodError, HostError."""
     if not exists(f"{path}/{INFO}"):
         return []
-    networks: list[dict[str, Any]] = records.read(f"{path}/{INFO}")["networks"]
+    networks: list[dict[str, Any]] = json_files.read(f"{path}/{INFO}")["networks"]
     return networks
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import remove_file
 from ociruntime.base.programs import DIRECTORIES
-from ociruntime.pods.bundle.pod_context import Surroundings, apps_of, read_manifest
+from ociruntime.pods.bundle.pod_context import PodContext, apps_of, read_manifest
 from ociruntime.pods.kvm import port
 from ociruntime.pods.kvm.qemu import CONSOLE
 from ociruntime.pods.loop import worker
@@ -39,7 +39,7 @@ LAST_WORDS = 4096  # bytes read from the end of the console's log, which the gue
 POWER_OFF = 5.0  # seconds for the guest to power off
 
 
-class Machine(Surroundings):
+class Machine(PodContext):
     """The backend of kvm pods, instead of an OCI runtime; such pods are immutable."""
 
     may_sleep = False
@@ -113,7 +113,7 @@ class Machine(Surroundings):
         remove_file(f"apps/{app}/pid")
         self._join_cgroup()
         pid = port.start_app(f"{PORTS}/{self._apps.index(app) + 1}", streams)
-        records.replace_text(f"apps/{app}/pid", str(pid).encode(), lasting=False)
+        json_files.replace_text(f"apps/{app}/pid", str(pid).encode(), lasting=False)
 
     def call_runtime(self, app: str, words: tuple[str, ...]) -> None:
         """Do what is left to do for "start" and "delete" (runs in a child)."""
@@ -127,7 +127,7 @@ class Machine(Surroundings):
         from ociruntime.pods.kvm.network import take_over
         from ociruntime.pods.kvm.qemu import command
 
-        config: dict[str, Any] = records.read("runtime-config")
+        config: dict[str, Any] = json_files.read("runtime-config")
         machine, files = prepare_machine(self.path, self._apps, config)
         machine.initial = _in_memory(files)
         machine.ports = ports

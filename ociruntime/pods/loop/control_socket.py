@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, InternalError, PodError, RuntimeFailure
 from ociruntime.pods.loop.listening import listen
 from ociruntime.pods.loop.loop import HUNG_UP, READABLE, WRITABLE
@@ -149,7 +149,7 @@ class Connection:
             self.on_frame(message)
         else:
             try:
-                self._handler(self, records.parse(message, "the request"))
+                self._handler(self, json_files.parse(message, "the request"))
             except RuntimeFailure as failure:
                 self.refuse(failure)
             except Exception as error:  # noqa: BLE001 - a faulty request must not end the pod
@@ -157,11 +157,11 @@ class Connection:
 
     def answer(self, value: dict[str, Any]) -> None:
         """Send the answer to a request."""
-        self.send(records.text_of({"ok": True, **value}))
+        self.send(json_files.text_of({"ok": True, **value}))
 
     def refuse(self, failure: RuntimeFailure) -> None:
         """Send the error of a request."""
-        self.send(records.text_of({"ok": False, "error": failure.message, "hint": failure.hint}))
+        self.send(json_files.text_of({"ok": False, "error": failure.message, "hint": failure.hint}))
 
     def send(self, message: bytes, *, needed: bool = False) -> None:
         """Queue a message; unless ``needed``, drop it when the client is too far behind."""
@@ -203,7 +203,7 @@ def ask(sock: _socket.socket, request: dict[str, Any]) -> dict[str, Any]:
     Raises PodError with the monitor's error, HostError when the monitor is gone.
     """
     try:
-        sock.send(records.text_of(request), _socket.MSG_NOSIGNAL)
+        sock.send(json_files.text_of(request), _socket.MSG_NOSIGNAL)
         message = sock.recv(LARGEST)
     except OSError as error:
         raise HostError("talk to the pod's monitor", error) from None
@@ -217,7 +217,7 @@ def answer_of(message: bytes) -> dict[str, Any]:
     """
     if not message:
         raise PodError("the pod exited before it answered")
-    answer = records.parse(message, "the monitor's answer")
+    answer = json_files.parse(message, "the monitor's answer")
     if not answer.get("ok"):
         raise PodError(str(answer.get("error")), str(answer.get("hint") or ""))
     return answer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError, RuntimeFailure
 
 TYPE_CHECKING = False
@@ -62,7 +62,7 @@ def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
         posix.lseek(result, 0, 0)
         data = posix.read(result, LARGEST)
         posix.close(result)
-        done(Outcome(exit_status(status), records.parse(data, "a result") if data else {}))
+        done(Outcome(exit_status(status), json_files.parse(data, "a result") if data else {}))
 
     loop.expect(pid, ended)
     return pid
@@ -85,13 +85,13 @@ def _be_child(parent: int, private: tuple[int, ...], work: Work, result: int) ->
         posix.setpgid(0, 0)
         die_with(parent)
         value = work()
-        posix.write(result, records.text_of(value or {}))
+        posix.write(result, json_files.text_of(value or {}))
         status = 0
     except RuntimeFailure as failure:
-        posix.write(result, records.text_of({"error": str(failure)}))
+        posix.write(result, json_files.text_of({"error": str(failure)}))
     except BaseException as error:  # noqa: BLE001 - the child must not return into the caller
         text = f"internal error: {type(error).__name__}: {error}"
-        posix.write(result, records.text_of({"error": text}))
+        posix.write(result, json_files.text_of({"error": text}))
     finally:
         posix._exit(status)
 

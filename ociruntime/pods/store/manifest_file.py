@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
 
 TYPE_CHECKING = False
@@ -62,7 +62,7 @@ def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
         raise HostError(f"read {name} of pod {pod.uuid}", error) from None
     if not text and name not in _MODES:
         return None
-    return records.parse(text, f"{name} of pod {pod.uuid}")
+    return json_files.parse(text, f"{name} of pod {pod.uuid}")
 
 
 def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
@@ -70,7 +70,7 @@ def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
 
     Raises HostError.
     """
-    data = memoryview(records.text_of(value) + b"\n")
+    data = memoryview(json_files.text_of(value) + b"\n")
     # The pid separates concurrent writers; a dead writer's file is overwritten.
     temporary = f".{name}.{posix.getpid()}"
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 
 LONGEST = 16384  # maximum bytes of text in an entry
@@ -49,7 +49,7 @@ class AppLog:
 
         Never raises: the app must not be disturbed.
         """
-        lines = format_lines(records.now(), stream, data)
+        lines = format_lines(json_files.now(), stream, data)
         if self._size and self._size + len(lines) > self._limit:
             self._try_to_rotate()
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import remove_file
 from ociruntime.pods.loop import worker
@@ -24,7 +24,7 @@ def new_record() -> Record:
     """Return the record of an app that was never started."""
     return {
         "state": "prepared",
-        "created": records.now(),
+        "created": json_files.now(),
         "started": None,
         "finished": None,
         "exit_code": None,
@@ -77,11 +77,11 @@ class RecordFile:
     def save(self) -> None:
         """Write the record before an action.  On HostError the action must not happen."""
         if self._code:
-            records.replace_text(f"{self._directory}/status", self._code)
+            json_files.replace_text(f"{self._directory}/status", self._code)
             self._code = b""
         # The exit status must survive a power failure for as long as the pod exists.
         ended = self._record["state"] == "exited"
-        records.replace(f"{self._directory}/state.json", self._record, lasting=ended)
+        json_files.replace(f"{self._directory}/state.json", self._record, lasting=ended)
         self.give_up()
 
     def save_start(self) -> None:

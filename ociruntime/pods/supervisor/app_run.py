@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import PodError, RuntimeFailure
 from ociruntime.base.files import read_file
 from ociruntime.pods.bundle.own_mounts import unmount
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ociruntime.pods.bundle.pod_context import Surroundings
+    from ociruntime.pods.bundle.pod_context import PodContext
     from ociruntime.pods.loop.loop import Timer
     from ociruntime.pods.loop.worker import Outcome
 
@@ -46,7 +46,7 @@ class AppRun:
         *("terminal", "watchers"),
     )
 
-    def __init__(self, context: Surroundings, entry: App, snapshot: App | None = None) -> None:
+    def __init__(self, context: PodContext, entry: App, snapshot: App | None = None) -> None:
         """Take an ``entry`` of the manifest's ``apps``, or a snapshot.  Raises HostError."""
         self.context = context
         self.name: str = entry["name"]
@@ -220,7 +220,7 @@ class AppRun:
             else:
                 self._finish()
             return
-        self.record.update(started=records.now(), state="running")
+        self.record.update(started=json_files.now(), state="running")
         if self._cancelled:
             self.record["state"] = "stopping"
             if self.pid:
@@ -249,7 +249,7 @@ class AppRun:
         if self._kill_timer is not None:
             self._kill_timer.cancel()
             self._kill_timer = None
-        self.record.update(state="exited", finished=records.now(), pid=None)
+        self.record.update(state="exited", finished=json_files.now(), pid=None)
         if self._failure is not None:
             text = str(self._failure)
             self.record.update(exit_code=failure_code(text), reason=text)

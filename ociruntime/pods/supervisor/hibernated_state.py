@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.pods.loop.control_socket import ControlSocket
-from ociruntime.pods.supervisor import hibernation as sleep
+from ociruntime.pods.supervisor import hibernation
 from ociruntime.pods.supervisor.requests import Requests
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ def sleep_when_quiet(pod: Supervisor, timeout: float = 0) -> None:
     # Never while a user is attached to the terminal, nor for kvm pods: the machine is large anyway,
     # and its state (a child with a result to be read) is not worth serialising.
     if pod.terminal is None and pod.context.may_sleep:
-        pod.loop.idle_timeout = timeout or sleep.first_timeout()
+        pod.loop.idle_timeout = timeout or hibernation.first_timeout()
         pod.loop.on_quiet = lambda: _sleep(pod)
 
 
@@ -30,9 +30,11 @@ def _sleep(pod: Supervisor) -> None:
     title = f"ocipod monitor {pod.uuid} (idle)"
     try:
         snapshot = take_snapshot(pod)
-        sleep.try_to_sleep(pod.loop, title, _command(pod), snapshot, _descriptors(pod, snapshot))
+        hibernation.try_to_sleep(
+            pod.loop, title, _command(pod), snapshot, _descriptors(pod, snapshot)
+        )
     except Exception:  # noqa: BLE001 - out of memory, for example; the monitor works awake as well
-        pod.loop.idle_timeout = sleep.LONGEST
+        pod.loop.idle_timeout = hibernation.LONGEST
 
 
 def is_quiet(pod: Supervisor) -> bool:
@@ -93,7 +95,7 @@ def _command(pod: Supervisor) -> list[str]:
 
 def restore(pod: Supervisor, snapshot: Snapshot) -> None:
     """Restore a newly created ``pod`` from a snapshot.  Raises RuntimeFailure."""
-    sleep.take_signals(snapshot)
+    hibernation.take_signals(snapshot)
     pod.loop.look_for_ends()  # children that exited during hibernation
     pod.processes.restore(snapshot["processes"])
     pod.context.namespaces = snapshot["namespaces"]
@@ -105,4 +107,4 @@ def restore(pod: Supervisor, snapshot: Snapshot) -> None:
         pod.add_app(app["entry"], app)
     pod.control = ControlSocket(pod.loop, "ctl", Requests(pod).handle, snapshot["control"])
     pod.ready = True
-    sleep_when_quiet(pod, sleep.next_timeout(snapshot["patience"], snapshot["slept"]))
+    sleep_when_quiet(pod, hibernation.next_timeout(snapshot["patience"], snapshot["slept"]))

@@ -1,7 +1,7 @@
 """Hibernation: an idle monitor re-executes itself as a small C program until the next event.
 
-The snapshot is written to a memory file, then the process executes ``csrc/sleeper``: same pid, same
-children, same descriptors.  At the first event the stub executes the interpreter again, which
+The snapshot is written to a memory file, then the process executes ``csrc/hibernation``: same pid,
+same children, same descriptors.  At the first event the stub executes the interpreter again, which
 restores the snapshot.  Signals are blocked from before the first execve(2) to after the second, so
 that none is lost and none kills the process.
 """
@@ -13,7 +13,7 @@ import select
 import sys
 import time
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 from ociruntime.base.fault import fault, variable_for_tests
 from ociruntime.base.programs import own_launcher
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-PROGRAM = __file__.rpartition("/")[0] + "/_sleeper"
+PROGRAM = __file__.rpartition("/")[0] + "/_hibernation"
 VARIABLE = "OCIPOD_PATIENCE"  # timeout in seconds, for tests: overrides all of the following
 SHORTEST = 5.0  # seconds without an event before the first hibernation
 LONGEST = 60.0
@@ -76,7 +76,7 @@ def _sleep(descriptors: list[int], title: str, command: list[str], snapshot: Sna
             for fd in descriptors:
                 watched.register(fd, select.EPOLLIN)
             memory = posix.memfd_create("monitor", 0)
-            data = records.text_of({**snapshot, "watched": watched.fileno()})
+            data = json_files.text_of({**snapshot, "watched": watched.fileno()})
             while data:
                 data = data[posix.write(memory, data) :]
             posix.set_inheritable(watched.fileno(), True)
@@ -118,7 +118,7 @@ def wake_up(memory: int) -> Snapshot:
         posix.close(memory)
     except OSError as error:
         raise HostError("read the monitor's snapshot", error) from None
-    snapshot = records.parse(data, "the monitor's snapshot")
+    snapshot = json_files.parse(data, "the monitor's snapshot")
     posix.close(snapshot["watched"])
     for fd in snapshot["kept"]:
         posix.set_inheritable(fd, False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, InternalError, PodError, RuntimeFailure
 from ociruntime.base.files import remove_file
 from ociruntime.base.process import become_subreaper, start_time
 from ociruntime.base.trusted import make_directory
-from ociruntime.pods.bundle.pod_context import Surroundings, apps_of, read_manifest
+from ociruntime.pods.bundle.pod_context import PodContext, apps_of, read_manifest
 from ociruntime.pods.bundle.pod_network import (
     bring_up,
     is_host_network,
@@ -67,7 +67,7 @@ class Supervisor:
         self.uuid = uuid
         self.lock = lock
         self._warn = warn
-        self.config: dict[str, Any] = records.read("runtime-config")
+        self.config: dict[str, Any] = json_files.read("runtime-config")
         self.loop = Loop()
         self.loop.on_signal = self._signal
         self._enter: Callable[[], None] = self._begin
@@ -78,7 +78,7 @@ class Supervisor:
             program, cgroups = snapshot["runtime"], snapshot["cgroups"]
             self._enter = lambda: self._restore(snapshot)
         runtime = RuntimeCalls(program, uuid, bool(self.config.get("debug")))
-        self.context = _surroundings(self.config)(self.loop, path, runtime)
+        self.context = _context_class(self.config)(self.loop, path, runtime)
         self.context.private = (lock,)
         self.context.cgroups = cgroups
         self.context.log_limit = int(self.config.get("log_size") or LOG_LIMIT)
@@ -141,7 +141,7 @@ class Supervisor:
         for warning in self.context.set_up(self.config, manifest):
             self.warn(warning)
         self.context.namespaces = self.processes.namespaces(tuple(k for k in kinds if k != "mount"))
-        records.replace("monitor.json", self._identity(), lasting=False)
+        json_files.replace("monitor.json", self._identity(), lasting=False)
         for entry in apps_of(manifest):
             self.add_app(entry)
         remove_file("ctl")
@@ -171,7 +171,7 @@ class Supervisor:
             "start_time": start_time(pid),
             "init_pid": self.processes.pid,
             "init_start_time": self.processes.started(),
-            "started": records.now(),
+            "started": json_files.now(),
         }
 
     def add_app(self, entry: dict[str, Any], snapshot: dict[str, Any] | None = None) -> AppRun:
@@ -339,7 +339,7 @@ class Supervisor:
                 app.save_late()
             except HostError as error:
                 self.warn(str(error))
-        records.replace("exit", {"code": self.code, "reason": self.reason})
+        json_files.replace("exit", {"code": self.code, "reason": self.reason})
         self.loop.after(FLUSH_LIMIT, self._stop)
         self._stop_when_flushed()
 
@@ -368,9 +368,9 @@ def _kinds(config: dict[str, Any]) -> tuple[str, ...]:
     return tuple(kinds)
 
 
-def _surroundings(config: dict[str, Any]) -> type[Surroundings]:
+def _context_class(config: dict[str, Any]) -> type[PodContext]:
     if config.get("flavor") != "kvm":
-        return Surroundings
+        return PodContext
     from ociruntime.pods.kvm.machine import Machine
 
     return Machine

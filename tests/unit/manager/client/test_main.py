@@ -13,7 +13,7 @@ import pytest
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.manager.client import version
 from ociruntime.manager.client.connection import Connection, DaemonError, _hint, container, resource
-from ociruntime.manager.client.ended import exit_status
+from ociruntime.manager.client.exit_status import exit_status
 from ociruntime.manager.client.filters import as_query
 from ociruntime.manager.client.main import failure_status, main
 from ociruntime.manager.client.websocket import open_websocket

@@ -12,8 +12,8 @@ from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.parser import Arguments, parse
 from ociruntime.images.model.reference import parse as image_reference
 from ociruntime.manager.client.new_container import environment, spec_of
+from ociruntime.manager.client.option_values import absolute_image
 from ociruntime.manager.client.options_new import SPEC_OPTIONS
-from ociruntime.manager.client.spec_words import absolute_image
 
 
 def asked(*words: str) -> dict[str, Any]:

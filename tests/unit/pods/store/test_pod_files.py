@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import HostError, PodError
-from ociruntime.pods.bundle import pod_context as surroundings
-from ociruntime.pods.bundle import write_bundle
+from ociruntime.pods.bundle import pod_context, write_bundle
 from ociruntime.pods.bundle.app_config import AppPlace
 from ociruntime.pods.operations import stopping
 from ociruntime.pods.operations.app_removal import remove_files
@@ -136,7 +135,7 @@ def test_a_log_that_is_none(tmp_path: Path) -> None:
 def test_a_monitor_without_a_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(HostError, match="read the pod's manifest: no such file or directory"):
-        surroundings.read_manifest()
+        pod_context.read_manifest()
 
 
 def test_a_pod_that_is_half_there(pod: Pod) -> None:

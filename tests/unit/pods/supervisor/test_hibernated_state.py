@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ociruntime.base import json_files as records
-from ociruntime.pods.bundle.pod_context import Surroundings
+from ociruntime.base import json_files
+from ociruntime.pods.bundle.pod_context import PodContext
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls
 from ociruntime.pods.loop.loop import Loop
 from ociruntime.pods.supervisor.app_run import AppRun
@@ -25,20 +25,20 @@ STATE = Path("apps/a/state.json")
 
 
 @pytest.fixture
-def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Surroundings]:
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PodContext]:
     monkeypatch.chdir(tmp_path)
     for directory in ("apps/a", "logs"):
         Path(directory).mkdir(parents=True)
     loop = Loop()
-    yield Surroundings(loop, str(tmp_path), RuntimeCalls("/bin/true", "uuid"))
+    yield PodContext(loop, str(tmp_path), RuntimeCalls("/bin/true", "uuid"))
     loop.close()
 
 
 def through_memory(app: AppRun) -> dict[str, Any]:
-    return records.parse(records.text_of(app.snapshot()), "it")
+    return json_files.parse(json_files.text_of(app.snapshot()), "it")
 
 
-def test_one_that_does_not_run(context: Surroundings) -> None:
+def test_one_that_does_not_run(context: PodContext) -> None:
     app = AppRun(context, ENTRY)
     app.record.update(state="exited", restarts=3, exit_code=7)
     assert app.is_quiet
@@ -51,7 +51,7 @@ def test_one_that_does_not_run(context: Surroundings) -> None:
     assert snapshot["entry"]["app"]["stopSignal"] == str(signal.SIGRTMIN + 3)
 
 
-def test_one_that_runs(context: Surroundings) -> None:
+def test_one_that_runs(context: PodContext) -> None:
     child = os.posix_spawn("/bin/sleep", ["sleep", "60"], {})
     record = {**AppRun(context, ENTRY).record, "state": "running", "pid": child}
     ours, its = os.pipe()
@@ -76,7 +76,7 @@ def test_one_that_runs(context: Surroundings) -> None:
     assert "pid" not in through_memory(app)
 
 
-def test_one_on_its_way(context: Surroundings) -> None:
+def test_one_on_its_way(context: PodContext) -> None:
     app = AppRun(context, ENTRY)
     app.start(lambda error: None)
     assert not app.is_quiet
@@ -86,7 +86,7 @@ def test_one_on_its_way(context: Surroundings) -> None:
     assert "pid" not in through_memory(app)
 
 
-def test_one_that_is_not_written_down(context: Surroundings) -> None:
+def test_one_that_is_not_written_down(context: PodContext) -> None:
     app = AppRun(context, ENTRY)
     in_the_way = Path("apps/a/status.new")
     in_the_way.mkdir()

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.base import json_files as records
+from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 from ociruntime.pods.loop.control_socket import Connection, ControlSocket
 from ociruntime.pods.loop.loop import READABLE, Loop
-from ociruntime.pods.supervisor import hibernation as sleep
+from ociruntime.pods.supervisor import hibernation
 from ociruntime.pods.supervisor.app_log import AppLog
 from ociruntime.pods.supervisor.app_streams import AppStreams
 from ociruntime.pods.supervisor.foreground_copy import ForegroundCopy
@@ -35,15 +35,15 @@ def is_quiet(one: Loop | AppStreams) -> bool:
 
 
 def test_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(sleep.VARIABLE, raising=False)
-    waited = [sleep.first_timeout()]
+    monkeypatch.delenv(hibernation.VARIABLE, raising=False)
+    waited = [hibernation.first_timeout()]
     for _ in range(5):
-        waited.append(sleep.next_timeout(waited[-1], 2.0))
+        waited.append(hibernation.next_timeout(waited[-1], 2.0))
     assert waited == [5, 10, 20, 40, 60, 60]
-    assert sleep.next_timeout(60, 59) == 60
-    assert sleep.next_timeout(60, 61) == 5
-    monkeypatch.setenv(sleep.VARIABLE, "0.5")
-    assert sleep.first_timeout() == sleep.next_timeout(0.5, 2.0) == 0.5
+    assert hibernation.next_timeout(60, 59) == 60
+    assert hibernation.next_timeout(60, 61) == 5
+    monkeypatch.setenv(hibernation.VARIABLE, "0.5")
+    assert hibernation.first_timeout() == hibernation.next_timeout(0.5, 2.0) == 0.5
 
 
 def test_quiet(loop: Loop) -> None:
@@ -79,12 +79,12 @@ def test_quiet(loop: Loop) -> None:
 
 
 def test_nothing_to_execute(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sleep, "PROGRAM", "/nowhere/_sleeper")
+    monkeypatch.setattr(hibernation, "PROGRAM", "/nowhere/_hibernation")
     monkeypatch.setattr(sys, "orig_argv", [sys.executable, "-I", sys.argv[0]])
     reader, writer = os.pipe()
     before = open_descriptors()
-    with pytest.raises(HostError, match=r"execute /nowhere/_sleeper: no such file"):
-        sleep.try_to_sleep(loop, "title", ["main.py"], {"a": 1}, [reader])
+    with pytest.raises(HostError, match=r"execute /nowhere/_hibernation: no such file"):
+        hibernation.try_to_sleep(loop, "title", ["main.py"], {"a": 1}, [reader])
     assert open_descriptors() == before
     assert not os.get_inheritable(reader)
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
@@ -93,9 +93,9 @@ def test_nothing_to_execute(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_something_has_happened(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sleep, "PROGRAM", "/nowhere/_sleeper")
+    monkeypatch.setattr(hibernation, "PROGRAM", "/nowhere/_hibernation")
     os.kill(os.getpid(), signal.SIGUSR1)
-    sleep.try_to_sleep(loop, "title", ["main.py"], {}, [])  # nothing is executed
+    hibernation.try_to_sleep(loop, "title", ["main.py"], {}, [])  # nothing is executed
 
 
 def test_waking_up() -> None:
@@ -103,8 +103,8 @@ def test_waking_up() -> None:
     os.set_inheritable(kept, True)
     memory = os.memfd_create("monitor", 0)
     note = {"kept": [kept], "watched": watched, "since": 0.0, "mask": [int(signal.SIGUSR2)]}
-    os.write(memory, records.text_of({**note, "more": "é" * 50_000}))
-    found = sleep.wake_up(memory)
+    os.write(memory, json_files.text_of({**note, "more": "é" * 50_000}))
+    found = hibernation.wake_up(memory)
     assert found["more"] == "é" * 50_000
     assert found["slept"] > 0
     assert not os.get_inheritable(kept)
@@ -112,13 +112,13 @@ def test_waking_up() -> None:
         with pytest.raises(OSError, match="descriptor"):
             os.fstat(fd)
     os.close(kept)
-    sleep.take_signals(found)
+    hibernation.take_signals(found)
     assert signal.pthread_sigmask(signal.SIG_SETMASK, []) == {signal.SIGUSR2}
 
 
 def test_waking_up_without_anything() -> None:
     with pytest.raises(HostError, match="read the monitor's snapshot: bad file descriptor"):
-        sleep.wake_up(-1)
+        hibernation.wake_up(-1)
 
 
 def test_streams(loop: Loop) -> None:
@@ -133,7 +133,7 @@ def test_streams(loop: Loop) -> None:
         loop.forget(fd)
 
     second = AppStreams(loop)
-    second.restore(records.parse(records.text_of(first.snapshot()), "it"))
+    second.restore(json_files.parse(json_files.text_of(first.snapshot()), "it"))
     came: list[tuple[str, bytes]] = []
     second.sinks.append(lambda stream, data: came.append((stream, data)))
     os.write(app[1], b"out")
@@ -172,7 +172,7 @@ def test_foreground(loop: Loop) -> None:
     first = ForegroundCopy(loop, writer)
     first.write("a: ", b"begin")
     second = ForegroundCopy(loop, writer)
-    open_line, dropped = records.parse(records.text_of({"it": first.snapshot()}), "it")["it"]
+    open_line, dropped = json_files.parse(json_files.text_of({"it": first.snapshot()}), "it")["it"]
     second.restore((open_line, dropped))
     second.write("a: ", b"-end\n")
     assert os.read(reader, 100) == b"a: begin-end\n"
@@ -197,6 +197,6 @@ def test_control_socket(loop: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         second = ControlSocket(loop, "ctl", answer, fd)
         client.send(b'{"say": "hello"}')
         loop.run()
-        assert records.parse(client.recv(100), "it") == {"ok": True, "said": "hello"}
+        assert json_files.parse(client.recv(100), "it") == {"ok": True, "said": "hello"}
         second.close()
     first.close()

@@ -10,7 +10,7 @@ import pytest
 
 from ociruntime.base.linux import CAPABILITIES, NAMESPACE_FILES
 from ociruntime.runtime.cli.check import coloured, host_text, host_values, uncoloured
-from ociruntime.runtime.doctor import kernel, surroundings
+from ociruntime.runtime.doctor import environment, kernel
 from ociruntime.runtime.doctor.examination import TABLES
 from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Answer, Probe, ask, can_run
 from ociruntime.runtime.doctor.host import Host
@@ -98,45 +98,45 @@ CASES: list[tuple[str, tuple[Probe, ...], MadeUp, str, str]] = [
     ),
     (
         "user namespaces",
-        surroundings.USERS,
+        environment.USERS,
         MadeUp({f"{SYSCTL}unprivileged_userns_clone": "0\n"}, rootless=True, uid=1000),
         MISSING,
         "unprivileged_userns_clone",
     ),
     (
         "user namespaces",
-        surroundings.USERS,
+        environment.USERS,
         MadeUp({f"{SYSCTL}apparmor_restrict_unprivileged_userns": "1\n"}),
         LIMITED,
         "apparmor",
     ),
     (
         "user namespaces",
-        surroundings.USERS,
+        environment.USERS,
         MadeUp({"/proc/sys/user/max_user_namespaces": "0\n"}, rootless=True),
         MISSING,
         "none",
     ),
     (
         "subordinate ids",
-        surroundings.USERS,
+        environment.USERS,
         MadeUp({"/etc/subuid": "4321:100000:65536\n"}, rootless=True, uid=4321),
         LIMITED,
         "none for",
     ),
     (
         "capabilities",
-        surroundings.PRIVILEGES,
+        environment.PRIVILEGES,
         MadeUp(status(CapEff=f"{WITHOUT_RESOURCE:x}")),
         LIMITED,
         "CAP_SYS_RESOURCE",
     ),
-    ("capabilities", surroundings.PRIVILEGES, MadeUp(status(CapEff="0")), MISSING, "CAP_SYS_ADMIN"),
-    ("no_new_privs", surroundings.PRIVILEGES, MadeUp(status(NoNewPrivs="1")), LIMITED, "set"),
-    ("outer filter", surroundings.PRIVILEGES, MadeUp(status(Seccomp="2")), LIMITED, "force"),
-    ("state directory", surroundings.INSTALLATION, MadeUp({}), MISSING, "/ cannot be written"),
-    ("state directory", surroundings.INSTALLATION, MadeUp({}, writes=("/",)), OK, "/run"),
-    ("criu", surroundings.INSTALLATION, MadeUp({}), LIMITED, "not installed"),
+    ("capabilities", environment.PRIVILEGES, MadeUp(status(CapEff="0")), MISSING, "CAP_SYS_ADMIN"),
+    ("no_new_privs", environment.PRIVILEGES, MadeUp(status(NoNewPrivs="1")), LIMITED, "set"),
+    ("outer filter", environment.PRIVILEGES, MadeUp(status(Seccomp="2")), LIMITED, "force"),
+    ("state directory", environment.INSTALLATION, MadeUp({}), MISSING, "/ cannot be written"),
+    ("state directory", environment.INSTALLATION, MadeUp({}, writes=("/",)), OK, "/run"),
+    ("criu", environment.INSTALLATION, MadeUp({}), LIMITED, "not installed"),
 ]
 
 
@@ -155,7 +155,7 @@ def test_every_limit_is_explained() -> None:
         (found,) = ask(host, [("x", (row(table, name),))])
         assert bool(found.meaning) == (state != OK), name
         assert bool(found.remedy) == (state != OK), name
-    (found,) = ask(CASES[14][2], [("x", surroundings.USERS[:1])])
+    (found,) = ask(CASES[14][2], [("x", environment.USERS[:1])])
     assert "sysctl -w kernel.unprivileged_userns_clone=1" in found.remedy
 
 

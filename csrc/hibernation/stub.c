@@ -1,7 +1,7 @@
 /*
  * What a pod's monitor is while nothing happens: the same process, without the interpreter.
  *
- *   _sleeper TITLE WATCHED FILE PROGRAM ARGUMENT0 [ARGUMENT]... ""
+ *   _hibernation TITLE WATCHED FILE PROGRAM ARGUMENT0 [ARGUMENT]... ""
  *
  * executes PROGRAM with these arguments, its own environment and all of its descriptors, as soon
  * as there is an event at WATCHED, an epoll(7) descriptor, or a signal.  It takes neither: signals
