@@ -84,7 +84,7 @@ def is_asleep(pid: int) -> bool:
 
 
 def keepers(pid: int) -> list[int]:
-    return [one for one in children(pid) if command_line(one)[0] == "ocipod-keeper"]
+    return [one for one in children(pid) if command_line(one)[:1] == ["ocipod-keeper"]]
 
 
 def descriptors(pid: int) -> list[str]:

@@ -210,7 +210,7 @@ def test_the_monitor_is_lost(vm: Ocipod, work: Path) -> None:
         (("--net=none", "--kvm-kernel=/no/kernel", "IMAGE"), "/no/kernel: no such file"),
         (("--net=none", "IMAGE", "--stdout=tty"), "does not support a terminal"),
         (("--net=none", "--ipc=parent", "IMAGE"), "cannot share memory with the host"),
-        (("--net=none", "--pids=9", "IMAGE"), "has no resource/pids for all apps"),
+        (("--net=none", "--pids=9", "IMAGE"), "resource/pids: not supported for a virtual machine as a whole"),
         (("--net=none", "--volume=v,kind=host,source=/etc/passwd", "IMAGE"), "directories only"),
     ],
 )
@@ -247,5 +247,5 @@ def test_what_is_refused_of_a_prepared_pod_leaves_it_prepared(vm: Ocipod, work: 
         vm("run-prepared", *words, uuid).failed(message)
     vm.options = (*vm.options, f"--local-config={work}")
     (work / "kvm.json").write_text('{"kernel": "/no/kernel"}')
-    vm("run-prepared", "--net=none", uuid).failed("the kernel /no/kernel: no such file")
+    vm("run-prepared", "--net=none", uuid).failed("open kernel /no/kernel: no such file")
     assert vm.state(uuid) == "prepared"
