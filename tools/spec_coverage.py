@@ -56,8 +56,8 @@ INTRODUCTION = """\
 
 Every clause of runtime-spec 1.3 that concerns a Linux runtime, as the
 [conformance kit](../conformance/README.md) sees {label}. What the clauses mean
-exactly is in the [specification]({base}); other runtimes are compared in
-[conformance.html](conformance.html).
+exactly is in the [specification]({base}). `./dev conformance`
+also writes `docs/conformance.html`, which compares other runtimes.
 """
 BASE = "https://github.com/opencontainers/runtime-spec/tree/v1.3.0"
 
