@@ -20,16 +20,6 @@ def clean(path: str) -> str:
     return "/" + "/".join(parts)
 
 
-def mount_lines(mountinfo: str) -> list[str]:
-    """Return the lines of a mountinfo, which nothing but a line feed ends.
-
-    The kernel escapes blanks, tabs and line feeds in paths, but none of the other characters at
-    which ``str.splitlines()`` splits. Any user who can mount, or rename a directory above a mount
-    point, can put them there.
-    """
-    return [line for line in mountinfo.split("\n") if line]
-
-
 def is_below(path: str, directory: str) -> bool:
     """Return whether a clean path lies under a clean directory (not the directory itself)."""
     return path != directory and (directory == "/" or path.startswith(directory + "/"))

@@ -52,7 +52,7 @@ COMMON = """
 """
 OWN = {
     "create": """
-        _shim runtime.cgroups.control_files runtime.cgroups.device_rules
+        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.device_rules
         runtime.cgroups.devices runtime.cgroups.group runtime.cgroups.layout runtime.cgroups.paths
         runtime.cgroups.placement runtime.cgroups.resources runtime.cli.container_options
         runtime.cli.create runtime.executor.expected runtime.executor.image
@@ -72,7 +72,7 @@ OWN = {
         runtime.spec.validate_resources runtime.spec.version
     """,
     "exec": """
-        _shim runtime.cgroups.control_files runtime.cgroups.group
+        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.group
         runtime.cgroups.layout runtime.cgroups.paths runtime.cgroups.placement
         runtime.cli.container_options runtime.cli.exec runtime.executor.image
         runtime.executor.expected runtime.executor.protocol runtime.executor.spawn
@@ -91,7 +91,7 @@ OWN = {
     "state": "commandline.output runtime.cli.state runtime.lifecycle.state",
     "kill": "runtime.cli.kill commandline.signal_names base.linux runtime.lifecycle.kill",
     "delete": """
-        runtime.cgroups.control_files runtime.cgroups.group runtime.cgroups.layout
+        base.mountinfo runtime.cgroups.control_files runtime.cgroups.group runtime.cgroups.layout
         runtime.cgroups.paths runtime.cgroups.placement runtime.cli.delete base.linux
         runtime.lifecycle.delete
     """,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.base.files import read_file
-from ociruntime.base.paths import mount_lines
+from ociruntime.base.mountinfo import own_mountinfo, parse_mountinfo
 
 
 def controllers() -> frozenset[str]:
@@ -22,14 +22,13 @@ def _mounted() -> set[str]:
     """Return the controllers of the mounted v1 hierarchies."""
     found: set[str] = set()
     try:
-        table = read_file("/proc/self/mountinfo").decode("utf-8", "surrogateescape")
+        mounts = parse_mountinfo(own_mountinfo())
         known = {line.split("\t")[0] for line in read_file("/proc/cgroups").decode().splitlines()}
     except OSError:
         return found
-    for line in mount_lines(table):
-        kind, _, rest = line.partition(" - ")[2].partition(" ")
-        if kind == "cgroup":
-            found.update(rest.split(" ")[-1].split(","))
+    for mount in mounts:
+        if mount.fstype == "cgroup":
+            found.update(mount.super_options.split(","))
     return found & known
 
 

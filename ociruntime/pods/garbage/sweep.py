@@ -10,7 +10,7 @@ import posix
 
 from ociruntime.base.errors import HostError, PodError, reason
 from ociruntime.base.fault import fault
-from ociruntime.base.files import read_file
+from ociruntime.base.mountinfo import OWN, own_mountinfo, parse_mountinfo
 from ociruntime.pods.garbage.stale_cgroups import remove_cgroups
 from ociruntime.pods.garbage.stale_containers import delete_containers
 from ociruntime.pods.store import pod_cgroup
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ociruntime.pods.store.pod import Pod
 
 NET_INFO = "net-info.json"
-_MOUNTINFO = "/proc/self/mountinfo"
 
 # Remove these last, in this order: what a repeated attempt needs, and what makes the directory a
 # pod.
@@ -86,15 +85,15 @@ def _hierarchies() -> list[str]:
     try:
         return pod_cgroup.hierarchies()
     except OSError as error:
-        raise HostError(f"read {_MOUNTINFO}", error) from None
+        raise HostError(f"read {OWN}", error) from None
 
 
 def mountinfo() -> str:
     """Return the mounts of this mount namespace.  Raises HostError."""
     try:
-        return read_file(_MOUNTINFO).decode("utf-8", "surrogateescape")
+        return own_mountinfo()
     except OSError as error:
-        raise HostError(f"read {_MOUNTINFO}", error) from None
+        raise HostError(f"read {OWN}", error) from None
 
 
 def _unmount_below(path: str) -> None:
@@ -110,15 +109,8 @@ def _unmount_below(path: str) -> None:
 
 def mounts_below(path: str, mountinfo: str) -> list[str]:
     """Return the mount points at and below ``path`` in the text of a mountinfo; last one first."""
-    from ociruntime.base.kernel_mounts import plain_path
-    from ociruntime.base.paths import mount_lines
-
-    found = []
-    for line in mount_lines(mountinfo):
-        target = plain_path(line.split(" ", 5)[4])
-        if f"{target}/".startswith(f"{path}/"):
-            found.append(target)
-    return found[::-1]
+    targets = [mount.target for mount in parse_mountinfo(mountinfo)]
+    return [each for each in targets if f"{each}/".startswith(f"{path}/")][::-1]
 
 
 def _leave_networks(pod: Pod) -> list[str]:

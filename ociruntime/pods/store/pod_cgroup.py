@@ -6,7 +6,7 @@ import posix
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import read_file
-from ociruntime.base.paths import mount_lines
+from ociruntime.base.mountinfo import own_mountinfo, parse_mountinfo, reachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,12 +22,8 @@ def hierarchies() -> list[str]:
 def _controllers() -> dict[str, list[str] | None]:
     """Return mount points of hierarchies; v1 with a list of controllers, v2 with None."""
     found: dict[str, list[str] | None] = {}
-    for line in mount_lines(read_file("/proc/self/mountinfo").decode("utf-8", "surrogateescape")):
-        fields, _, rest = line.partition(" - ")
-        kind = rest.partition(" ")[0]
-        if kind in ("cgroup", "cgroup2"):
-            options = rest.rpartition(" ")[2].split(",")
-            found[fields.split(" ")[4]] = options if kind == "cgroup" else None
+    for mount in reachable(parse_mountinfo(own_mountinfo()), "cgroup", "cgroup2"):
+        found[mount.target] = mount.super_options.split(",") if mount.fstype == "cgroup" else None
     return found
 
 

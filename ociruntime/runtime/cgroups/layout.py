@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base.paths import mount_lines
+from ociruntime.base.mountinfo import parse_mountinfo, reachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def detect() -> Layout:
 
     Without any cgroup mount it is an empty layout of mode ``v1``.
     """
-    mounts = parse_mountinfo(_read("/proc/self/mountinfo"))
+    mounts = cgroup_mounts(_read("/proc/self/mountinfo"))
     existing = parse_existing(_read("/proc/self/cgroup"))
     unified = _choose([mount for mount in mounts if mount.version == 2])
     controllers: tuple[str, ...] = ()
@@ -103,32 +103,16 @@ def detect() -> Layout:
     return assemble(mounts, existing, controllers)
 
 
-def parse_mountinfo(text: str) -> list[CgroupMount]:
-    """Return the cgroup mounts that can be reached.
-
-    A later mount hides those before it on the same point and below.
-    """
-    found: dict[str, CgroupMount] = {}
-    above: set[str] = set()  # directories that lead to those found
-    for line in mount_lines(text):
-        left, separator, right = line.partition(" - ")
-        if not separator:
-            continue
-        fields = left.split(" ")
-        kind, _, rest = right.partition(" ")
-        mountpoint = _unescape(fields[4])
-        found.pop(mountpoint, None)
-        if mountpoint in above:
-            for hidden in [path for path in found if path.startswith(f"{mountpoint}/")]:
-                del found[hidden]
-        if kind not in ("cgroup", "cgroup2"):
-            continue
-        options = rest.rpartition(" ")[2].split(",")
-        version = 2 if kind == "cgroup2" else 1
-        found[mountpoint] = CgroupMount(mountpoint, version, tuple(options))
-        while mountpoint := mountpoint.rpartition("/")[0]:
-            above.add(mountpoint)
-    return list(found.values())
+def cgroup_mounts(text: str) -> list[CgroupMount]:
+    """Return the cgroup mounts in a mountinfo that can be reached."""
+    return [
+        CgroupMount(
+            mount.target,
+            2 if mount.fstype == "cgroup2" else 1,
+            tuple(mount.super_options.split(",")),
+        )
+        for mount in reachable(parse_mountinfo(text), "cgroup", "cgroup2")
+    ]
 
 
 def parse_existing(text: str) -> list[tuple[str, ...]]:
@@ -180,17 +164,6 @@ def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
         if mount.mountpoint == _USUAL_PLACE or mount.mountpoint.startswith(_USUAL_PLACE + "/"):
             return mount
     return mounts[0] if mounts else None
-
-
-def _unescape(field: str) -> str:
-    r"""Undo mountinfo's ``\040`` for space, tab, newline and backslash."""
-    if "\\" not in field:
-        return field
-    parts = field.split("\\")
-    text = parts[0]
-    for part in parts[1:]:
-        text += chr(int(part[:3], 8)) + part[3:]
-    return text
 
 
 def _read(path: str) -> str:

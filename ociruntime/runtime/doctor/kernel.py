@@ -12,7 +12,7 @@ from struct import pack
 from typing import TYPE_CHECKING
 
 from ociruntime.base.linux import NAMESPACE_FILES
-from ociruntime.base.paths import mount_lines
+from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Answer, Probe
 
 if TYPE_CHECKING:
@@ -107,10 +107,9 @@ def _memory_files(host: Host) -> Answer:
 
 def _masks(host: Host) -> Answer:
     over = [
-        fields[4]
-        for line in mount_lines(host.read("/proc/self/mountinfo"))
-        if (fields := line.split(" "))[4].startswith("/proc/")
-        and fields[4] != "/proc/sys/fs/binfmt_misc"
+        mount.target
+        for mount in parse_mountinfo(host.read("/proc/self/mountinfo"))
+        if mount.target.startswith("/proc/") and mount.target != "/proc/sys/fs/binfmt_misc"
     ]
     if not over:
         return Answer(OK, "nothing is mounted over its parts")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from ociruntime.base.files import read_file
-from ociruntime.base.paths import mount_lines
+from ociruntime.base.mountinfo import parse_mountinfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _is_host_root(read: Callable[[str], str]) -> bool:
 
 def _is_chroot(mountinfo: str) -> bool:
     """Return whether / is not a mount point, so that this process is in a chroot."""
-    points = [line.split(" ")[4] for line in mount_lines(mountinfo)]
+    points = [mount.target for mount in parse_mountinfo(mountinfo)]
     return bool(points) and "/" not in points
 
 

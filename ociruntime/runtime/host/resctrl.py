@@ -9,6 +9,7 @@ import posix
 
 from ociruntime.base.errors import ConfigError, HostError, RuntimeFailure, reason
 from ociruntime.base.files import exists, read_file
+from ociruntime.base.mountinfo import own_mountinfo, parse_mountinfo
 
 MOUNTPOINT = "/sys/fs/resctrl"
 ENOSPC = 28
@@ -18,7 +19,7 @@ HINTS = {ENOSPC: "the processor has no class of service or no monitoring id left
 def mountpoint() -> str:
     """Return the mount point of resctrl.  Raises ConfigError if it is not mounted, HostError."""
     try:
-        found = find_mountpoint(read_file("/proc/self/mountinfo"))
+        found = find_mountpoint(own_mountinfo())
         known = b"\tresctrl\n" in read_file("/proc/filesystems")
     except OSError as error:
         raise HostError("look for resctrl in /proc", error) from None
@@ -30,14 +31,10 @@ def mountpoint() -> str:
     raise ConfigError("linux.intelRdt", "resctrl is not mounted", hint)
 
 
-def find_mountpoint(mountinfo: bytes) -> str:
-    """Return the mount point of resctrl in proc_pid_mountinfo(5), "" if there is none."""
-    for line in mountinfo.split(b"\n"):
-        fields, _, rest = line.partition(b" - ")
-        if rest.startswith(b"resctrl "):
-            path = fields.split(b" ")[4].replace(b"\\040", b" ")
-            return path.decode(errors="surrogateescape")
-    return ""
+def find_mountpoint(mountinfo: str) -> str:
+    """Return the mount point of resctrl in a mountinfo, "" if there is none."""
+    mounts = parse_mountinfo(mountinfo)
+    return next((mount.target for mount in mounts if mount.fstype == "resctrl"), "")
 
 
 def look(mount: str, path: str) -> tuple[bool, str, bool]:

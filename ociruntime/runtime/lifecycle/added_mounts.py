@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from ociruntime.runtime.lifecycle.checkpoint.external_mounts import Mount
+    from ociruntime.base.mountinfo import Mount
 
 FILE = "mounts.json"
 

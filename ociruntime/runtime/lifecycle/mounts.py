@@ -7,6 +7,7 @@ import posix
 from ociruntime.base.errors import HostError, NotRunning, RuntimeFailure, StepError
 from ociruntime.base.files import read_file
 from ociruntime.base.linux import CLONE_NEWNS
+from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.base.process import end_on_signals, open_process
 from ociruntime.runtime.executor.failure import failure
 from ociruntime.runtime.executor.protocol import go, receive, skip
@@ -21,7 +22,6 @@ from ociruntime.runtime.lifecycle.added_mounts import (
     still_mounted,
     write_added,
 )
-from ociruntime.runtime.lifecycle.checkpoint.external_mounts import parse_mountinfo
 from ociruntime.runtime.lifecycle.container import lock
 from ociruntime.runtime.lifecycle.identifier import check_id
 from ociruntime.runtime.plan.codec import field
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from ociruntime.base.mountinfo import Mount as ShownMount
     from ociruntime.runtime.executor.protocol import Message
     from ociruntime.runtime.host.mount_namespaces import MountId
-    from ociruntime.runtime.lifecycle.checkpoint.external_mounts import Mount as ShownMount
     from ociruntime.runtime.lifecycle.container import Container
     from ociruntime.runtime.lifecycle.options import Context
     from ociruntime.runtime.plan.plan import Operation, Plan

@@ -7,6 +7,7 @@ import os
 from ociruntime.base.errors import ContainerError, CriuError, HostError, UsageError
 from ociruntime.base.files import read_file
 from ociruntime.base.linux import NAMESPACE_FILES
+from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.runtime.host.criu import Session, find_criu, summary
 from ociruntime.runtime.host.criu_messages import DUMP, FEATURE_CHECK, PRE_DUMP
 from ociruntime.runtime.lifecycle.checkpoint.criu_options import (
@@ -17,7 +18,6 @@ from ociruntime.runtime.lifecycle.checkpoint.criu_options import (
 from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
     from_host,
     name_mounts,
-    parse_mountinfo,
 )
 from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord, stream_keys
 from ociruntime.runtime.lifecycle.container import PAUSED, RUNNING, lock

@@ -12,13 +12,14 @@ from __future__ import annotations
 import posix
 
 from ociruntime.base.errors import ContainerError
-from ociruntime.base.paths import clean, is_below, mount_lines
+from ociruntime.base.paths import clean, is_below
 from ociruntime.runtime.host.mount_namespaces import mount_id
 from ociruntime.runtime.plan.mounts import is_bind
 from ociruntime.runtime.spec.validate_linux import DEFAULT_DEVICES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ociruntime.base.mountinfo import Mount
     from ociruntime.runtime.spec.document import Config
 
     Identity = tuple[int, int]  # st_dev, st_ino
@@ -26,49 +27,6 @@ if TYPE_CHECKING:
 # CRIU mounts these anew wherever they are: their content depends on namespaces alone.
 OF_THE_KERNEL = ("proc", "sysfs", "mqueue", "cgroup2")
 NULL = "/dev/null"
-
-
-class Mount:
-    """One line of mountinfo: ``device`` is MAJOR:MINOR, ``root`` the path within it, ``options``
-    those of the mount alone.
-    """
-
-    __slots__ = ("device", "fstype", "id", "options", "root", "target")
-
-    def __init__(
-        self,
-        device: str,
-        root: str,
-        target: str,
-        fstype: str,
-        options: str = "",
-        mount_id: int = 0,
-    ) -> None:
-        self.id = mount_id
-        self.device = device
-        self.root = root
-        self.target = target
-        self.fstype = fstype
-        self.options = options
-
-
-def parse_mountinfo(text: str) -> list[Mount]:
-    """proc_pid_mountinfo(5)."""
-    mounts = []
-    for line in mount_lines(text):
-        left, separator, right = line.partition(" - ")
-        if separator:
-            fields = left.split(" ")
-            root, target = unescape(fields[3]), unescape(fields[4])
-            fstype = right.split(" ")[0]
-            mounts.append(Mount(fields[2], root, target, fstype, fields[5], int(fields[0])))
-    return mounts
-
-
-def unescape(field: str) -> str:
-    """A path of mountinfo, which writes blanks and backslashes as octal numbers."""
-    first, *parts = field.split("\\")
-    return first + "".join(chr(int(part[:3], 8)) + part[3:] for part in parts)
 
 
 def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: bool) -> list[str]:

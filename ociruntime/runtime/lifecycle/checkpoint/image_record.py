@@ -17,7 +17,7 @@ import posix
 from ociruntime.base.errors import ContainerError, HostError
 from ociruntime.base.files import read_file, replace_file
 from ociruntime.base.json_text import dump
-from ociruntime.base.paths import mount_lines
+from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.runtime.spec.load import parse
 
 TYPE_CHECKING = False
@@ -82,7 +82,7 @@ def stream_keys(pid: int) -> list[str]:
     """
     try:
         mounts = read_file(f"/proc/{pid}/mountinfo").decode("utf-8", "surrogateescape")
-        own = {line.partition(" ")[0] for line in mount_lines(mounts)}
+        own = {str(mount.id) for mount in parse_mountinfo(mounts)}
         return [_stream_key(pid, fd, own) for fd in (0, 1, 2)]
     except OSError as error:
         raise HostError(f"read the descriptors of process {pid}", error) from None

@@ -18,6 +18,7 @@ from fcntl import F_DUPFD_CLOEXEC, fcntl
 
 from ociruntime.base.errors import ContainerError, HostError
 from ociruntime.base.files import read_file
+from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.base.paths import clean, is_below
 from ociruntime.base.process import SIGKILL, send_signal, start_time
 from ociruntime.runtime.host.criu import Session
@@ -43,7 +44,6 @@ from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
     device_paths,
     find_source,
     identity,
-    parse_mountinfo,
 )
 from ociruntime.runtime.lifecycle.checkpoint.restored_mounts import (
     check_restricted,
@@ -64,9 +64,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ociruntime.base.foreground import CaughtSignals
+    from ociruntime.base.mountinfo import Mount
     from ociruntime.runtime.host.mount_namespaces import MountId
     from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
-    from ociruntime.runtime.lifecycle.checkpoint.external_mounts import Mount
     from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord
     from ociruntime.runtime.plan.plan import Operation
 

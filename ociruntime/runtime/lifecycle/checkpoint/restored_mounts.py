@@ -17,7 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence, Set
 
-    from ociruntime.runtime.lifecycle.checkpoint.external_mounts import Identity, Mount
+    from ociruntime.base.mountinfo import Mount
+    from ociruntime.runtime.lifecycle.checkpoint.external_mounts import Identity
     from ociruntime.runtime.spec.document import Config
 
 # Mount options in mountinfo -> MOUNT_ATTR_*.

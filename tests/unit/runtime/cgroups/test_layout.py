@@ -6,8 +6,8 @@ from ociruntime.runtime.cgroups.layout import (
     Hierarchy,
     Layout,
     assemble,
+    cgroup_mounts,
     parse_existing,
-    parse_mountinfo,
 )
 
 V1_MOUNTS = """\
@@ -27,7 +27,7 @@ V2_MOUNT = "40 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,nsdelega
 
 
 def layout_of(mountinfo: str, membership: str, unified: str = "") -> Layout:
-    return assemble(parse_mountinfo(mountinfo), parse_existing(membership), tuple(unified.split()))
+    return assemble(cgroup_mounts(mountinfo), parse_existing(membership), tuple(unified.split()))
 
 
 def shown(hierarchy: Hierarchy) -> tuple[str, str, int]:

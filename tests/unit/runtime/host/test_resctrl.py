@@ -9,7 +9,7 @@ import pytest
 from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.runtime.host import resctrl
 
-MOUNTINFO = b"""\
+MOUNTINFO = """\
 22 1 0:20 / /proc rw,nosuid shared:5 - proc proc rw
 30 22 0:33 / /sys/fs/resctrl\\040here rw,relatime shared:9 - resctrl resctrl rw,cdp
 """
@@ -18,7 +18,7 @@ MOUNTINFO = b"""\
 def test_mount_point() -> None:
     assert resctrl.find_mountpoint(MOUNTINFO) == "/sys/fs/resctrl here"
     assert resctrl.find_mountpoint(MOUNTINFO.splitlines()[0]) == ""
-    assert resctrl.find_mountpoint(b"") == ""
+    assert resctrl.find_mountpoint("") == ""
 
 
 def group(path: Path, schemata: str = "") -> Path:

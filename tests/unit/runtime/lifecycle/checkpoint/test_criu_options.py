@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ContainerError, StepError, UsageError
+from ociruntime.base.mountinfo import Mount, parse_mountinfo
 from ociruntime.commandline.parser import Arguments, parse
 from ociruntime.runtime.cli.checkpoint_options import checkpoint_options
 from ociruntime.runtime.cli.options import COMMANDS, GLOBAL_OPTIONS
@@ -21,11 +22,9 @@ from ociruntime.runtime.lifecycle.checkpoint.criu_options import (
     restore_options,
 )
 from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
-    Mount,
     find_source,
     from_host,
     name_mounts,
-    parse_mountinfo,
 )
 from ociruntime.runtime.lifecycle.checkpoint.restored_mounts import (
     check_restricted,

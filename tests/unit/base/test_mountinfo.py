@@ -7,11 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from ociruntime.base.kernel_mounts import find_kernel_mounts
-from ociruntime.base.paths import mount_lines
+from ociruntime.base.mountinfo import parse_mountinfo, reachable
 from ociruntime.pods.garbage.sweep import mounts_below
 from ociruntime.runtime.cgroups import layout
 from ociruntime.runtime.host.namespace_limits import obstacle
-from ociruntime.runtime.lifecycle.checkpoint import external_mounts
 
 EPERM = 1
 SEPARATORS = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
@@ -23,20 +22,20 @@ GROUPS = "23 21 0:41 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 # What each of them makes of the text, and what it has to be.
 READERS: dict[str, tuple[Callable[[str], object], Callable[[str], object]]] = {
     "groups": (
-        lambda text: [mount.mountpoint for mount in layout.parse_mountinfo(text)],
+        lambda text: [mount.mountpoint for mount in layout.cgroup_mounts(text)],
         lambda _: ["/sys/fs/cgroup"],
     ),
     "of the kernel": (lambda text: find_kernel_mounts(text, "/rootfs"), lambda _: ()),
     "of a pod": (lambda text: mounts_below("/pod", text), lambda between: [f"/pod/a{between}b"]),
     "of a container": (
-        lambda text: [mount.target for mount in external_mounts.parse_mountinfo(text)],
+        lambda text: [mount.target for mount in parse_mountinfo(text)],
         lambda between: ["/", f"/pod/a{between}b", "/sys/fs/cgroup"],
     ),
     "chroot": (
         lambda text: obstacle(EPERM, lambda name: text if name == "self/mountinfo" else ""),
         lambda _: "",
     ),
-    "lines": (lambda text: len(mount_lines(text)), lambda _: 3),
+    "lines": (lambda text: len(parse_mountinfo(text)), lambda _: 3),
 }
 
 
@@ -47,3 +46,23 @@ def test_a_mount_point_with_ends_of_lines(
 ) -> None:
     read, expected = reader
     assert read(ROOT + MOUNT.format(between) + GROUPS) == expected(between)
+
+
+def test_all_fields() -> None:
+    line = r"36 35 98:0 /mnt1 /a\040b\134c rw,noatime master:1 - ext3 /dev/root rw,errors=continue"
+    (mount,) = parse_mountinfo(f"{line}\nhalf a line\n")
+    assert (mount.id, mount.device, mount.root, mount.target) == (36, "98:0", "/mnt1", "/a b\\c")
+    assert (mount.fstype, mount.options) == ("ext3", "rw,noatime")
+    assert mount.super_options == "rw,errors=continue"
+
+
+def test_hidden_by_a_later_mount() -> None:
+    lines = [
+        "1 0 0:1 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu",
+        "2 0 0:2 / /sys/fs/cgroup rw - tmpfs t rw",
+        "3 0 0:3 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory",
+        "4 0 0:4 / /other rw - cgroup2 cgroup2 rw",
+        "5 0 0:5 / /other rw - tmpfs t rw",
+    ]
+    found = reachable(parse_mountinfo("\n".join(lines)), "cgroup", "cgroup2")
+    assert [mount.target for mount in found] == ["/sys/fs/cgroup/memory"]
