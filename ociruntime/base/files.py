@@ -20,46 +20,75 @@ def read_file(path: str) -> bytes:
         posix.close(fd)
 
 
-def write_new(path: str, data: bytes, mode: int = 0o600) -> None:
+def write_new(
+    path: str,
+    data: bytes,
+    mode: int = 0o600,
+    *,
+    lasting: bool = False,
+    within: int | None = None,
+) -> None:
     """Create ``path``, which must not exist, with ``data``.  Raises OSError.
 
-    A partly written file is removed.
+    With ``lasting`` the data are on the disk afterwards. ``within`` is the descriptor of the
+    directory that a relative path starts at. A partly written file is removed.
     """
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC | posix.O_NOFOLLOW
-    fd = posix.open(path, flags, mode)
+    fd = posix.open(path, flags, mode, dir_fd=within)
+    left = memoryview(data)
     try:
-        while data:
-            data = data[posix.write(fd, data) :]
+        while left:
+            left = left[posix.write(fd, left) :]
+        if lasting:
+            posix.fsync(fd)
     except OSError:
-        posix.unlink(path)
+        remove_file(path, within)
         raise
     finally:
         posix.close(fd)
 
 
-def replace_file(path: str, data: bytes, mode: int = 0o600) -> None:
+def replace_file(
+    path: str,
+    data: bytes,
+    mode: int = 0o600,
+    *,
+    lasting: bool = False,
+    within: int | None = None,
+    temporary: str = "",
+) -> None:
     """Replace ``path`` atomically: readers see the old file or the complete new one.
 
-    Raises OSError.  The temporary name has our pid, so that a stale file of a killed writer does
-    no harm.
+    With ``lasting`` that includes readers after a power failure; without, the file may then be
+    empty. Raises OSError. The temporary name has our pid, so that several may write at once; a
+    single writer can have its own, which leaves one stale file at most.
     """
-    directory, _, name = path.rpartition("/")
-    temporary = f"{directory}/.{name}.{posix.getpid()}"
-    remove_file(temporary)
-    write_new(temporary, data, mode)
+    name = path.rpartition("/")[2]
+    temporary = temporary or f"{path.removesuffix(name)}.{name}.{posix.getpid()}"
+    remove_file(temporary, within)
+    write_new(temporary, data, mode, lasting=lasting, within=within)
     try:
-        posix.rename(temporary, path)
+        posix.rename(temporary, path, src_dir_fd=within, dst_dir_fd=within)
     except OSError:
-        remove_file(temporary)
+        remove_file(temporary, within)
         raise
 
 
-def remove_file(path: str) -> None:
+def remove_file(path: str, within: int | None = None) -> None:
     """Remove ``path`` if it exists.  Raises OSError."""
     try:
-        posix.unlink(path)
+        posix.unlink(path, dir_fd=within)
     except FileNotFoundError:
         pass
+
+
+def sync_directory(path: str) -> None:
+    """Have the names in a directory on the disk.  Raises OSError."""
+    fd = posix.open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+    try:
+        posix.fsync(fd)
+    finally:
+        posix.close(fd)
 
 
 def exists(path: str) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import posix
 import time
 
 from ociruntime.base import json_text
 from ociruntime.base.errors import HostError, PodError
-from ociruntime.base.files import read_file
+from ociruntime.base.files import read_file, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,18 +49,9 @@ def replace_text(path: str, data: bytes, mode: int = 0o640, *, lasting: bool = T
     With ``lasting`` that includes readers after a power failure.  Without, for files that are
     useless once the pod has ended, the file may then be empty.  Raises HostError.
     """
-    temporary = f"{path}.new"
     try:
-        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
-        fd = posix.open(temporary, flags, mode)
-        try:
-            while data:
-                data = data[posix.write(fd, data) :]
-            if lasting:
-                posix.fsync(fd)
-        finally:
-            posix.close(fd)
-        posix.rename(temporary, path)
+        # Children of the monitor write in its place, one at a time.
+        replace_file(path, data, mode, lasting=lasting, temporary=f"{path}.new")
     except OSError as error:
         raise HostError(f"write {path}", error) from None
 

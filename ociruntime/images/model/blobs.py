@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ociruntime.base.errors import HostError, ImageError
+from ociruntime.base.files import sync_directory
 from ociruntime.images.model.digest import check_content, check_digest, hasher, is_digest
 
 TYPE_CHECKING = False
@@ -88,15 +89,6 @@ class Blobs:
         """Sync the directories, so that new names survive a power failure.  Raises OSError."""
         for algorithm in os.listdir(self.path):
             sync_directory(f"{self.path}/{algorithm}")
-
-
-def sync_directory(path: str) -> None:
-    """Sync a directory.  Raises OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 _HINT = "remove the image, and fetch it again"

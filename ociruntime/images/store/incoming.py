@@ -14,7 +14,8 @@ import time
 from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.images.model.blobs import CHUNK, sync_directory
+from ociruntime.base.files import sync_directory
+from ociruntime.images.model.blobs import CHUNK
 from ociruntime.images.model.digest import check_digest, digest_of, hasher
 from ociruntime.images.model.limits import Budget, Limits
 from ociruntime.images.model.manifest import parse_config, parse_manifest

@@ -12,6 +12,7 @@ import os
 import time
 
 from ociruntime.base.errors import ImageError
+from ociruntime.base.files import replace_file
 from ociruntime.base.json_text import dump, read
 from ociruntime.images.model.reference_parts import is_id_digits
 from ociruntime.images.model.value_class import changed, frozen
@@ -96,16 +97,10 @@ def write_copy(path: str, found: list[int], records: Iterable[Record]) -> None:
         [one.id, [*one.names], one.size, one.imported, one.used, one.index, dict(one.origins)]
         for one in records
     ]
-    temporary = f"{path}.{os.getpid()}"
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(dump({"index": found, "images": images}))
-        os.rename(temporary, path)
+        replace_file(path, dump({"index": found, "images": images}).encode(), 0o644)
     except OSError:
-        try:
-            os.unlink(temporary)
-        except OSError:
-            pass
+        pass
 
 
 def chosen(records: Iterable[Record], reference: str) -> Record:

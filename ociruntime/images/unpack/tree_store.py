@@ -15,10 +15,11 @@ import os
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.fault import fault
+from ociruntime.base.files import sync_directory
 from ociruntime.base.json_text import dump, load
 from ociruntime.base.locks import FileLock, forget_lock
 from ociruntime.base.trusted import make_directory
-from ociruntime.images.model.blobs import Blobs, sync_directory
+from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import is_digest
 from ociruntime.images.model.progress import silent
 from ociruntime.images.model.value_class import frozen

@@ -19,10 +19,10 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from ociruntime.base.errors import HostError, ManagerError
+from ociruntime.base.files import sync_directory
 from ociruntime.base.locks import lock_within
 from ociruntime.base.trusted import make_directory
 from ociruntime.manager.containers import record as records
-from ociruntime.pods.store.pod import sync_directory
 
 if TYPE_CHECKING:
     from ociruntime.manager.containers.record import Record

@@ -10,12 +10,13 @@ import posix
 
 from ociruntime.base.errors import HostError, PodError, reason
 from ociruntime.base.fault import fault
+from ociruntime.base.files import sync_directory
 from ociruntime.base.mountinfo import OWN, own_mountinfo, parse_mountinfo
 from ociruntime.pods.garbage.stale_cgroups import remove_cgroups
 from ociruntime.pods.garbage.stale_containers import delete_containers
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.store.manifest_file import MANIFEST, RUNTIME_CONFIG, read_object
-from ociruntime.pods.store.pod import phase_path, sync_directory
+from ociruntime.pods.store.pod import phase_path
 from ociruntime.pods.store.removal import remove_tree
 
 TYPE_CHECKING = False

@@ -6,10 +6,9 @@
 
 from __future__ import annotations
 
-import posix
-
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
+from ociruntime.base.files import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,22 +69,8 @@ def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
 
     Raises HostError.
     """
-    data = memoryview(json_files.text_of(value) + b"\n")
-    # The pid separates concurrent writers; a dead writer's file is overwritten.
-    temporary = f".{name}.{posix.getpid()}"
-    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
+    data = json_files.text_of(value) + b"\n"
     try:
-        fd = posix.open(temporary, flags, _MODES.get(name, 0o640), dir_fd=pod.fd)
-        try:
-            while data:
-                data = data[posix.write(fd, data) :]
-            posix.fsync(fd)
-        finally:
-            posix.close(fd)
-        posix.rename(temporary, name, src_dir_fd=pod.fd, dst_dir_fd=pod.fd)
+        replace_file(name, data, _MODES.get(name, 0o640), lasting=True, within=pod.fd)
     except OSError as error:
-        try:
-            posix.unlink(temporary, dir_fd=pod.fd)
-        except OSError:
-            pass
         raise HostError(f"write {name} of pod {pod.uuid}", error) from None

@@ -22,8 +22,8 @@ from __future__ import annotations
 import posix
 
 from ociruntime.base.errors import HostError, PodError
-from ociruntime.base.files import exists, read_file
-from ociruntime.pods.store.lock import is_locked, make_directories, open_directory, try_lock, unlock
+from ociruntime.base.files import exists, read_file, sync_directory
+from ociruntime.pods.store.lock import is_locked, make_directories, try_lock, unlock
 
 EMBRYO = "embryo"
 PREPARE = "prepare"
@@ -176,12 +176,3 @@ def rename(directory: str, uuid: str, before: str, after: str, *, lasting: bool)
     except OSError as error:
         raise HostError(f"move pod {uuid} from {before} to {after}", error) from None
     return True
-
-
-def sync_directory(path: str) -> None:
-    """Make renames and removals in the directory survive a power failure.  Raises OSError."""
-    fd = open_directory(path)
-    try:
-        posix.fsync(fd)
-    finally:
-        posix.close(fd)

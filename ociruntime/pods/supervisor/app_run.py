@@ -129,9 +129,7 @@ class AppRun:
 
     def _start(self, done: Done) -> None:
         if self.busy or self.record["state"] == "deleting":
-            done(
-                None if self.busy else PodError(f'start app "{self.name}": the pod has no such app')
-            )
+            done(None if self.busy else PodError(f'the pod has no app "{self.name}"'))
             return
         try:
             self._create(done)
