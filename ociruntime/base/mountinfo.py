@@ -5,6 +5,7 @@ from __future__ import annotations
 from ociruntime.base.files import read_file
 
 OWN = "/proc/self/mountinfo"
+OCTAL = frozenset("01234567")
 
 
 class Mount:
@@ -73,7 +74,14 @@ def unescape(field: str) -> str:
     if "\\" not in field:
         return field
     first, *parts = field.split("\\")
-    return first + "".join(chr(int(part[:3], 8)) + part[3:] for part in parts)
+    return first + "".join(map(_after_backslash, parts))
+
+
+def _after_backslash(part: str) -> str:
+    code = part[:3]
+    if len(code) == 3 and set(code) <= OCTAL:
+        return chr(int(code, 8)) + part[3:]
+    return f"\\{part}"  # of a file system that writes its paths itself
 
 
 def reachable(mounts: list[Mount], *fstypes: str) -> list[Mount]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ociruntime.base.kernel_mounts import find_kernel_mounts
-from ociruntime.base.mountinfo import parse_mountinfo, reachable
+from ociruntime.base.mountinfo import parse_mountinfo, reachable, unescape
 from ociruntime.pods.garbage.sweep import mounts_below
 from ociruntime.runtime.cgroups import layout
 from ociruntime.runtime.host.namespace_limits import obstacle
@@ -66,3 +66,8 @@ def test_hidden_by_a_later_mount() -> None:
     ]
     found = reachable(parse_mountinfo("\n".join(lines)), "cgroup", "cgroup2")
     assert [mount.target for mount in found] == ["/sys/fs/cgroup/memory"]
+
+
+@pytest.mark.parametrize("field", ["\\", "\\0", "\\08", "a\\888b", "\\\\"])
+def test_a_backslash_that_is_none_of_the_kernel_s(field: str) -> None:
+    assert unescape(field) == field
