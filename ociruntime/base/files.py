@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import posix
 
-ENOENT = 2
-
 
 def read_file(path: str) -> bytes:
     """Return the contents of a file.  Raises OSError."""

@@ -261,3 +261,13 @@ SECCOMP_FILTER_FLAGS: dict[str, int] = {
     "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV": 32,
 }
 SECCOMP_FILTER_FLAG_NEW_LISTENER = 8
+
+# The devices that every container has (config-linux.md, default devices): path -> numbers.
+DEFAULT_DEVICES: dict[str, tuple[int, int]] = {
+    "/dev/null": (1, 3),
+    "/dev/zero": (1, 5),
+    "/dev/full": (1, 7),
+    "/dev/random": (1, 8),
+    "/dev/urandom": (1, 9),
+    "/dev/tty": (5, 0),
+}

@@ -13,6 +13,7 @@ A path that has passed cannot be exchanged between the check and its use.
 
 from __future__ import annotations
 
+import errno
 import posix
 
 from ociruntime.base.errors import HostError
@@ -24,7 +25,6 @@ STICKY = 0o1000
 LINKS = 40  # MAXSYMLINKS, include/linux/namei.h
 OVERFLOW_ID = 65534  # what owners look like that a user namespace does not map
 FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
-EACCES, ENOTDIR, ELOOP = 13, 20, 40
 _HINT = "only root and the user who runs this may own it, and nobody else may write to it"
 
 
@@ -68,9 +68,9 @@ def check_file(path: str, kind: str) -> None:
     try:
         status = posix.lstat(path)
         if status.st_mode & S_IFMT == S_IFLNK:
-            raise _Untrusted(EACCES, f'"{path}" is a symbolic link')
+            raise _Untrusted(errno.EACCES, f'"{path}" is a symbolic link')
         if not _is_ours(status.st_uid):
-            raise _Untrusted(EACCES, f'"{path}" belongs to uid {status.st_uid}')
+            raise _Untrusted(errno.EACCES, f'"{path}" belongs to uid {status.st_uid}')
     except FileNotFoundError:
         return
     except OSError as error:
@@ -86,7 +86,7 @@ def check_link(path: str, kind: str) -> None:
     try:
         owner = posix.lstat(path).st_uid
         if not _is_known(owner):
-            raise _Untrusted(EACCES, f'"{path}" belongs to uid {owner}')
+            raise _Untrusted(errno.EACCES, f'"{path}" belongs to uid {owner}')
     except OSError as error:
         raise _failure(path, kind, error) from None
 
@@ -166,7 +166,7 @@ def _walk(path: str) -> tuple[posix.stat_result | None, str]:
             raise _refusal(f"{here}/{part}", f"belongs to uid {found.st_uid}")
         links += 1
         if links > LINKS:
-            raise OSError(ELOOP, posix.strerror(ELOOP))
+            raise OSError(errno.ELOOP, posix.strerror(errno.ELOOP))
         target = posix.readlink(f"{here}/{part}")
         if target.startswith("/"):
             here, status = "", posix.lstat("/")
@@ -211,8 +211,8 @@ def _make(path: str, mode: int) -> bool:
 
 def _refusal(path: str, problem: str) -> OSError:
     if problem == "not a directory":
-        return NotADirectoryError(ENOTDIR, posix.strerror(ENOTDIR))
-    return _Untrusted(EACCES, f'"{path}" {problem}')
+        return NotADirectoryError(errno.ENOTDIR, posix.strerror(errno.ENOTDIR))
+    return _Untrusted(errno.EACCES, f'"{path}" {problem}')
 
 
 def _failure(path: str, kind: str, error: OSError) -> HostError:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import BadRequest, HostError, ManagerError, RuntimeFailure
+from ociruntime.base.linux import SIGKILL
 from ociruntime.base.programs import own_launcher
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls, find_runtime
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 AT_ONCE = 8  # ocipod commands that run at a time
 FETCHES_AT_ONCE = 8  # counted apart, so that a slow registry does not block other requests
 _PR_SET_PDEATHSIG = 1
-_SIGKILL = 9
 
 
 class Programs:
@@ -170,7 +170,7 @@ def _child_of(parent: int, descriptors: tuple[int, int]) -> Callable[[], None]:
     from ociruntime._shim import lib
 
     def prepare() -> None:
-        lib.oci_prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+        lib.oci_prctl(_PR_SET_PDEATHSIG, SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
         resource.setrlimit(resource.RLIMIT_NOFILE, descriptors)

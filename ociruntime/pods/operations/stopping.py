@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from ociruntime.base.errors import HostError, PodError, RuntimeFailure
+from ociruntime.base.linux import SIGKILL
 from ociruntime.base.process import signal_process
 from ociruntime.pods.store.control import ask
 from ociruntime.pods.store.lock import wait_for_release
@@ -14,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.pods.store.pod import Pod
 
-SIGKILL = 9
 BEGINNING = 5.0  # seconds for a new monitor to open its socket and answer
 _PAUSE = 0.05
 _BEFORE = ("embryo", "preparing", "aborted prepare", "prepared")

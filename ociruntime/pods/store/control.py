@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.store.pod import RUN
 
@@ -16,7 +18,7 @@ else:
 
 SOCKET = "ctl"
 # There never was a socket, nobody listens any more, or the monitor ended in mid-request.
-_GONE = (2, 104, 111, 32)  # ENOENT, ECONNRESET, ECONNREFUSED, EPIPE
+_GONE = (errno.ENOENT, errno.ECONNRESET, errno.ECONNREFUSED, errno.EPIPE)
 
 
 def connect(pod: Pod, seconds: float | None = None) -> _socket.socket:

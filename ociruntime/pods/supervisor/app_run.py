@@ -7,6 +7,7 @@ import posix
 from ociruntime.base import json_files
 from ociruntime.base.errors import PodError, RuntimeFailure
 from ociruntime.base.files import read_file
+from ociruntime.base.linux import SIGKILL
 from ociruntime.pods.bundle.own_mounts import unmount
 from ociruntime.pods.bundle.runtime_calls import failure, failure_code
 from ociruntime.pods.loop import worker
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
     Done = Callable[[RuntimeFailure | None], None]
     App = dict[str, Any]
-
-SIGKILL = 9
 
 
 class AppRun:

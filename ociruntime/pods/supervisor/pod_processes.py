@@ -9,6 +9,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.base.errors import HostError, PodError
+from ociruntime.base.linux import SIGKILL
 from ociruntime.base.process import start_time
 
 TYPE_CHECKING = False
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from ociruntime.pods.loop.loop import Loop
 
 PROGRAM = __file__.rpartition("/")[0] + "/_init"
-SIGKILL = 9
 
 # clone(2)'s flags by the runtime specification's names.
 KINDS = {

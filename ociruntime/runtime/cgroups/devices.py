@@ -15,6 +15,7 @@ The order of things (config-linux.md, allowed device list):
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
+from ociruntime.base.linux import DEFAULT_DEVICES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,12 +88,7 @@ class DevicePolicy:
 _DEFAULT_RULES: tuple[tuple[str, int, int, int], ...] = (
     ("c", ANY, ANY, MKNOD),
     ("b", ANY, ANY, MKNOD),
-    ("c", 1, 3, EVERY_ACCESS),  # null
-    ("c", 1, 5, EVERY_ACCESS),  # zero
-    ("c", 1, 7, EVERY_ACCESS),  # full
-    ("c", 1, 8, EVERY_ACCESS),  # random
-    ("c", 1, 9, EVERY_ACCESS),  # urandom
-    ("c", 5, 0, EVERY_ACCESS),  # tty
+    *(("c", major, minor, EVERY_ACCESS) for major, minor in DEFAULT_DEVICES.values()),
     # Not 5:1, the system's console: a container's own /dev/console is a terminal of devpts.
     ("c", 5, 2, EVERY_ACCESS),  # ptmx
     ("c", 136, ANY, EVERY_ACCESS),  # pts/*

@@ -8,6 +8,7 @@ faults; none of them changes anything.
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import stat
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     Check = Callable[[Json, str, str, Host], Iterator[Fault]]
 
-EPERM = 1
 ON_HOST = ("prestart", "createRuntime", "createContainer", "poststart", "poststop")
 ABSENT = "does not exist: no such file or directory"
 PROFILES = "/sys/kernel/security/apparmor/profiles"
@@ -111,7 +111,7 @@ def limits(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault
         if 0 <= most < limit["hard"]:
             message = f"{limit['hard']} is above the caller's hard limit {most}"
             where = f"process.rlimits[{index}].hard"
-            yield Fault(where, message, HINTS["rlimit", EPERM])
+            yield Fault(where, message, HINTS["rlimit", errno.EPERM])
     score, own = process.get("oomScoreAdj"), host.read("/proc/self/oom_score_adj").strip()
     if score is not None and own and score < int(own):
         hint = "to lower it takes CAP_SYS_RESOURCE on the host"

@@ -7,6 +7,26 @@ setting in config.json first, then the attempted action, the kernel's error, and
 from __future__ import annotations
 
 import posix
+from errno import (
+    EACCES,
+    EAGAIN,
+    EBUSY,
+    EDQUOT,
+    EEXIST,
+    EINVAL,
+    EISDIR,
+    ELOOP,
+    ENAMETOOLONG,
+    ENODEV,
+    ENOENT,
+    ENOEXEC,
+    ENOMEM,
+    ENOSPC,
+    ENOSYS,
+    ENOTDIR,
+    EPERM,
+    ESTALE,
+)
 
 from ociruntime.base.errors import HookError, RuntimeFailure, StepError
 from ociruntime.runtime.plan.codec import field, operation_name
@@ -19,25 +39,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.executor.protocol import Message
     from ociruntime.runtime.plan.plan import Operation
 
-EPERM = 1
-ENOENT = 2
 E2BIG = 7
-ENOEXEC = 8
-EAGAIN = 11
-ENOMEM = 12
-EACCES = 13
-EBUSY = 16
-EEXIST = 17
-ENODEV = 19
-ENOTDIR = 20
-EISDIR = 21
-EINVAL = 22
-ENOSPC = 28
-ENAMETOOLONG = 36
-ENOSYS = 38
-ELOOP = 40
-ESTALE = 116
-EDQUOT = 122
 
 # (operation or system call, errno) -> what to do.
 HINTS: dict[tuple[str, int], str] = {

@@ -7,6 +7,7 @@ started: a connection is refused once no process waits any more.
 
 from __future__ import annotations
 
+import errno
 import posix
 
 from ociruntime.base.errors import HostError
@@ -22,7 +23,7 @@ else:
 NAME = "start"
 BACKLOG = 4096  # connections queue up while a hook runs inside
 EAGAIN = 11
-GONE = {2, 111}  # ENOENT, ECONNREFUSED
+GONE = {errno.ENOENT, errno.ECONNREFUSED}
 
 
 def make_gate(directory: str) -> _socket.socket:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import posix
 import select
 import time
+from errno import EINVAL, ENOENT
 
 from ociruntime.base.errors import ConfigError, HookError, HostError, RuntimeFailure, reason
 from ociruntime.base.files import read_file
@@ -27,8 +28,6 @@ else:
     import _signal
 
 NO_FILES = ("", "")
-ENOENT = 2
-EINVAL = 22
 S_IFMT = 0o170000
 S_IFREG = 0o100000
 SEEK_SET = 0

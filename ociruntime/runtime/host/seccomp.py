@@ -8,6 +8,7 @@ newer than the profile.  Nothing is loaded by this module.
 from __future__ import annotations
 
 from _struct import pack  # array would bring all of collections along
+from errno import EDOM, ENOSYS, EPERM
 
 from ociruntime.base.errors import ConfigError, InternalError, reason
 from ociruntime.base.linux import (
@@ -68,9 +69,6 @@ OPERATORS: dict[str, int] = {
     "SCMP_CMP_MASKED_EQ": 7,
 }
 
-EPERM = 1
-EDOM = 33
-ENOSYS = 38
 # The highest data each action can carry: the kernel cuts an errno at MAX_ERRNO.
 DATA_LIMITS = {SECCOMP_RET_ERRNO: 4095, SECCOMP_RET_TRACE: 0xFFFF}
 

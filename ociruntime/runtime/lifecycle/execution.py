@@ -16,6 +16,7 @@ INIT_PID comes from the parent while the child goes on, so it may as well come l
 
 from __future__ import annotations
 
+import errno
 import posix
 from select import POLLIN, poll
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-EACCES, EBUSY = 13, 16
 EXEC_MILLISECONDS = 10_000
 ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 
@@ -116,7 +116,7 @@ class Execution:
             except HostError as error:
                 # A process that cannot be born there may still be moved there, or next to it
                 # (attach).
-                if error.errno != EACCES and (error.errno != EBUSY or not self._beside):
+                if error.errno != errno.EACCES and (error.errno != errno.EBUSY or not self._beside):
                     raise
             finally:
                 posix.close(cgroup_fd)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from ociruntime.base.errors import HostError, NoSuchContainer, RuntimeFailure
 from ociruntime.runtime.host.store import container_ids
 from ociruntime.runtime.lifecycle.container import load
@@ -13,8 +15,6 @@ if TYPE_CHECKING:
 
     from ociruntime.runtime.lifecycle.options import Context
 
-ENOENT = 2
-
 
 def list_containers(context: Context) -> list[dict[str, Any]]:
     """The state of each, sorted by id.
@@ -25,7 +25,7 @@ def list_containers(context: Context) -> list[dict[str, Any]]:
     try:
         ids = container_ids(context.root)
     except HostError as error:
-        if error.errno == ENOENT and not context.root_given:
+        if error.errno == errno.ENOENT and not context.root_given:
             return []
         raise
     documents = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 
 from ociruntime.base.errors import (
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ociruntime.runtime.lifecycle.options import Context
-
-ENOENT = 2
 
 
 def for_each_match(context: Context, pattern: str, act: Callable[[str], None]) -> None:
@@ -50,6 +49,6 @@ def _ids(context: Context) -> list[str]:
     try:
         return container_ids(context.root)
     except HostError as error:
-        if error.errno == ENOENT:
+        if error.errno == errno.ENOENT:
             return []
         raise

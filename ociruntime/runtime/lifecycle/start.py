@@ -6,7 +6,7 @@ import posix
 from select import POLLIN, poll
 
 from ociruntime.base.errors import ContainerError, HostError, StepError
-from ociruntime.base.process import open_process
+from ociruntime.base.process import await_end, open_process
 from ociruntime.runtime.executor.protocol import go, receive
 from ociruntime.runtime.host.gate import connect_gate, remove_gate
 from ociruntime.runtime.lifecycle.container import CREATED, PAUSED, RUNNING, STOPPED, document, lock
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.lifecycle.options import Context
 
 EXEC_MILLISECONDS = 10_000
+END_SECONDS = 1
 REFUSALS = {
     RUNNING: "cannot start an already running container",
     PAUSED: "cannot start a container in the paused state",
@@ -166,6 +167,12 @@ def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> Non
 
 
 def _ended_silently(container: Container) -> StepError:
+    # A dying process closes its files before it is a zombie; whoever asks for the state after
+    # this error must not be told that the container is running.
+    pidfd = open_process(container.pid, container.started)
+    if pidfd >= 0:
+        await_end(pidfd, END_SECONDS)
+        posix.close(pidfd)
     return StepError(
         f'the first process of "{container.id}" was killed before it became the program',
         "linux.resources.memory.limit may be too low",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from ociruntime.base.linux import S_IFBLK, S_IFCHR, S_IFIFO
+from ociruntime.base.linux import DEFAULT_DEVICES, S_IFBLK, S_IFCHR, S_IFIFO
 from ociruntime.base.paths import clean
 from ociruntime.runtime.plan import operations
 from ociruntime.runtime.plan.mounts import is_bind
 from ociruntime.runtime.plan.ops import CONSOLE_BIND, CONSOLE_CONTROL
 from ociruntime.runtime.plan.process import add_console
-from ociruntime.runtime.spec.validate_linux import DEFAULT_DEVICES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
+from ociruntime.base.linux import DEFAULT_DEVICES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.runtime.spec.document import Device, IntelRdt, Linux, MemoryPolicy
 
 # config-linux.md, Default Devices: always supplied, so nothing else can stand in their place.
-DEFAULT_DEVICES: dict[str, tuple[int, int]] = {
-    "/dev/null": (1, 3),
-    "/dev/zero": (1, 5),
-    "/dev/full": (1, 7),
-    "/dev/random": (1, 8),
-    "/dev/urandom": (1, 9),
-    "/dev/tty": (5, 0),
-}
-
 _RESERVED_GROUPS = (".", "..", "info", "mon_data", "mon_groups")  # in /sys/fs/resctrl
 _WITHOUT_NODES = ("MPOL_DEFAULT", "MPOL_LOCAL")
 _BALANCED = ("MPOL_BIND", "MPOL_PREFERRED_MANY")

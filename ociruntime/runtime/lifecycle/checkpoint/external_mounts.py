@@ -12,10 +12,10 @@ from __future__ import annotations
 import posix
 
 from ociruntime.base.errors import ContainerError
+from ociruntime.base.linux import DEFAULT_DEVICES
 from ociruntime.base.paths import clean, is_below
 from ociruntime.runtime.host.mount_namespaces import mount_id
 from ociruntime.runtime.plan.mounts import is_bind
-from ociruntime.runtime.spec.validate_linux import DEFAULT_DEVICES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
