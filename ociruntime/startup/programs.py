@@ -48,8 +48,8 @@ PROGRAMS = {
         runtime.cli.main runtime.cli.create runtime.cli.run runtime.cli.exec runtime.cli.start
         runtime.cli.state runtime.cli.kill runtime.cli.delete runtime.cli.list runtime.cli.ps
         runtime.cli.pause runtime.cli.resume runtime.cli.update runtime.cli.events
-        commandline.output runtime.spec.check runtime.spec.shape runtime.spec.validate_resources
-        runtime.cgroups.resources runtime.cgroups.devices runtime.cgroups.device_rules
+        commandline.output runtime.spec.check runtime.spec.shape runtime.spec.validate_linux
+        runtime.cgroups.resources runtime.cgroups.devices runtime.cgroups.devices
         runtime.cgroups.settings_v1 runtime.cgroups.settings_v2 runtime.cgroups.device_program
         runtime.cgroups.statistics runtime.host.seccomp_cache base.foreground runtime.host.hooks
         runtime.host.idmap runtime.plan.cgroup_owner runtime.plan.further_mounts _seccomp

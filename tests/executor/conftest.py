@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.runtime.executor.image import PROGRAM
+from ociruntime.runtime.executor.spawn import PROGRAM
 from tests.support import executor, project, refusal
 
 

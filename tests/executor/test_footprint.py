@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.linux import CLONE_NEWPID
-from ociruntime.runtime.executor.image import PROGRAM
 from ociruntime.runtime.executor.protocol import Message, go
+from ociruntime.runtime.executor.spawn import PROGRAM
 from ociruntime.runtime.plan import operations as o
 from ociruntime.runtime.plan import ops
 from tests.support import project, rootfs

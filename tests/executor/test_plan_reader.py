@@ -15,9 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ociruntime.runtime.plan import operations as o
-from ociruntime.runtime.plan.codec import encode
 from ociruntime.runtime.plan.ops import OPERATIONS
-from ociruntime.runtime.plan.plan import Operation, Plan
+from ociruntime.runtime.plan.plan import Operation, Plan, encode
 from tests.support import golden, project
 from tests.support.executor import plan_of, run
 

@@ -15,7 +15,7 @@ import pytest
 
 from ociruntime.base.errors import HostError, InternalError, StepError
 from ociruntime.base.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUTS
-from ociruntime.runtime.executor import image
+from ociruntime.runtime.executor import spawn as spawning
 from ociruntime.runtime.executor.protocol import SHORT, Message, go, receive
 from ociruntime.runtime.executor.spawn import spawn
 from ociruntime.runtime.plan import operations as o
@@ -58,13 +58,13 @@ def test_no_program(
     gate: socket.socket, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "program").write_bytes(content)
-    monkeypatch.setattr(image, "PROGRAM", str(tmp_path / "program"))
+    monkeypatch.setattr(spawning, "PROGRAM", str(tmp_path / "program"))
     with pytest.raises(HostError, match="execveat: exec format error"):
         spawn(waiting(), gate.fileno(), NOWHERE)
 
 
 def test_not_installed(gate: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image, "PROGRAM", "/no/such/program")
+    monkeypatch.setattr(spawning, "PROGRAM", "/no/such/program")
     with pytest.raises(HostError, match="/no/such/program"):
         spawn(waiting(), gate.fileno(), NOWHERE)
 

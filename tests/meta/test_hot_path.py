@@ -52,15 +52,15 @@ COMMON = """
 """
 OWN = {
     "create": """
-        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.device_rules
-        runtime.cgroups.devices runtime.cgroups.group runtime.cgroups.layout runtime.cgroups.paths
+        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.devices
+        runtime.cgroups.devices runtime.cgroups.group runtime.cgroups.layout runtime.cgroups.layout
         runtime.cgroups.placement runtime.cgroups.resources runtime.cli.container_options
-        runtime.cli.create runtime.executor.expected runtime.executor.image
+        runtime.cli.create runtime.executor.protocol runtime.executor.spawn
         runtime.executor.protocol runtime.executor.spawn runtime.host.facts base.linux
-        runtime.plan.cgroup_mounts runtime.plan.codec runtime.plan.compilation
+        runtime.plan.cgroup_mounts runtime.plan.plan runtime.plan.compilation
         runtime.plan.compiler runtime.plan.devices runtime.plan.facts
-        runtime.plan.filesystem_options runtime.plan.hooks runtime.plan.identity
-        runtime.plan.mount_options runtime.plan.mounts runtime.plan.namespace_settings
+        runtime.plan.mount_options runtime.plan.hooks runtime.plan.identity
+        runtime.plan.mount_options runtime.plan.mounts runtime.plan.namespaces
         runtime.plan.namespaces runtime.plan.operations runtime.plan.ops runtime.plan.plan
         runtime.plan.process runtime.plan.rootfs runtime.plan.scheduling
         runtime.lifecycle.cgroup_entry runtime.lifecycle.create runtime.lifecycle.creation
@@ -68,16 +68,16 @@ OWN = {
         runtime.lifecycle.request_checks runtime.lifecycle.rollback startup.snapshot
         startup.programs runtime.spec.bundle runtime.spec.check runtime.spec.shape
         runtime.spec.validate runtime.spec.validate_linux runtime.spec.validate_mounts
-        runtime.spec.validate_namespaces runtime.spec.validate_process
-        runtime.spec.validate_resources runtime.spec.version
+        runtime.spec.validate_linux runtime.spec.validate_process
+        runtime.spec.validate_linux runtime.spec.validate
     """,
     "exec": """
         base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.group
-        runtime.cgroups.layout runtime.cgroups.paths runtime.cgroups.placement
-        runtime.cli.container_options runtime.cli.exec runtime.executor.image
-        runtime.executor.expected runtime.executor.protocol runtime.executor.spawn
+        runtime.cgroups.layout runtime.cgroups.layout runtime.cgroups.placement
+        runtime.cli.container_options runtime.cli.exec runtime.executor.spawn
+        runtime.executor.protocol runtime.executor.protocol runtime.executor.spawn
         runtime.host.facts base.foreground runtime.host.namespaces base.linux
-        runtime.plan.codec runtime.plan.compilation runtime.plan.facts runtime.plan.hooks
+        runtime.plan.plan runtime.plan.compilation runtime.plan.facts runtime.plan.hooks
         runtime.plan.identity runtime.plan.joining runtime.plan.operations runtime.plan.ops
         runtime.plan.plan runtime.plan.process runtime.plan.scheduling
         runtime.lifecycle.cgroup_entry runtime.lifecycle.exec runtime.lifecycle.exec_options
@@ -92,7 +92,7 @@ OWN = {
     "kill": "runtime.cli.kill commandline.signal_names base.linux runtime.lifecycle.kill",
     "delete": """
         base.mountinfo runtime.cgroups.control_files runtime.cgroups.group runtime.cgroups.layout
-        runtime.cgroups.paths runtime.cgroups.placement runtime.cli.delete base.linux
+        runtime.cgroups.layout runtime.cgroups.placement runtime.cli.delete base.linux
         runtime.lifecycle.delete
     """,
 }
@@ -198,7 +198,7 @@ def test_a_known_filter_is_not_compiled_again(
     rule = {"names": ["mkdir"], "action": "SCMP_ACT_ERRNO"}
     made.linux["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [rule]}
     made.save()
-    compiling = {"_seccomp", "runtime.host.seccomp", "runtime.host.seccomp_stub"}
+    compiling = {"_seccomp", "runtime.host.seccomp"}
     for known in (False, True):
         foreign, own = command("create", "--bundle", str(made.path), f"{TAG}filter")
         command("delete", "--force", f"{TAG}filter")

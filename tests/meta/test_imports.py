@@ -69,11 +69,10 @@ ALLOWED: dict[str, set[str]] = {
 }
 # Plain values that pass between layers which otherwise do not know each other.
 VALUES = {
-    "ociruntime.runtime.plan.codec",
+    "ociruntime.runtime.plan.plan",
     "ociruntime.runtime.plan.facts",
     "ociruntime.runtime.plan.operations",
     "ociruntime.runtime.plan.ops",
-    "ociruntime.runtime.plan.plan",
     "ociruntime.base.json_text",
 }
 # The types of documents; at run time they would bring the typing module.

@@ -15,11 +15,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from ociruntime.base.linux import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWUTS, MS_REC, MS_SLAVE
-from ociruntime.runtime.executor.image import PROGRAM
 from ociruntime.runtime.executor.protocol import Message, go, receive
+from ociruntime.runtime.executor.spawn import PROGRAM
 from ociruntime.runtime.plan import operations, ops
-from ociruntime.runtime.plan.codec import encode
-from ociruntime.runtime.plan.plan import Operation, Plan
+from ociruntime.runtime.plan.plan import Operation, Plan, encode
 from tests.support.refusal import refuse
 
 SECONDS = 30

@@ -12,8 +12,8 @@ import posix
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups import control_files
+from ociruntime.runtime.cgroups.layout import CGROUPS_PATH
 from ociruntime.runtime.cgroups.no_group import visible_directories
-from ociruntime.runtime.cgroups.paths import WHERE
 from ociruntime.runtime.cgroups.placement import Placement
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ DELEGATE = (
 )
 DELEGATE_V1 = (
     "cgroup v1 is not delegated by itself: let root make a cgroup in the hierarchy, chown it, and"
-    f" name a child of it in {WHERE}"
+    f" name a child of it in {CGROUPS_PATH}"
 )
 
 

@@ -18,7 +18,9 @@ import errno
 import posix
 
 from ociruntime.base.errors import ConfigError, HostError, RuntimeFailure
-from ociruntime.runtime.cgroups import control_files, paths
+from ociruntime.runtime.cgroups import control_files
+from ociruntime.runtime.cgroups.control_files import failure, read
+from ociruntime.runtime.cgroups.layout import CGROUPS_PATH, resolve_path
 from ociruntime.runtime.cgroups.placement import Placement, remove_all
 
 TYPE_CHECKING = False
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Self
 
-    from ociruntime.runtime.cgroups.device_rules import DeviceRules
+    from ociruntime.runtime.cgroups.devices import DeviceRules
     from ociruntime.runtime.cgroups.layout import Layout
     from ociruntime.runtime.cgroups.setting import Setting
 
@@ -58,8 +60,8 @@ class Cgroup:
     @classmethod
     def plan(cls, layout: Layout, cgroups_path: str | None, container_id: str) -> Self:
         """Compute the container's paths; pure.  Raises ConfigError."""
-        path = paths.resolve(cgroups_path, container_id)
-        where = paths.WHERE if cgroups_path else ""
+        path = resolve_path(cgroups_path, container_id)
+        where = CGROUPS_PATH if cgroups_path else ""
         return cls(path, [Placement(each, path) for each in layout.hierarchies], where)
 
     def record(self) -> dict[str, Any]:
@@ -341,8 +343,6 @@ class Cgroup:
 
         Raises HostError.
         """
-        from ociruntime.runtime.cgroups.ownership import hand_over
-
         if all(each.hierarchy.version == 2 for each in self.placements):
             for each in self.placements:
                 hand_over(each.directory, uid, gid)
@@ -400,7 +400,7 @@ class Cgroup:
 
     def _device_rules(self, resources: Mapping[str, Any], where: str) -> DeviceRules:
         """Return the device rules, ready to be installed.  Raises ConfigError."""
-        from ociruntime.runtime.cgroups.device_rules import DeviceRules
+        from ociruntime.runtime.cgroups.devices import DeviceRules
 
         listing, unified = self._of("devices"), self._v2()
         return DeviceRules(
@@ -450,3 +450,26 @@ def _attach_hint(error: OSError) -> str:
     if error.errno == errno.EOPNOTSUPP:
         return "it is a threaded cgroup, or one below such"
     return ""
+
+
+DELEGATE = "/sys/kernel/cgroup/delegate"
+# For kernels before 4.15, which do not list the files that may be delegated.
+_FILES = ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads")
+
+
+def hand_over(directory: str, uid: int, gid: int, listing: str = DELEGATE) -> None:
+    """Change the owner of the directory and of the files in the kernel's list, of no others.
+
+    A listed file that does not exist here is skipped.  Raises HostError.
+    """
+    try:
+        names = tuple(read(listing).split())
+    except OSError:
+        names = _FILES
+    for path in (directory, *(f"{directory}/{name}" for name in names)):
+        try:
+            posix.chown(path, uid, gid)
+        except OSError as error:
+            if error.errno == errno.ENOENT and path != directory:
+                continue
+            raise failure(f"change the owner of {path} to {uid}:{gid}", error) from None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import posix
 
+from ociruntime.base.errors import ConfigError
 from ociruntime.base.mountinfo import parse_mountinfo, reachable
 
 TYPE_CHECKING = False
@@ -178,3 +179,38 @@ def _read(path: str) -> str:
     finally:
         posix.close(fd)
     return b"".join(chunks).decode("utf-8", "surrogateescape")
+
+
+CGROUPS_PATH = "linux.cgroupsPath"
+_LONGEST_NAME = 255
+
+
+def resolve_path(cgroups_path: str | None, container_id: str) -> str:
+    """Return the container's path in every hierarchy: ``/a/b``, normalized, never ``/``.
+
+    Raises ConfigError.
+    """
+    if not cgroups_path:
+        return "/" + container_id
+    if "\0" in cgroups_path or "\n" in cgroups_path:
+        raise ConfigError(CGROUPS_PATH, f"{cgroups_path!r} holds a NUL or a newline")
+    parts = [part for part in cgroups_path.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise ConfigError(CGROUPS_PATH, f'"{cgroups_path}" must not contain ".."')
+    if not parts:
+        raise ConfigError(CGROUPS_PATH, f'"{cgroups_path}" is the root cgroup', "name one below it")
+    for part in parts:
+        if len(part.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
+            raise ConfigError(CGROUPS_PATH, f'"{part}" is longer than {_LONGEST_NAME} bytes')
+    return "/" + "/".join(parts)
+
+
+def is_systemd_form(cgroups_path: str) -> bool:
+    """Return whether the path is ``slice:prefix:name``, which only the systemd driver supports."""
+    return not cgroups_path.startswith("/") and cgroups_path.count(":") == 2
+
+
+def components(path: str) -> list[str]:
+    """Return the directories from the mount point down: ``["/a", "/a/b"]`` for ``/a/b``."""
+    parts = path.strip("/").split("/")
+    return ["/" + "/".join(parts[: depth + 1]) for depth in range(len(parts))]

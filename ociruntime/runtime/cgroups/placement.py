@@ -7,7 +7,7 @@ import posix
 import time
 
 from ociruntime.base.errors import ConfigError, HostError
-from ociruntime.runtime.cgroups import paths
+from ociruntime.runtime.cgroups import layout
 from ociruntime.runtime.cgroups.control_files import GONE, failure, is_directory, read, write
 from ociruntime.runtime.cgroups.layout import Hierarchy
 
@@ -37,7 +37,7 @@ class Placement:
     ) -> None:
         self.hierarchy = hierarchy
         top = hierarchy.mountpoint.rstrip("/")
-        self.directories = [top + part for part in paths.components(path)]
+        self.directories = [top + part for part in layout.components(path)]
         self.existing = existing
         self.adopted = adopted
 

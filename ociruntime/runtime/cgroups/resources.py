@@ -59,7 +59,7 @@ def settings(
 
 
 def _convert(conversion: str, value: Any, where: str, version: int) -> list[Setting]:  # noqa: ANN401
-    from ociruntime.runtime.cgroups.settings_shared import SHARED
+    from ociruntime.runtime.cgroups.setting import SHARED
 
     if conversion in SHARED:
         return SHARED[conversion](value, where, version)

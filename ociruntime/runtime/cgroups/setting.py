@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ociruntime.base.errors import ConfigError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,3 +59,65 @@ class Setting:
 
     def __repr__(self) -> str:
         return f"<{self.where}: {self.files[0][1]!r} > {self.files[0][0]}>"
+
+
+_HUGE_SIZES_HINT = "sizes are written as in the names of the hugetlb control files: 64KB, 2MB, 1GB"
+
+
+def cpuset(section: dict[str, Any], where: str, version: int) -> list[Setting]:
+    """Convert cpus and mems (both are empty in a new v1 cgroup: group.py copies the parent's)."""
+    return [
+        Setting(version, "cpuset", ((f"cpuset.{field}", section[field]),), f"{where}.{field}")
+        for field in ("cpus", "mems")
+        if section.get(field)
+    ]
+
+
+def pids(section: dict[str, Any], where: str, version: int) -> list[Setting]:
+    """Convert the limit: 0 is a limit, a negative number means unlimited."""
+    limit = section.get("limit")
+    if limit is None:
+        return []
+    files = (("pids.max", str(limit) if limit >= 0 else "max"),)
+    return [Setting(version, "pids", files, f"{where}.limit", optional=limit < 0)]
+
+
+def rdma(section: dict[str, dict[str, Any]], where: str, version: int) -> list[Setting]:
+    """Convert limits, as in ``mlx4_0 hca_handle=2 hca_object=2000``.  Raises ConfigError."""
+    found = []
+    for name, entry in section.items():
+        limits = _handles(entry)
+        if not limits:
+            raise ConfigError(f'{where}["{name}"]', "hcaHandles or hcaObjects is required")
+        if not name or any(letter.isspace() for letter in name):
+            raise ConfigError(f'{where}["{name}"]', "is not the name of a device")
+        files = (("rdma.max", f"{name} {limits}"),)
+        found.append(Setting(version, "rdma", files, f'{where}["{name}"]'))
+    return found
+
+
+def _handles(entry: dict[str, Any]) -> str:
+    """Format the limits of an rdma entry for rdma.max."""
+    words = []
+    if (count := entry.get("hcaHandles")) is not None:
+        words.append(f"hca_handle={count}")
+    if (count := entry.get("hcaObjects")) is not None:
+        words.append(f"hca_object={count}")
+    return " ".join(words)
+
+
+def device_number(entry: dict[str, Any]) -> str:
+    """Return ``8:0`` for ``{"major": 8, "minor": 0}``."""
+    return f"{entry['major']}:{entry['minor']}"
+
+
+def huge_page_size(entry: dict[str, Any], where: str) -> str:
+    """Return the size as in file names; other forms are refused: they could name another file."""
+    size = entry["pageSize"]
+    number, unit = size[:-2], size[-2:]
+    if not (number.isascii() and number.isdigit()) or unit not in ("KB", "MB", "GB"):
+        raise ConfigError(f"{where}.pageSize", f'"{size}" is not a page size', _HUGE_SIZES_HINT)
+    return str(size)
+
+
+SHARED = {"cpuset": cpuset, "pids": pids, "rdma": rdma}

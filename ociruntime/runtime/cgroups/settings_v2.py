@@ -8,8 +8,7 @@ for values that ask for nothing (0, false).
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.cgroups.setting import Setting
-from ociruntime.runtime.cgroups.settings_shared import device_number, huge_page_size
+from ociruntime.runtime.cgroups.setting import Setting, device_number, huge_page_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,10 +13,14 @@ import posix
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.paths import WHERE
+from ociruntime.runtime.cgroups.layout import CGROUPS_PATH
 from ociruntime.runtime.cgroups.placement import Placement
-from ociruntime.runtime.cgroups.systemd_annotations import subgroup, unit_properties
-from ociruntime.runtime.cgroups.systemd_properties import device_properties, limits
+from ociruntime.runtime.cgroups.systemd_properties import (
+    device_properties,
+    limits,
+    subgroup,
+    unit_properties,
+)
 from ociruntime.runtime.cgroups.systemd_unit import PREFIX, SCOPE, unit_of
 from ociruntime.runtime.spec.annotations import SUBGROUP, where
 
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Self
 
-    from ociruntime.runtime.cgroups.device_rules import DeviceRules
+    from ociruntime.runtime.cgroups.devices import DeviceRules
     from ociruntime.runtime.cgroups.layout import Layout
     from ociruntime.runtime.cgroups.setting import Setting
     from ociruntime.runtime.cgroups.systemd_bus import Refused, SystemdManager
@@ -47,7 +51,7 @@ class SystemdCgroup(Cgroup):
     def __init__(
         self, path: str, placements: list[Placement], unit: str, user: bool, subgroup: str
     ) -> None:
-        super().__init__(path, placements, WHERE)
+        super().__init__(path, placements, CGROUPS_PATH)
         self._name = unit
         self.user = user
         self.subgroup = subgroup
@@ -247,7 +251,7 @@ class SystemdCgroup(Cgroup):
             for each in self.placements:
                 each.existing = len(each.directories)  # another container's: not to be removed
             return ConfigError(
-                WHERE,
+                CGROUPS_PATH,
                 f"the unit {self._name} exists already",
                 f"two containers cannot share a unit; systemctl status {self._name} shows it",
             )

@@ -8,7 +8,7 @@ itself.  Pure.
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.cgroups.paths import WHERE, is_systemd_form
+from ociruntime.runtime.cgroups.layout import CGROUPS_PATH, is_systemd_form
 
 SCOPE = ".scope"
 SLICE = ".slice"
@@ -52,21 +52,23 @@ def unit_of(cgroups_path: str | None, container_id: str, rootless: bool = False)
         return Unit(f"{PREFIX}-{escape(container_id)}{SCOPE}", usual)
     if not is_systemd_form(cgroups_path):
         raise ConfigError(
-            WHERE, f'"{cgroups_path}" names no unit, which --systemd-cgroup asks for', _FORM
+            CGROUPS_PATH, f'"{cgroups_path}" names no unit, which --systemd-cgroup asks for', _FORM
         )
     parent, prefix, name = cgroups_path.split(":")
     if parent:
         _check_slice(parent, cgroups_path)
     if not name:
-        raise ConfigError(WHERE, f'"{cgroups_path}" has an empty name', _FORM)
+        raise ConfigError(CGROUPS_PATH, f'"{cgroups_path}" has an empty name', _FORM)
     if name.endswith(SLICE):
         _check_slice(name, cgroups_path)
         if name == ROOT_SLICE:
-            raise ConfigError(WHERE, f'"{cgroups_path}" is the root slice', "name one below it")
+            raise ConfigError(
+                CGROUPS_PATH, f'"{cgroups_path}" is the root slice', "name one below it"
+            )
         above = name[: -len(SLICE)].rpartition("-")[0] or "-"
         if parent not in ("", above + SLICE):
             raise ConfigError(
-                WHERE,
+                CGROUPS_PATH,
                 f'"{cgroups_path}": {name} lies in {above}{SLICE}, as its name says,'
                 f" and not in {parent}",
             )
@@ -109,12 +111,12 @@ def _check_name(name: str, cgroups_path: str) -> None:
     for letter in name:
         if not _is_valid(letter):
             raise ConfigError(
-                WHERE,
+                CGROUPS_PATH,
                 f'"{cgroups_path}" has {letter!r}, which no unit of systemd can have in its name',
                 "accepted are ASCII letters, digits and " + " ".join(_PUNCTUATION),
             )
     if len(name) > _LONGEST_NAME:
-        raise ConfigError(WHERE, f'"{name}" is longer than {_LONGEST_NAME} bytes')
+        raise ConfigError(CGROUPS_PATH, f'"{name}" is longer than {_LONGEST_NAME} bytes')
 
 
 def _check_slice(name: str, cgroups_path: str) -> None:
@@ -124,7 +126,7 @@ def _check_slice(name: str, cgroups_path: str) -> None:
     words = name[: -len(SLICE)].split("-")
     if not name.endswith(SLICE) or not all(words):
         raise ConfigError(
-            WHERE,
+            CGROUPS_PATH,
             f'"{cgroups_path}": "{name}" is no slice of systemd',
             'such as "machine.slice", or "a-b.slice", which lies in "a.slice"',
         )

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import copy
+import json
+import re
 from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import ConfigError, RuntimeFailure
 from ociruntime.runtime.doctor.bundle_host import HOST_CHECKS
-from ociruntime.runtime.doctor.collecting import Document, collect
 from ociruntime.runtime.doctor.finding import Fault
 from ociruntime.runtime.lifecycle.preparation import decide
 from ociruntime.runtime.spec.bundle import Bundle, find_rootfs
 from ociruntime.runtime.spec.check import check_shape
 from ociruntime.runtime.spec.load import parse, read
+from ociruntime.runtime.spec.refusal import join
 from ociruntime.runtime.spec.validate import validate
 
 if TYPE_CHECKING:
-    from ociruntime.runtime.doctor.finding import Json
-    from ociruntime.runtime.doctor.host import Host
+    from collections.abc import Callable
+
+    from ociruntime.runtime.doctor.finding import Host, Json
     from ociruntime.runtime.lifecycle.options import Context, CreateOptions
 
 
@@ -89,3 +92,174 @@ def _warning(document: Document, text: str) -> Fault:
     if not separator or " " in where:
         return Fault("", text, "", warning=True)
     return Fault(document.original(where), message, "", warning=True)
+
+
+_STEP = re.compile(r'\[("(?:[^"\\]|\\.)*")\]|\[(\d+)\]|\.?([^.\[\]]+)')
+_MOST = 1000  # refusals of one bundle
+_ALL_IDS = [{"containerID": 0, "hostID": 0, "size": 4294967294}]
+_USER = {"uid": 0, "gid": 0}
+
+# Substitutes for required members, without which no check could go on.  Errors about them are
+# suppressed.
+FILLED: dict[str, Json] = {
+    "ociVersion": "1.0.2",
+    "root": {"path": "rootfs"},
+    "root.path": "rootfs",
+    "process": {"user": _USER, "args": ["sh"], "cwd": "/"},
+    "process.args": ["sh"],
+    "process.args[0]": "sh",
+    "process.cwd": "/",
+    "process.user": _USER,
+    "process.user.uid": 0,
+    "process.user.gid": 0,
+    "linux.uidMappings": _ALL_IDS,
+    "linux.gidMappings": _ALL_IDS,
+}
+_KEPT = ("", "linux", "process")  # never taken out for something that is missing in them
+
+
+def steps_of(where: str) -> list[str | int]:
+    """Split a path like ``a.b[3]["c.d"]`` into its parts."""
+    return [_step(match) for match in _STEP.finditer(where)]
+
+
+def _step(match: re.Match[str]) -> str | int:
+    quoted, index, name = match.groups()
+    if quoted:
+        return str(json.loads(quoted))
+    return int(index) if index else str(name)
+
+
+def path_of(steps: list[str | int]) -> str:
+    """Join the parts of a path."""
+    path = ""
+    for step in steps:
+        path = join(path, step)
+    return path
+
+
+class Document:
+    """A shrinking config; ``original`` translates a path to that in the file."""
+
+    def __init__(self, config: Json) -> None:
+        self.config = copy.deepcopy(config)
+        self._places: dict[int, list[int]] = {}  # id of a list -> where its items were
+        self._touched: list[str] = []  # original paths of what was removed or filled in
+        self._held: list[object] = []  # so that no id is used twice
+
+    def __deepcopy__(self, memo: dict[int, Json]) -> Document:
+        """Copy the document and the positions of list items, which are kept by the list's id."""
+        made = Document(None)
+        made._touched = list(self._touched)
+        made.config = self._copied(self.config, made)
+        return made
+
+    def original(self, where: str) -> str:
+        """Return the path in the original file of a present path."""
+        value, path = self.config, ""
+        for match in _STEP.finditer(where):
+            step, text = _step(match), match[0]
+            if isinstance(step, int) and isinstance(value, list) and step < len(value):
+                text = f"[{self._places_of(value)[step]}]"
+            path += text
+            value = _child(value, step)
+        return path
+
+    def knows(self, where: str) -> bool:
+        """Return whether an original path, or a parent of it, was removed or substituted."""
+        return any(
+            where == each or where.startswith((f"{each}.", f"{each}[")) for each in self._touched
+        )
+
+    def emptied(self, where: str) -> bool:
+        """Return whether a present path is empty because its items were removed."""
+        value = self.config
+        for step in steps_of(where):
+            value = _child(value, step)
+        inside = tuple(f"{self.original(where)}{mark}" for mark in ".[")
+        return not value and any(each.startswith(inside) for each in self._touched)
+
+    def remove(self, where: str) -> bool:
+        """Remove the refused item, or the object that lacks it; return False if it must stay."""
+        steps = steps_of(where)
+        parents = [self.config]
+        for step in steps:
+            parents.append(_child(parents[-1], step))
+        if not steps or parents[0] is None:
+            return False
+        if parents[-1] is not None or _has(parents[-2], steps[-1]):
+            self._touched.append(self.original(where))
+            self._delete(parents[-2], steps[-1])
+            return True
+        return self._fill(where, steps, parents) or self._remove_around(steps, parents)
+
+    def _fill(self, where: str, steps: list[str | int], parents: list[Json]) -> bool:
+        if where not in FILLED or where in self._filled() or not _holds(parents[-2], steps[-1]):
+            return False
+        self._touched += [where, f"filled {where}"]
+        if isinstance(steps[-1], int):
+            parents[-2].append(FILLED[where])
+        else:
+            parents[-2][steps[-1]] = copy.deepcopy(FILLED[where])
+        return True
+
+    def _remove_around(self, steps: list[str | int], parents: list[Json]) -> bool:
+        depth = next(i for i, each in enumerate(parents) if each is None) - 1
+        around = path_of(steps[:depth])
+        return around not in _KEPT and self.remove(around)
+
+    def _copied(self, value: Json, made: Document) -> Json:
+        if isinstance(value, dict):
+            return {key: self._copied(each, made) for key, each in value.items()}
+        if not isinstance(value, list):
+            return value
+        items = [self._copied(each, made) for each in value]
+        made._places_of(items)[:] = self._places_of(value)
+        return items
+
+    def _filled(self) -> set[str]:
+        return {each[7:] for each in self._touched if each.startswith("filled ")}
+
+    def _delete(self, parent: Json, step: str | int) -> None:
+        self._held.append(parent[step])
+        if isinstance(parent, list):
+            del self._places_of(parent)[int(step)]
+        del parent[step]
+
+    def _places_of(self, items: list[Json]) -> list[int]:
+        self._held.append(items)
+        return self._places.setdefault(id(items), list(range(len(items))))
+
+
+def collect(document: Document, rule: Callable[[Json], object], faults: list[Fault]) -> bool:
+    """Apply ``rule`` to the document until it passes; append the faults.
+
+    Returns False if the rule never passed.
+    """
+    for _ in range(_MOST):
+        try:
+            rule(document.config)
+        except ConfigError as error:
+            where = document.original(error.where)
+            if not (document.knows(where) or document.emptied(error.where)):
+                message = error.message.removeprefix(f"{error.where}: ")
+                faults.append(Fault(where, message, error.hint))
+            if not document.remove(error.where):
+                return False
+        else:
+            return True
+    return False
+
+
+def _child(value: Json, step: str | int) -> Json:
+    return value[step] if _has(value, step) else None
+
+
+def _has(value: Json, step: str | int) -> bool:
+    if isinstance(step, int):
+        return isinstance(value, list) and step < len(value)
+    return isinstance(value, dict) and step in value
+
+
+def _holds(value: Json, step: str | int) -> bool:
+    return isinstance(value, list if isinstance(step, int) else dict)

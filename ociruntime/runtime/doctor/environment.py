@@ -11,13 +11,12 @@ from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.linux import CAPABILITIES
 from ociruntime.runtime.cgroups.layout import detect
 from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Answer, Probe
-from ociruntime.runtime.host.idmap import GID, UID
-from ociruntime.runtime.host.idmap_helpers import PACKAGES, find_helper, granted_ranges, user_name
-from ociruntime.runtime.host.namespace_limits import NONE_ALLOWED, SWITCHES
+from ociruntime.runtime.host.idmap import GID, PACKAGES, UID, find_helper, granted_ranges, user_name
+from ociruntime.runtime.host.namespaces import NONE_ALLOWED, SWITCHES
 
 if TYPE_CHECKING:
     from ociruntime.runtime.cgroups.layout import Layout
-    from ociruntime.runtime.doctor.host import Host
+    from ociruntime.runtime.doctor.finding import Host
 
 CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
 V1_NAMES = {"io": "blkio"}
@@ -187,7 +186,7 @@ def _state_root(host: Host) -> Answer:
 
 
 def _executor(host: Host) -> Answer:
-    from ociruntime.runtime.executor.image import PROGRAM
+    from ociruntime.runtime.executor.spawn import PROGRAM
 
     return Answer(OK, PROGRAM) if host.exists(PROGRAM) else Answer(MISSING, f"no {PROGRAM}")
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from ociruntime.runtime.doctor.bundle import examine_bundle
 from ociruntime.runtime.doctor.environment import CGROUPS, INSTALLATION, PRIVILEGES, USERS
-from ociruntime.runtime.doctor.finding import ask
-from ociruntime.runtime.doctor.host import Host
+from ociruntime.runtime.doctor.finding import Host, ask
 from ociruntime.runtime.doctor.kernel import KERNEL
 from ociruntime.runtime.doctor.trial import TRIAL
 from ociruntime.runtime.lifecycle.options import is_rootless

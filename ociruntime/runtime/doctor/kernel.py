@@ -18,7 +18,7 @@ from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Answer, Prob
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ociruntime.runtime.doctor.host import Host
+    from ociruntime.runtime.doctor.finding import Host
 
 OPEN_TREE, PIDFD_OPEN, CLONE3, CLOSE_RANGE, OPENAT2, MOUNT_SETATTR = 428, 434, 435, 436, 437, 442
 BAD_FLAGS = 0x7FFFFFFF

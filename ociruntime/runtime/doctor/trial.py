@@ -21,16 +21,15 @@ from ociruntime.runtime.executor.protocol import go, receive
 from ociruntime.runtime.executor.spawn import spawn
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.idmap import write_maps
-from ociruntime.runtime.host.namespace_limits import obstacle
+from ociruntime.runtime.host.namespaces import obstacle
 from ociruntime.runtime.plan import ops
-from ociruntime.runtime.plan.codec import operation_name
 from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.facts import Request
+from ociruntime.runtime.plan.plan import operation_name
 from ociruntime.runtime.spec.default import default_config
 
 if TYPE_CHECKING:
-    from ociruntime.runtime.doctor.finding import Json
-    from ociruntime.runtime.doctor.host import Host
+    from ociruntime.runtime.doctor.finding import Host, Json
     from ociruntime.runtime.executor.spawn import Executor
     from ociruntime.runtime.plan.plan import Plan
 

@@ -29,8 +29,8 @@ from errno import (
 )
 
 from ociruntime.base.errors import HookError, RuntimeFailure, StepError
-from ociruntime.runtime.plan.codec import field, operation_name
 from ociruntime.runtime.plan.explain import describe
+from ociruntime.runtime.plan.plan import field, operation_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import posix
+from fcntl import F_ADD_SEALS, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_WRITE, fcntl
 from select import POLLIN, poll
 
-from ociruntime.base.errors import HostError, RuntimeFailure
-from ociruntime.runtime.executor.expected import CLONE_PROCESS, unexpected
-from ociruntime.runtime.executor.image import plan_file, sealed_executor
-from ociruntime.runtime.executor.protocol import SO_PASSCRED, SOL_SOCKET, receive
-from ociruntime.runtime.plan.codec import encode
+from ociruntime.base.errors import HostError, InternalError, RuntimeFailure
+from ociruntime.runtime.executor.protocol import (
+    CLONE_PROCESS,
+    SO_PASSCRED,
+    SOL_SOCKET,
+    receive,
+    unexpected,
+)
 from ociruntime.runtime.plan.ops import MESSAGE_INIT_PID
+from ociruntime.runtime.plan.plan import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -204,3 +209,65 @@ REFUSALS: dict[int, str] = {
 def _refused(errno: int, call: str) -> HostError:
     error = OSError(errno, posix.strerror(errno))
     return HostError(f"start the container's first process: {call}", error, REFUSALS.get(errno, ""))
+
+
+PROGRAM = __file__.rpartition("/")[0] + "/_executor"
+MFD_CLOEXEC = 1
+MFD_ALLOW_SEALING = 2
+MFD_EXEC = 0x10
+EINVAL = 22
+
+
+def sealed_executor() -> int:
+    """A descriptor of the program, sealed against every change.  Raises HostError."""
+    try:
+        source = posix.open(PROGRAM, posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError as error:
+        raise HostError(f"open {PROGRAM}", error, "the package was built without it") from None
+    try:
+        return _sealed_copy(source, posix.fstat(source).st_size)
+    except OSError as error:
+        raise HostError(f"copy {PROGRAM} to memory", error) from None
+    finally:
+        posix.close(source)
+
+
+def plan_file(plan: bytes) -> int:
+    """A descriptor from which the executor reads ``plan``.  Raises HostError."""
+    try:
+        fd = posix.memfd_create("plan", MFD_CLOEXEC)
+        try:
+            if posix.write(fd, plan) != len(plan):
+                raise InternalError("the plan was written short")
+        except BaseException:
+            posix.close(fd)
+            raise
+    except OSError as error:
+        raise HostError("write the plan to memory", error) from None
+    return fd
+
+
+def _sealed_copy(source: int, size: int) -> int:
+    copy = _executable_file()
+    try:
+        offset = 0
+        while offset < size:
+            sent = posix.sendfile(copy, source, offset, size - offset)
+            if sent == 0:
+                raise InternalError(f"{PROGRAM} shrank while it was read")
+            offset += sent
+        fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+    except BaseException:
+        posix.close(copy)
+        raise
+    return copy
+
+
+def _executable_file() -> int:
+    try:
+        # Since Linux 6.3 the kernel expects this flag, and may be configured to refuse other files.
+        return posix.memfd_create("ociruntime", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC)
+    except OSError as error:
+        if error.errno != EINVAL:
+            raise
+        return posix.memfd_create("ociruntime", MFD_CLOEXEC | MFD_ALLOW_SEALING)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import struct
+import subprocess
 
-from ociruntime.base.errors import ConfigError
+from ociruntime.base.errors import ConfigError, reason
 from ociruntime.base.programs import find_program
-from ociruntime.runtime.handlers import host_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ociruntime.runtime.spec.document import Config
+    from ociruntime.runtime.spec.document import Config, Mount
 
 # Below /dev, mostly a tmpfs of the container's: nothing is left in the root filesystem.
 INSIDE = "/dev/.wasm-runtime"
@@ -48,7 +49,7 @@ def handle(config: Config, rootfs: str) -> Config:
     if not args[0].endswith((".wasm", ".wat")):
         raise ConfigError(WHERE, f'"{args[0]}" is no WebAssembly module', "NAME.wasm or NAME.wat")
     program, command = _find()
-    mounts, words = host_program.show(program, INSIDE, WHERE)
+    mounts, words = show(program, INSIDE, WHERE)
     return {
         **config,
         "mounts": [*(config.get("mounts") or ()), *mounts],
@@ -63,3 +64,65 @@ def _find() -> tuple[str, Callable[[list[str], list[str]], list[str]]]:
     names = ", ".join(name for name, _ in RUNTIMES)
     message = f"none of {names} is installed to run the WebAssembly module"
     raise ConfigError(WHERE, message, "install one of them")
+
+
+PT_INTERP = 3
+
+
+def show(program: str, directory: str, where: str) -> tuple[list[Mount], list[str]]:
+    """Mounts that show ``program`` below ``directory``, and the words there that start it.
+
+    Raises ConfigError at ``where`` for what is no ELF program or misses libraries.
+    """
+    name = os.path.basename(program)
+    shown = {name: program}
+    words = [f"{directory}/{name}"]
+    loader = _loader(program, where)
+    if loader:
+        shown["loader"] = loader
+        for library, path in _libraries(loader, program, where):
+            shown[f"lib/{library}"] = path
+        words = [f"{directory}/loader", "--library-path", f"{directory}/lib", *words]
+    return [_mount(path, f"{directory}/{place}") for place, path in shown.items()], words
+
+
+def _mount(source: str, destination: str) -> Mount:
+    options = ["bind", "ro", "nosuid", "nodev"]
+    return {"destination": destination, "type": "bind", "source": source, "options": options}
+
+
+def _loader(path: str, where: str) -> str:
+    """What the program headers name as interpreter (elf(5), 64 bits); empty for a static one."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(64)
+            if head[:5] != b"\x7fELF\x02":
+                raise ConfigError(where, f"{path} is no program of 64 bits")
+            (offset,) = struct.unpack_from("=Q", head, 32)
+            size, count = struct.unpack_from("=HH", head, 54)
+            for index in range(count):
+                file.seek(offset + index * size)
+                header = file.read(size)
+                kind, _, start, _, _, length = struct.unpack_from("=IIQQQQ", header)
+                if kind == PT_INTERP:
+                    file.seek(start)
+                    return os.fsdecode(file.read(length).rstrip(b"\0"))
+    except (OSError, struct.error, ValueError) as error:
+        said = reason(error) if isinstance(error, OSError) else str(error)
+        raise ConfigError(where, f"cannot read the program {path}: {said}") from None
+    return ""
+
+
+def _libraries(loader: str, program: str, where: str) -> list[tuple[str, str]]:
+    """Name and path of each, as the loader itself finds them (ldd(1), of glibc and musl)."""
+    try:
+        done = subprocess.run(
+            [loader, "--list", program], capture_output=True, text=True, check=False, env={}
+        )
+    except OSError as error:
+        raise ConfigError(where, f"cannot run {loader} for {program}: {reason(error)}") from None
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split())
+        raise ConfigError(where, f"{program} cannot be started on this host: {said}")
+    pairs = [line.split() for line in done.stdout.splitlines()]
+    return [(words[0], words[2]) for words in pairs if len(words) > 2 and words[1] == "=>"]

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import posix
 
-from ociruntime.base.errors import HostError
+from ociruntime.base.errors import ConfigError, HostError
+from ociruntime.base.files import read_file
 from ociruntime.base.linux import NAMESPACE_FILES, NAMESPACES
+from ociruntime.base.mountinfo import parse_mountinfo
+from ociruntime.runtime.spec.sysctl import owner, sysctl_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ociruntime.runtime.spec.document import Config
 
 
 def namespaces_apart(pid: int) -> int:
@@ -26,3 +36,101 @@ def namespaces_apart(pid: int) -> int:
         if theirs != ours:
             apart |= NAMESPACES[kind]
     return apart
+
+
+_FILES = {"network": "net"}  # /proc/self/ns/; else the name of the kind
+
+
+def check_settings(config: Config) -> None:
+    """Raise ConfigError for a name or a kernel parameter that would be the host's (A-36, A-82)."""
+    linux = config.get("linux", {})
+    paths = {one["type"]: one["path"] for one in linux.get("namespaces", []) if one.get("path")}
+    own = {kind for kind, path in paths.items() if _is_own(kind, path)}
+    if not own:
+        return
+    settings = [
+        (f'linux.sysctl["{key}"]', owner(sysctl_path(key))) for key in linux.get("sysctl", {})
+    ]
+    settings += [(name, "uts") for name in ("hostname", "domainname") if config.get(name)]
+    for where, kind in settings:
+        if kind in own:
+            message = f"would change the host: {paths[kind]} is the runtime's own {kind} namespace"
+            raise ConfigError(where, message)
+
+
+def _is_own(kind: str, path: str) -> bool:
+    try:
+        given, own = posix.stat(path), posix.stat(f"/proc/self/ns/{_FILES.get(kind, kind)}")
+    except OSError:
+        return False  # joining it will say what is wrong
+    return (given.st_dev, given.st_ino) == (own.st_dev, own.st_ino)
+
+
+# (file below /proc/sys, the value that refuses, what to do): Debian's and Ubuntu's switches.
+SWITCHES = (
+    (
+        "kernel/unprivileged_userns_clone",
+        "0",
+        (
+            "user namespaces are for root alone here: kernel.unprivileged_userns_clone is 0;"
+            " as root: sysctl -w kernel.unprivileged_userns_clone=1"
+        ),
+    ),
+    (
+        "kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        (
+            "AppArmor restricts user namespaces: give ociruntime a profile with the rule"
+            ' "userns,", or as root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0'
+        ),
+    ),
+)
+NONE_ALLOWED = (
+    "user.max_user_namespaces is 0: no user namespaces are allowed;"
+    " as root: sysctl -w user.max_user_namespaces=15000"
+)
+CHROOT = "in a chroot(2) the kernel makes no user namespace: use pivot_root(2), or a container"
+FILTER = (
+    "a seccomp filter is in force around ociruntime; an outer container needs one that allows"
+    " clone, clone3, unshare, mount and their kin: --security-opt seccomp=unconfined for its engine"
+)
+DEPTH = "a limit is reached: user.max_*_namespaces (sysctl), or 32 user namespaces in one another"
+
+
+def obstacle(error: int, read: Callable[[str], str] | None = None) -> str:
+    """Return the remedy for an error of clone(2) or unshare(2); "" if no cause is found.
+
+    ``read`` gives the text of a file below /proc, empty where it is missing.
+    """
+    read = read or _read
+    if error in (errno.ENOSPC, errno.EUSERS):
+        none = read("sys/user/max_user_namespaces").strip() == "0"
+        return NONE_ALLOWED if none else DEPTH
+    if error not in (errno.EPERM, errno.EACCES):
+        return ""
+    for name, refusing, advice in SWITCHES:
+        if read(f"sys/{name}").strip() == refusing and not _is_host_root(read):
+            return advice
+    if _is_chroot(read("self/mountinfo")):
+        return CHROOT
+    if "\nSeccomp:\t2" in read("self/status"):
+        return FILTER
+    return ""
+
+
+def _is_host_root(read: Callable[[str], str]) -> bool:
+    """Return whether this is root of the initial user namespace: exempt from the switches."""
+    return "\nUid:\t0\t0\t" in read("self/status") and read("self/uid_map").split()[1:2] == ["0"]
+
+
+def _is_chroot(mountinfo: str) -> bool:
+    """Return whether / is not a mount point, so that this process is in a chroot."""
+    points = [mount.target for mount in parse_mountinfo(mountinfo)]
+    return bool(points) and "/" not in points
+
+
+def _read(name: str) -> str:
+    try:
+        return read_file(f"/proc/{name}").decode(errors="replace")
+    except OSError:
+        return ""

@@ -7,7 +7,7 @@ newer than the profile.  Nothing is loaded by this module.
 
 from __future__ import annotations
 
-from _struct import pack  # array would bring all of collections along
+from _struct import pack
 from errno import EDOM, ENOSYS, EPERM
 
 from ociruntime.base.errors import ConfigError, InternalError, reason
@@ -19,7 +19,6 @@ from ociruntime.base.linux import (
     SECCOMP_RET_TRACE,
     SECCOMP_RET_USER_NOTIF,
 )
-from ociruntime.runtime.host.seccomp_stub import with_enosys_stub
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
     from ociruntime.runtime.spec.document import Seccomp, Syscall, SyscallArg
 
-    # One rule for libseccomp: its action, its names, its conditions, the index in `syscalls`.
     Rule = tuple[int, list[str], list[SyscallArg], int]
 
 # The name in config.json -> libseccomp's token: AUDIT_ARCH_* of <linux/audit.h>, but for X32,
@@ -312,3 +310,60 @@ def _refused(
                 )
             index -= len(names)
     return InternalError(f"libseccomp {version} cannot export the filter: {word}")
+
+
+X86_64 = 0xC000003E  # AUDIT_ARCH_X86_64
+X32 = 0x4000003E  # libseccomp's token; the kernel reports X86_64 and sets this bit:
+X32_BIT = 0x40000000
+NEVER = 0xFFFFFFFF  # no number is greater
+
+RETURN_ENOSYS = 0x00050000 | 38  # SECCOMP_RET_ERRNO
+
+# struct sock_filter {u16 code; u8 jt; u8 jf; u32 k;}, <linux/filter.h>
+INSTRUCTION = "HBBI"
+LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
+JUMP_EQUAL = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
+JUMP_GREATER = 0x25
+JUMP_NOT_LESS = 0x35
+RETURN = 0x06  # BPF_RET | BPF_K
+# Offsets in struct seccomp_data.
+NUMBER = 0
+ARCHITECTURE = 4
+
+
+def with_enosys_stub(program: bytes, highest: list[tuple[int, int]]) -> bytes:
+    """Put the stub before ``program``.
+
+    ``highest`` holds for each architecture of the filter libseccomp's token and the highest
+    system call number named in the profile.  Other architectures, and x32 calls in a filter
+    without x32, reach the compiled filter as before, which refuses them in its own way.
+    """
+    limits = dict(highest)
+    x32 = limits.pop(X32, NEVER)
+    if x32 != NEVER:
+        limits.setdefault(X86_64, NEVER)
+    stub = b""
+    for architecture, limit in limits.items():
+        if architecture == X86_64:
+            stub += _assemble(
+                (LOAD, 0, 0, ARCHITECTURE),
+                (JUMP_EQUAL, 0, 5, X86_64),
+                (LOAD, 0, 0, NUMBER),
+                (JUMP_NOT_LESS, 0, 1, X32_BIT),
+                (JUMP_GREATER, 1, 2, x32),
+                (JUMP_GREATER, 0, 1, limit),
+                (RETURN, 0, 0, RETURN_ENOSYS),
+            )
+        else:
+            stub += _assemble(
+                (LOAD, 0, 0, ARCHITECTURE),
+                (JUMP_EQUAL, 0, 3, architecture),
+                (LOAD, 0, 0, NUMBER),
+                (JUMP_GREATER, 0, 1, limit),
+                (RETURN, 0, 0, RETURN_ENOSYS),
+            )
+    return stub + program
+
+
+def _assemble(*instructions: tuple[int, int, int, int]) -> bytes:
+    return b"".join([pack(INSTRUCTION, *instruction) for instruction in instructions])

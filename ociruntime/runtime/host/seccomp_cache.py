@@ -129,16 +129,14 @@ def _evict(directory: str) -> None:
 
 def _makers() -> list[bytes]:
     """Return the files whose code compiles filters: libraries and modules.  Raises OSError."""
-    from ociruntime.runtime.host import seccomp, seccomp_stub, seccomp_verdicts
+    from ociruntime.runtime.host import seccomp, seccomp_verdicts
 
     libraries = {
         line.split(None, 5)[5]
         for line in _mapped_files().splitlines()
         if b"seccomp" in line.rpartition(b"/")[2]
     }
-    modules = {
-        str(module.__file__).encode() for module in (seccomp, seccomp_stub, seccomp_verdicts)
-    }
+    modules = {str(module.__file__).encode() for module in (seccomp, seccomp_verdicts)}
     return sorted(libraries | modules)
 
 

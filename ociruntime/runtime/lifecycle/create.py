@@ -48,9 +48,9 @@ def begin(context: Context, options: CreateOptions) -> Creation:
 
         pidfd_socket = host_path(prepared.annotations, PIDFD_RECEIVER)
     if pidfd_socket:
-        from ociruntime.runtime.host.pidfd_socket import open_receiver
+        from ociruntime.runtime.host.caller_sockets import connect_pidfd_socket
 
-        receiver = open_receiver(pidfd_socket)
+        receiver = connect_pidfd_socket(pidfd_socket)
     # Hooks run here, and relative paths of the bundle are relative to it.
     try:
         posix.chdir(prepared.bundle.path)

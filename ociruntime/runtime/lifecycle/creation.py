@@ -14,8 +14,7 @@ from ociruntime.base.errors import HostError, RuntimeFailure, StepError
 from ociruntime.base.files import exists, remove_file, replace_file
 from ociruntime.base.json_text import dump
 from ociruntime.base.process import start_time
-from ociruntime.runtime.executor.expected import CLONE_PROCESS, Expected
-from ociruntime.runtime.executor.protocol import go, receive
+from ociruntime.runtime.executor.protocol import CLONE_PROCESS, Expected, go, receive
 from ociruntime.runtime.executor.spawn import Executor, spawn
 from ociruntime.runtime.host.gate import make_gate
 from ociruntime.runtime.host.store import (
@@ -265,9 +264,9 @@ class Creation:
         if self._console is None:
             self.master = master
             return
-        from ociruntime.runtime.host.console_socket import send
+        from ociruntime.runtime.host.caller_sockets import send_terminal
 
-        send(self._console, master)
+        send_terminal(self._console, master)
 
     def _commit(self) -> None:
         """Make it visible, and only then let it live on its own."""
@@ -283,9 +282,9 @@ class Creation:
         write_facts(self.directory, facts)
         write_entry(self.directory, facts, self._removal, *owner_of(self.directory))
         if self._pidfd_receiver is not None:
-            from ociruntime.runtime.host.pidfd_socket import FIRST, send
+            from ociruntime.runtime.host.caller_sockets import INIT, send_pidfd
 
-            send(self._pidfd_receiver, pidfd, FIRST)
+            send_pidfd(self._pidfd_receiver, pidfd, INIT)
         if self._options.pid_file:
             self._write_pid_file(self._options.pid_file)
         hidden = self.directory

@@ -123,9 +123,9 @@ def _console(path: str) -> socket | None:
 def _pidfd_receiver(path: str) -> socket | None:
     if not path:
         return None
-    from ociruntime.runtime.host.pidfd_socket import open_receiver
+    from ociruntime.runtime.host.caller_sockets import connect_pidfd_socket
 
-    return open_receiver(path)
+    return connect_pidfd_socket(path)
 
 
 def _compile(
@@ -164,9 +164,9 @@ def _tell(options: ExecOptions, executor: Executor, pidfd_receiver: socket | Non
     """Notify the caller that the program runs."""
     try:
         if pidfd_receiver is not None:
-            from ociruntime.runtime.host.pidfd_socket import FURTHER, send
+            from ociruntime.runtime.host.caller_sockets import EXEC, send_pidfd
 
-            send(pidfd_receiver, executor.pidfd, FURTHER)
+            send_pidfd(pidfd_receiver, executor.pidfd, EXEC)
         if options.pid_file:
             from ociruntime.base.files import replace_file
 

@@ -22,8 +22,13 @@ from select import POLLIN, poll
 
 from ociruntime.base.errors import HostError, NotRunning, RuntimeFailure, StepError
 from ociruntime.base.files import exists
-from ociruntime.runtime.executor.expected import CLONE_PROCESS, Expected, check_listener
-from ociruntime.runtime.executor.protocol import go, receive
+from ociruntime.runtime.executor.protocol import (
+    CLONE_PROCESS,
+    Expected,
+    check_listener,
+    go,
+    receive,
+)
 from ociruntime.runtime.executor.spawn import spawn
 from ociruntime.runtime.lifecycle.cgroup_entry import attach, let_in, refuse_entry
 from ociruntime.runtime.lifecycle.container import RUNNING, document
@@ -212,9 +217,9 @@ class Execution:
         if self._console is None:
             self.master = master
             return
-        from ociruntime.runtime.host.console_socket import send
+        from ociruntime.runtime.host.caller_sockets import send_terminal
 
-        send(self._console, master)
+        send_terminal(self._console, master)
 
     def _abandon(self) -> None:
         """Kill what was started, a child that we have not heard of included."""

@@ -23,7 +23,7 @@ def failed_step(
     known = message.value < len(operations)
     found = failure(operations[message.value] if known else None, message)
     if message.call in ("unshare", "clone3"):
-        from ociruntime.runtime.host.namespace_limits import obstacle
+        from ociruntime.runtime.host.namespaces import obstacle
 
         found.hint = obstacle(message.error) or found.hint
     if known and context.log.debugging:

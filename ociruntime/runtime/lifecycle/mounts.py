@@ -24,7 +24,6 @@ from ociruntime.runtime.lifecycle.added_mounts import (
 )
 from ociruntime.runtime.lifecycle.container import lock
 from ociruntime.runtime.lifecycle.identifier import check_id
-from ociruntime.runtime.plan.codec import field
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.further_mounts import (
     Place,
@@ -33,6 +32,7 @@ from ociruntime.runtime.plan.further_mounts import (
     compile_undoing,
 )
 from ociruntime.runtime.plan.ops import MESSAGE_MOUNT, MESSAGE_STAGE
+from ociruntime.runtime.plan.plan import field
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.check import check
 from ociruntime.runtime.spec.load import parse, read

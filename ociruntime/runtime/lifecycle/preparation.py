@@ -178,7 +178,7 @@ def plan_cgroup(context: Context, layout: Layout, config: Config, container_id: 
 def _check_joined(config: Config) -> None:
     namespaces = (config.get("linux") or {}).get("namespaces") or ()
     if any(namespace.get("path") for namespace in namespaces):
-        from ociruntime.runtime.host.own_namespaces import check_settings
+        from ociruntime.runtime.host.namespaces import check_settings
 
         check_settings(config)
 

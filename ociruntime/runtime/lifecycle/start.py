@@ -155,7 +155,7 @@ def _already_dead(container: Container) -> StepError:
 
 def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> None:
     """Give the agent the filter's listener, before the first call of the program."""
-    from ociruntime.runtime.executor.expected import check_listener
+    from ociruntime.runtime.executor.protocol import check_listener
 
     try:
         check_listener(message)
@@ -196,8 +196,8 @@ def _report_told(context: Context, container: Container, fd: int) -> NoReturn:
 def _report(context: Context, container: Container, message: Message) -> NoReturn:
     """Raise what the failure means; a failed hook takes the container with it (RT-LIFE-12)."""
     from ociruntime.base.errors import HookError
-    from ociruntime.runtime.executor.expected import unexpected
     from ociruntime.runtime.executor.failure import failure
+    from ociruntime.runtime.executor.protocol import unexpected
     from ociruntime.runtime.plan.plan import Operation
 
     if message.kind != MESSAGE_FAILURE:

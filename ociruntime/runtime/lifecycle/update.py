@@ -12,7 +12,7 @@ from ociruntime.runtime.lifecycle.resource_changes import asked, merged, to_writ
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.check import check
 from ociruntime.runtime.spec.load import parse
-from ociruntime.runtime.spec.validate_resources import validate_resources
+from ociruntime.runtime.spec.validate_linux import validate_resources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

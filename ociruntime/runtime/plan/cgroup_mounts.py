@@ -15,7 +15,7 @@ from ociruntime.base.linux import (
     MOUNT_ATTR_RDONLY,
 )
 from ociruntime.runtime.plan import operations
-from ociruntime.runtime.plan.filesystem_options import check_data
+from ociruntime.runtime.plan.mount_options import check_data
 from ociruntime.runtime.plan.ops import NO_SLOT
 
 TYPE_CHECKING = False

@@ -95,7 +95,6 @@ class Compilation:
         """``linux.mountLabel`` for a new filesystem: options for all of it, label of its root."""
         if not self.linux.get("mountLabel"):
             return [], ""
-        from ociruntime.runtime.plan.mount_label import labels_of
 
         return labels_of(self, fstype, options)
 
@@ -121,3 +120,23 @@ class Compilation:
             self.in_new_cgroup_namespace = True
             self.require_cgroup()
             self.add(operations.unshare(flags=CLONE_NEWCGROUP, where="linux.namespaces"))
+
+
+# The policy alone labels what these show.
+UNLABELLED = ("cgroup", "cgroup2", "proc", "sysfs")
+
+# Its root gets the label once it is there: in a user namespace it takes no context, and on
+# older kernels nowhere.
+ROOT_LABELLED = "mqueue"
+
+# Labels of a mount's own, with which the kernel refuses a second context.
+CONTEXTS = ("context", "defcontext", "fscontext")
+
+
+def labels_of(job: Compilation, fstype: str, options: Sequence[str]) -> tuple[list[str], str]:
+    """The option that gives all of a new filesystem the label; the label for its root alone."""
+    label = job.linux["mountLabel"]
+    own = any(option.partition("=")[0] in CONTEXTS for option in options)
+    if own or fstype in UNLABELLED:
+        return [], ""
+    return ([], label) if fstype == ROOT_LABELLED else ([f"context={label}"], "")

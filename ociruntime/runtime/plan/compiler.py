@@ -9,8 +9,7 @@ from ociruntime.runtime.plan.compilation import Compilation
 from ociruntime.runtime.plan.devices import compile_devices
 from ociruntime.runtime.plan.hooks import compile_create_hooks
 from ociruntime.runtime.plan.mounts import compile_mounts, compile_read_only_mounts
-from ociruntime.runtime.plan.namespace_settings import compile_namespace_settings
-from ociruntime.runtime.plan.namespaces import compile_namespaces
+from ociruntime.runtime.plan.namespaces import compile_namespace_settings, compile_namespaces
 from ociruntime.runtime.plan.process import compile_process
 from ociruntime.runtime.plan.rootfs import (
     compile_entry,

@@ -14,8 +14,12 @@ from ociruntime.base.linux import (
 from ociruntime.base.paths import clean, is_below
 from ociruntime.runtime.plan import operations
 from ociruntime.runtime.plan.cgroup_mounts import compile_cgroup_mount
-from ociruntime.runtime.plan.filesystem_options import check_data, without_quotes
-from ociruntime.runtime.plan.mount_options import parse_mount_options, suggestion
+from ociruntime.runtime.plan.mount_options import (
+    check_data,
+    parse_mount_options,
+    suggestion,
+    without_quotes,
+)
 from ociruntime.runtime.plan.ops import (
     MOUNT_COPY_UP,
     MOUNT_INHERIT_MODE,

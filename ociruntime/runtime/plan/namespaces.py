@@ -23,7 +23,7 @@ from ociruntime.base.linux import (
 )
 from ociruntime.runtime.plan import operations
 from ociruntime.runtime.plan.mounts import bind_source, is_bind, is_id_mapped, maps_recursively
-from ociruntime.runtime.plan.ops import NO_SLOT, SLOTS, STAGE_MAPS
+from ociruntime.runtime.plan.ops import NO_SLOT, SLOTS, STAGE_MAPS, STAGE_NETWORK
 from ociruntime.runtime.plan.process import add_hard_limits, add_oom_score
 
 TYPE_CHECKING = False
@@ -157,5 +157,33 @@ def _add_time_namespace(job: Compilation) -> None:
                 path="self/timens_offsets",
                 data="".join(lines),
                 where="linux.timeOffsets",
+            ),
+        )
+
+
+def compile_namespace_settings(job: Compilation) -> None:
+    """Before the masks, which hide parts of /proc/sys."""
+    if job.config.get("hostname"):
+        job.add(operations.hostname(name=job.config["hostname"], where="hostname"))
+    if job.config.get("domainname"):
+        job.add(operations.domainname(name=job.config["domainname"], where="domainname"))
+    if job.new & CLONE_NEWNET:
+        job.add(operations.loopback(where="linux.namespaces"))
+    if job.linux.get("netDevices"):
+        # Before the parameters, of which some are a device's, and before any hook.
+        job.add(operations.sync(stage=STAGE_NETWORK, where="linux.netDevices"))
+    if job.linux.get("sysctl"):
+        _add_sysctls(job, job.linux["sysctl"])
+
+
+def _add_sysctls(job: Compilation, sysctls: dict[str, str]) -> None:
+    from ociruntime.runtime.spec.sysctl import sysctl_path
+
+    for key, value in sysctls.items():
+        job.add(
+            operations.write_proc(
+                path=f"sys/{sysctl_path(key)}",
+                data=value,
+                where=f'linux.sysctl["{key}"]',
             ),
         )

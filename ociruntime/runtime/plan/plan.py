@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from _struct import pack
+
+from ociruntime.base.errors import InternalError
+from ociruntime.runtime.plan.ops import OPERATIONS, WIRE_MAGIC
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     Value = int | str | bytes | list[str] | list[int]
 
 
@@ -36,3 +43,74 @@ class Plan:
 
     def add(self, operation: Operation) -> None:
         self.operations.append(operation)
+
+
+def _u32(value: int) -> bytes:
+    return pack("=I", value)
+
+
+def _u64(value: int) -> bytes:
+    return pack("=Q", value)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + b"\0" * (-len(data) % 4)
+
+
+def _str(value: str) -> bytes:
+    data = value.encode("utf-8", "surrogateescape")
+    if b"\0" in data:
+        raise InternalError(f"a NUL byte reached the plan: {value!r}")
+    return pack("=I", len(data)) + _padded(data + b"\0")
+
+
+def _bytes(value: bytes) -> bytes:
+    return pack("=I", len(value)) + _padded(value)
+
+
+def _strs(value: list[str]) -> bytes:
+    return pack("=I", len(value)) + b"".join(map(_str, value))
+
+
+def _u32s(value: list[int]) -> bytes:
+    return pack(f"=I{len(value)}I", len(value), *value)
+
+
+ENCODERS: dict[str, Callable[..., bytes]] = {
+    "u32": _u32,
+    "u64": _u64,
+    "str": _str,
+    "bytes": _bytes,
+    "strs": _strs,
+    "u32s": _u32s,
+}
+
+
+def encode_operation(operation: Operation) -> bytes:
+    """One operation; its code is its place in the table, from 1."""
+    fields = OPERATIONS[operation.code - 1][2]
+    body = b"".join(
+        ENCODERS[kind](value) for (_, kind, _), value in zip(fields, operation.values, strict=True)
+    )
+    return pack("=II", operation.code, len(body)) + body
+
+
+def encode(plan: Plan) -> bytes:
+    """The whole plan."""
+    body = b"".join(map(encode_operation, plan.operations))
+    return pack("=IIII", WIRE_MAGIC, 16 + len(body), len(plan.operations), plan.preserve_fds) + body
+
+
+def field(operation: Operation, name: str) -> Value | None:
+    """The value of a named field, or None where the operation has no such field."""
+    for (field_name, _, _), value in zip(
+        OPERATIONS[operation.code - 1][2], operation.values, strict=True
+    ):
+        if field_name == name:
+            return value
+    return None
+
+
+def operation_name(operation: Operation) -> str:
+    """``mount``, ``bind`` ..."""
+    return OPERATIONS[operation.code - 1][0]

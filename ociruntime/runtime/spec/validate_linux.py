@@ -7,7 +7,22 @@ from ociruntime.base.linux import DEFAULT_DEVICES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Device, IntelRdt, Linux, MemoryPolicy
+    from ociruntime.runtime.spec.document import (
+        BlockIO,
+        Cpu,
+        Device,
+        DeviceRule,
+        IdMapping,
+        IntelRdt,
+        Linux,
+        Memory,
+        MemoryPolicy,
+        Namespace,
+        NetDevice,
+        Resources,
+        Seccomp,
+        TimeOffset,
+    )
 
 # config-linux.md, Default Devices: always supplied, so nothing else can stand in their place.
 _RESERVED_GROUPS = (".", "..", "info", "mon_data", "mon_groups")  # in /sys/fs/resctrl
@@ -24,16 +39,12 @@ def validate_linux(linux: Linux, namespaces: dict[str, str], warnings: list[str]
     if ".." in linux.get("cgroupsPath", "").split("/"):  # LNX-CGPATH-04
         raise ConfigError("linux.cgroupsPath", f'"{linux["cgroupsPath"]}" must not go up by ".."')
     if linux.get("resources"):
-        from ociruntime.runtime.spec.validate_resources import validate_resources
-
         validate_resources(linux["resources"])
     if linux.get("sysctl"):
         from ociruntime.runtime.spec.sysctl import validate_sysctl
 
         validate_sysctl(linux["sysctl"], namespaces)
     if "seccomp" in linux:
-        from ociruntime.runtime.spec.validate_seccomp import validate_seccomp
-
         validate_seccomp(linux["seccomp"])
     if "intelRdt" in linux:
         _intel_rdt(linux["intelRdt"], warnings)
@@ -94,3 +105,210 @@ def _memory_policy(policy: MemoryPolicy) -> None:
     if about_nodes and not nodes.strip():
         message = f"{about_nodes[0]} says how nodes are meant, but there are none"
         raise ConfigError("linux.memoryPolicy.flags", message)
+
+
+# An action with a number of its own -> the largest that the kernel passes on.
+_NUMBERED = {"SCMP_ACT_ERRNO": 4095, "SCMP_ACT_TRACE": 65535}
+
+
+def validate_seccomp(seccomp: Seccomp) -> None:
+    """Check the rules; raises ConfigError."""
+    where = "linux.seccomp"
+    default = seccomp["defaultAction"]
+    if "defaultErrnoRet" in seccomp:  # LNX-SECC-02
+        _number(f"{where}.defaultErrnoRet", default, seccomp["defaultErrnoRet"])
+    notified = f"{where}.defaultAction" if default == "SCMP_ACT_NOTIFY" else ""
+    for index, rule in enumerate(seccomp.get("syscalls", [])):
+        action = rule["action"]
+        if "errnoRet" in rule:  # LNX-SECC-08
+            _number(f"{where}.syscalls[{index}].errnoRet", action, rule["errnoRet"])
+        if action == "SCMP_ACT_NOTIFY" and not notified:
+            notified = f"{where}.syscalls[{index}].action"
+    path = seccomp.get("listenerPath", "")
+    if notified and not path:  # A-78
+        raise ConfigError(f"{where}.listenerPath", "is missing", f"{notified} is SCMP_ACT_NOTIFY")
+    if notified and not path.startswith("/"):
+        raise ConfigError(f"{where}.listenerPath", f'must be an absolute path, got "{path}"')
+    if seccomp.get("listenerMetadata") and not path:  # LNX-SECN-08
+        raise ConfigError(f"{where}.listenerMetadata", "goes only with listenerPath")
+
+
+def _number(where: str, action: str, number: int) -> None:
+    largest = _NUMBERED.get(action)
+    if largest is None:
+        raise ConfigError(where, f"{action} takes no number", f"only {' and '.join(_NUMBERED)} do")
+    if number > largest:
+        raise ConfigError(where, f"must be from 0 to {largest}, got {number}")
+
+
+def validate_resources(resources: Resources, where: str = "linux.resources") -> None:
+    """Check the rules; ``where`` is the object's own path.  Raises ConfigError."""
+    for index, rule in enumerate(resources.get("devices", [])):
+        _rule(rule, f"{where}.devices[{index}]")
+    _memory(resources.get("memory", {}), f"{where}.memory")
+    _cpu(resources.get("cpu", {}), f"{where}.cpu")
+    _block_io(resources.get("blockIO", {}), f"{where}.blockIO")
+    for index, limit in enumerate(resources.get("hugepageLimits", [])):
+        size = limit["pageSize"]
+        if not _is_page_size(size):
+            message = f'"{size}" is not a page size'
+            hint = 'such as "64KB", "2MB" or "1GB"'
+            raise ConfigError(f"{where}.hugepageLimits[{index}].pageSize", message, hint)
+    for device, limits in resources.get("rdma", {}).items():
+        if "hcaHandles" not in limits and "hcaObjects" not in limits:  # LNX-RDMA-01
+            message = "needs hcaHandles or hcaObjects"
+            raise ConfigError(f'{where}.rdma["{device}"]', message)
+    for file in resources.get("unified", {}):
+        if "/" in file or file in (".", ".."):  # LNX-UNI-04
+            raise ConfigError(f'{where}.unified["{file}"]', "is not the name of a cgroup file")
+
+
+def _rule(rule: DeviceRule, where: str) -> None:
+    access = rule.get("access", "rwm")
+    if not access or set(access) - set("rwm"):  # LNX-DEVCG-04
+        raise ConfigError(f"{where}.access", f'must be of the letters r, w and m, got "{access}"')
+
+
+def _memory(memory: Memory, where: str) -> None:
+    for name in ("limit", "reservation", "swap", "kernel", "kernelTCP"):
+        size = memory.get(name)
+        if isinstance(size, int) and size < -1:
+            raise ConfigError(f"{where}.{name}", f"must be -1 (no limit) or more, got {size}")
+    limit, swap = memory.get("limit", -1), memory.get("swap", -1)
+    if 0 < swap < limit:
+        message = f"{swap} is below the limit {limit}"
+        raise ConfigError(f"{where}.swap", message, "it counts memory and swap together")
+
+
+def _cpu(cpu: Cpu, where: str) -> None:
+    quota, burst = cpu.get("quota", -1), cpu.get("burst", 0)
+    if 0 < quota < burst:  # LNX-CPU-02, -03
+        raise ConfigError(f"{where}.burst", f"{burst} is above the quota {quota}")
+    if "cpus" in cpu or "mems" in cpu:
+        from ociruntime.runtime.spec.cpu_list import check_list
+
+        check_list(f"{where}.cpus", cpu.get("cpus", ""))
+        check_list(f"{where}.mems", cpu.get("mems", ""))
+
+
+def _block_io(block: BlockIO, where: str) -> None:
+    for index, device in enumerate(block.get("weightDevice", [])):
+        if "weight" not in device and "leafWeight" not in device:  # LNX-BLKIO-03
+            raise ConfigError(f"{where}.weightDevice[{index}]", "needs weight or leafWeight")
+
+
+def _is_page_size(text: str) -> bool:
+    number, unit = text[:-2], text[-2:]
+    return number.isascii() and number.isdigit() and number[0] != "0" and unit in ("KB", "MB", "GB")
+
+
+_MOST_MAPPINGS = 340  # UID_GID_MAP_MAX_EXTENTS
+_NO_ID = 4294967295  # (uid_t) -1: a range may reach up to it, not over it
+_LONGEST_DEVICE = 15  # IFNAMSIZ without the NUL
+
+
+def namespace_paths(namespaces: list[Namespace]) -> dict[str, str]:
+    """Kind -> path of the namespace to join, "" for a new one.
+
+    Raises ConfigError if a kind is given twice (LNX-NS-08).
+    """
+    paths: dict[str, str] = {}
+    for index, namespace in enumerate(namespaces):
+        kind = namespace["type"]
+        if kind in paths:
+            first = list(paths).index(kind)
+            message = f'"{kind}" is already given at linux.namespaces[{first}]'
+            raise ConfigError(f"linux.namespaces[{index}].type", message)
+        paths[kind] = namespace.get("path", "")
+    return paths
+
+
+def validate_namespaces(linux: Linux, namespaces: dict[str, str]) -> None:
+    """Mappings, time offsets and network devices against the namespaces; raises ConfigError."""
+    _user(linux, namespaces)
+    if linux.get("timeOffsets"):
+        _time(linux["timeOffsets"], namespaces)
+    if linux.get("netDevices"):
+        _network(linux["netDevices"], namespaces)
+
+
+def _user(linux: Linux, namespaces: dict[str, str]) -> None:
+    mappings = (
+        ("linux.uidMappings", linux.get("uidMappings", [])),
+        ("linux.gidMappings", linux.get("gidMappings", [])),
+    )
+    for where, extents in mappings:
+        if extents and "user" not in namespaces:
+            # Going on would give the container the host's root (A-37).
+            raise ConfigError(where, "needs a user namespace", 'add {"type": "user"}')
+        if not extents and namespaces.get("user") == "":
+            raise ConfigError(where, "is missing", "a new user namespace needs it")
+        validate_mappings(extents, where)
+
+
+def validate_mappings(extents: list[IdMapping], where: str) -> None:
+    """Check the rules of user_namespaces(7) for the lines of a uid_map; raises ConfigError."""
+    if len(extents) > _MOST_MAPPINGS:
+        raise ConfigError(where, f"has {len(extents)} entries, the kernel takes {_MOST_MAPPINGS}")
+    for index, extent in enumerate(extents):
+        size = extent["size"]
+        if size == 0:
+            raise ConfigError(f"{where}[{index}].size", "must not be 0")
+        inside, outside = extent["containerID"], extent["hostID"]
+        for name, first in (("containerID", inside), ("hostID", outside)):
+            if first + size > _NO_ID:
+                message = f"{first} with size {size} goes beyond the last id, {_NO_ID - 1}"
+                raise ConfigError(f"{where}[{index}].{name}", message)
+        for other, earlier in enumerate(extents[:index]):
+            reach = earlier["size"]
+            for name, first, start in (
+                ("containerID", inside, earlier["containerID"]),
+                ("hostID", outside, earlier["hostID"]),
+            ):
+                if first < start + reach and start < first + size:
+                    message = f"the range overlaps with that of {where}[{other}]"
+                    raise ConfigError(f"{where}[{index}].{name}", message)
+
+
+def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
+    """LNX-TIME-02: the kernel takes offsets only before anybody lives in the namespace."""
+    path = namespaces.get("time")
+    if path is None:
+        raise ConfigError("linux.timeOffsets", "needs a time namespace", 'add {"type": "time"}')
+    if path:
+        message = f"needs a new time namespace, but {path} is to be joined"
+        raise ConfigError("linux.timeOffsets", message)
+    for clock, offset in offsets.items():
+        if not offset:
+            raise ConfigError(f"linux.timeOffsets.{clock}", "has neither secs nor nanosecs")
+
+
+def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
+    """LNX-NETDEV-03 and -04, as far as they can be seen without the host."""
+    if "network" not in namespaces:
+        hint = 'add {"type": "network"}'
+        raise ConfigError("linux.netDevices", "needs a network namespace", hint)
+    owners: dict[str, str] = {}
+    for device, settings in devices.items():
+        where = f'linux.netDevices["{device}"]'
+        if device == "lo":
+            raise ConfigError(where, "the loopback device cannot be moved")
+        if not _is_device_name(device) or "%" in device:
+            raise ConfigError(where, "is not the name of a network device")
+        name = settings.get("name", "") or device
+        # One "%d" is the kernel's to fill in (LNX-NETDEV-05).
+        if not _is_device_name(name) or "%" in name.replace("%d", "", 1):
+            raise ConfigError(f"{where}.name", f'"{name}" is not the name of a network device')
+        if name == "lo" or (name in owners and "%" not in name):
+            owner = owners.get(name, "the loopback device")
+            raise ConfigError(f"{where}.name", f'"{name}" is already taken by {owner}')
+        owners[name] = where
+
+
+def _is_device_name(name: str) -> bool:
+    """dev_valid_name() of the kernel."""
+    return (
+        name not in (".", "..")
+        and len(name.encode()) <= _LONGEST_DEVICE
+        and not any(letter in "/:" or letter.isspace() for letter in name)
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.spec.validate_namespaces import validate_mappings
+from ociruntime.runtime.spec.validate_linux import validate_mappings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

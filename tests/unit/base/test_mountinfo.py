@@ -10,7 +10,7 @@ from ociruntime.base.kernel_mounts import find_kernel_mounts
 from ociruntime.base.mountinfo import parse_mountinfo, reachable, unescape
 from ociruntime.pods.garbage.sweep import mounts_below
 from ociruntime.runtime.cgroups import layout
-from ociruntime.runtime.host.namespace_limits import obstacle
+from ociruntime.runtime.host.namespaces import obstacle
 
 EPERM = 1
 SEPARATORS = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"

@@ -78,7 +78,7 @@ def test_what_a_command_needs_is_loaded_ahead(copy: Path, command: str) -> None:
 
 def test_loaded_ahead_is_a_module_like_others(copy: Path) -> None:
     extra = f"""
-import ociruntime.runtime.plan, ociruntime.runtime.executor.image as image
+import ociruntime.runtime.plan, ociruntime.runtime.executor.spawn as image
 assert ociruntime.runtime.plan.ops is sys.modules["ociruntime.runtime.plan.ops"]
 assert image.PROGRAM == {str(copy / "runtime" / "executor" / "_executor")!r}
 assert ociruntime.runtime.plan.__path__ == [{str(copy / "runtime" / "plan")!r}]

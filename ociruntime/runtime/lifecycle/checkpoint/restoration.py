@@ -25,7 +25,6 @@ from ociruntime.runtime.host.criu import Session
 from ociruntime.runtime.host.criu_messages import RESTORE
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.mount_namespaces import private_root
-from ociruntime.runtime.host.mount_points import make_mount_point
 from ociruntime.runtime.lifecycle.checkpoint.checkpoint import (
     failure,
     joined_namespaces,
@@ -41,23 +40,21 @@ from ociruntime.runtime.lifecycle.checkpoint.criu_options import (
 from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
     bind_path,
     bind_sources,
+    check_restricted,
     device_paths,
     find_source,
     identity,
-)
-from ociruntime.runtime.lifecycle.checkpoint.restored_mounts import (
-    check_restricted,
     shown_at,
     unmet,
     wanted_flags,
 )
-from ociruntime.runtime.lifecycle.checkpoint.restored_privileges import excess, thread_statuses
 from ociruntime.runtime.lifecycle.creation import Creation
 from ociruntime.runtime.lifecycle.mounts import carry_out
-from ociruntime.runtime.plan.codec import field
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.further_mounts import compile_restricting
+from ociruntime.runtime.plan.identity import BITS
 from ociruntime.runtime.plan.mounts import is_bind
+from ociruntime.runtime.plan.plan import field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,6 +66,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
     from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord
     from ociruntime.runtime.plan.plan import Operation
+    from ociruntime.runtime.spec.document import Config
 
 # Do not block if the path leads to a FIFO or a terminal.
 OPEN_NAMESPACE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -294,3 +292,90 @@ class Restoration(Creation):
         return pid == self._first or os.path.samefile(
             f"/proc/{pid}/ns/user", f"/proc/{self._first}/ns/user"
         )
+
+
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def make_mount_point(root: str, target: str, *, is_file: bool) -> None:
+    """Create ``target``, a clean absolute path in ``root``, if missing.  Raises HostError."""
+    *parents, name = target.strip("/").split("/")
+    try:
+        place = os.open(root, DIRECTORY & ~os.O_NOFOLLOW)
+        try:
+            for parent in parents:
+                _make_directory(place, parent)
+                inner = os.open(parent, DIRECTORY, dir_fd=place)
+                os.close(place)
+                place = inner
+            if is_file:
+                _make_file(place, name)
+            else:
+                _make_directory(place, name)
+        finally:
+            os.close(place)
+    except NotADirectoryError:
+        return  # a symbolic link on the way
+    except OSError as error:
+        raise HostError(f"make the mount point {root}{target}", error) from None
+
+
+def _make_directory(place: int, name: str) -> None:
+    try:
+        os.mkdir(name, 0o755, dir_fd=place)
+    except FileExistsError:
+        pass
+
+
+def _make_file(place: int, name: str) -> None:
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        os.close(os.open(name, flags, 0o644, dir_fd=place))
+    except FileExistsError:
+        pass
+
+
+# Field of status -> the sets that allow it: an exec may grant what the bounding set has.
+SETS: dict[str, tuple[str, ...]] = {
+    "CapBnd": ("bounding",),
+    "CapPrm": ("bounding", "permitted"),
+    "CapInh": ("bounding", "inheritable"),
+}
+FILTERED = "2"  # SECCOMP_MODE_FILTER
+
+
+def excess(status: str, config: Config) -> str:
+    """Describe a process's excess privileges, from its /proc/PID/status; "" if there are none.
+    Pure.
+    """
+    facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    process = config.get("process")
+    if process is None or facts.get("State", "").startswith(("Z", "X")):
+        return ""
+    capabilities: Any = process.get("capabilities") or {}
+    for row, kinds in SETS.items():
+        allowed = 0
+        for kind in kinds:
+            for name in capabilities.get(kind) or []:
+                allowed |= BITS.get(name, 0)
+        extra = int(facts.get(row, "0"), 16) & ~allowed
+        if extra:
+            names = [name for name, bit in BITS.items() if bit & extra]
+            return f"process.capabilities.{kinds[-1]} has no {', '.join(names)}"
+    if process.get("noNewPrivileges") and facts.get("NoNewPrivs") == "0":
+        return "process.noNewPrivileges is true and it can gain privileges"
+    if (config.get("linux") or {}).get("seccomp") and facts.get("Seccomp") != FILTERED:
+        return "linux.seccomp is set and it has no filter"
+    return ""
+
+
+def thread_statuses(pid: int) -> list[str]:
+    """The status of each thread of a process: privileges are a thread's own.  Raises OSError."""
+    found = []
+    for name in os.listdir(f"/proc/{pid}/task"):
+        try:
+            text = read_file(f"/proc/{pid}/task/{name}/status")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended since
+        found.append(text.decode("utf-8", "surrogateescape"))
+    return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ociruntime.runtime.plan.codec import operation_name
 from ociruntime.runtime.plan.explain import arguments
+from ociruntime.runtime.plan.plan import operation_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.cgroups.paths import components, resolve
+from ociruntime.runtime.cgroups.layout import components, resolve_path
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from ociruntime.runtime.cgroups.paths import components, resolve
     ],
 )
 def test_resolve(given: str | None, path: str) -> None:
-    assert resolve(given, "c1") == path
+    assert resolve_path(given, "c1") == path
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_resolve(given: str | None, path: str) -> None:
 )
 def test_refused(given: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
-        resolve(given, "c1")
+        resolve_path(given, "c1")
     assert caught.value.where == "linux.cgroupsPath"
 
 

@@ -7,12 +7,13 @@ import pytest
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups.devices import policy
 from ociruntime.runtime.cgroups.resources import settings
-from ociruntime.runtime.cgroups.systemd_annotations import subgroup, unit_properties
 from ociruntime.runtime.cgroups.systemd_properties import (
     INFINITY,
     amount,
     device_properties,
     limits,
+    subgroup,
+    unit_properties,
 )
 
 V2 = dict.fromkeys(("", "cpu", "cpuset", "io", "memory", "pids", "hugetlb"), 2)

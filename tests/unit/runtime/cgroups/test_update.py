@@ -14,9 +14,8 @@ from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.cgroups.layout import Hierarchy
 from ociruntime.runtime.cgroups.placement import Placement
-from ociruntime.runtime.cgroups.previous import restoring
 from ociruntime.runtime.cgroups.setting import Setting
-from ociruntime.runtime.cgroups.update import Update
+from ociruntime.runtime.cgroups.update import Update, restoring
 
 FILES = {
     "cpu.weight": "100\n",

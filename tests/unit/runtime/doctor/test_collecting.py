@@ -10,10 +10,9 @@ import pytest
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cli.check import bundle_text, bundle_values, uncoloured
-from ociruntime.runtime.doctor.bundle import check_config
-from ociruntime.runtime.doctor.collecting import Document, collect, path_of, steps_of
+from ociruntime.runtime.doctor.bundle import Document, check_config, collect, path_of, steps_of
+from ociruntime.runtime.doctor.bundle_host import covered, executable, find_in_root
 from ociruntime.runtime.doctor.finding import Fault, Json
-from ociruntime.runtime.doctor.in_root import covered, executable, find_in_root
 from ociruntime.runtime.spec.check import check_shape
 from ociruntime.runtime.spec.default import default_config
 from ociruntime.runtime.spec.load import parse

@@ -12,8 +12,16 @@ from ociruntime.base.linux import CAPABILITIES, NAMESPACE_FILES
 from ociruntime.runtime.cli.check import coloured, host_text, host_values, uncoloured
 from ociruntime.runtime.doctor import environment, kernel
 from ociruntime.runtime.doctor.examination import TABLES
-from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Answer, Probe, ask, can_run
-from ociruntime.runtime.doctor.host import Host
+from ociruntime.runtime.doctor.finding import (
+    LIMITED,
+    MISSING,
+    OK,
+    Answer,
+    Host,
+    Probe,
+    ask,
+    can_run,
+)
 
 ALL_FILES = (*(f"/proc/self/ns/{file}" for file in NAMESPACE_FILES.values()), "/")
 

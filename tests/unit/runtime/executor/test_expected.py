@@ -9,8 +9,15 @@ import socket
 import pytest
 
 from ociruntime.base.errors import StepError
-from ociruntime.runtime.executor.expected import Expected, check_listener
-from ociruntime.runtime.executor.protocol import SHORT, SO_PASSCRED, SOL_SOCKET, Message, receive
+from ociruntime.runtime.executor.protocol import (
+    SHORT,
+    SO_PASSCRED,
+    SOL_SOCKET,
+    Expected,
+    Message,
+    check_listener,
+    receive,
+)
 from ociruntime.runtime.plan import operations as o
 from ociruntime.runtime.plan import ops
 

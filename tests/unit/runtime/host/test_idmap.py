@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ConfigError, StepError
-from ociruntime.runtime.host import idmap, idmap_helpers
-from ociruntime.runtime.host.idmap import GID, UID, is_own_id, write_maps
-from ociruntime.runtime.host.idmap_helpers import (
+from ociruntime.runtime.host import idmap
+from ociruntime.runtime.host.idmap import (
+    GID,
+    UID,
     find_helper,
     granted_ranges,
     is_granted,
+    is_own_id,
     missing_line,
     run_helper,
+    write_maps,
 )
 
 
@@ -32,7 +35,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     monkeypatch.setattr(posix, "getegid", lambda: 100)
     monkeypatch.setattr(idmap, "_write", lambda pid, name, text: found.append((name, text)))
     monkeypatch.setattr(
-        idmap_helpers,
+        idmap,
         "run_helper",
         lambda kind, pid, numbers: found.append((kind.helper, " ".join(numbers))),
     )
@@ -109,7 +112,7 @@ def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None
     for kind in (UID, GID):
         (tmp_path / kind.helper).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / kind.helper).chmod(0o755)
-    monkeypatch.setattr(idmap_helpers, "find_helper", lambda kind: f"{tmp_path}/{kind.helper}")
+    monkeypatch.setattr(idmap, "find_helper", lambda kind: f"{tmp_path}/{kind.helper}")
 
 
 def test_helper_is_told_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,8 +124,8 @@ def test_helper_is_told_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_helper_without_privileges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The range is granted, and yet: the file's mode is at fault."""
     helper(tmp_path, monkeypatch, "echo write to uid_map failed >&2; exit 1")
-    monkeypatch.setattr(idmap_helpers, "user_name", lambda uid: "ann")
-    monkeypatch.setattr(idmap_helpers, "granted_ranges", lambda *facts: [(5, 10)])
+    monkeypatch.setattr(idmap, "user_name", lambda uid: "ann")
+    monkeypatch.setattr(idmap, "granted_ranges", lambda *facts: [(5, 10)])
     with pytest.raises(StepError, match=r"write to uid_map failed.*neither set-user-id.*chmod u.s"):
         run_helper(UID, 7, ["0", "5", "10"])
     with pytest.raises(

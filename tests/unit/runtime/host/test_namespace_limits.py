@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from ociruntime.runtime.host.namespace_limits import CHROOT, DEPTH, FILTER, NONE_ALLOWED, obstacle
+from ociruntime.runtime.host.namespaces import CHROOT, DEPTH, FILTER, NONE_ALLOWED, obstacle
 
 USER = "Name:\tx\nUid:\t1000\t1000\t1000\t1000\nSeccomp:\t0\n"
 ROOT = "Name:\tx\nUid:\t0\t0\t0\t0\nSeccomp:\t0\n"

@@ -11,8 +11,7 @@ from ociruntime.base.json_text import dump
 from ociruntime.base.linux import SECCOMP_ACTIONS, SECCOMP_FILTER_FLAGS
 from ociruntime.runtime.lifecycle import features as module
 from ociruntime.runtime.lifecycle.features import features
-from ociruntime.runtime.plan.filesystem_options import DATA_KEYS
-from ociruntime.runtime.plan.mount_options import parse_mount_options
+from ociruntime.runtime.plan.mount_options import DATA_KEYS, parse_mount_options
 from ociruntime.runtime.spec.state import SPEC_VERSION
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ociruntime.runtime.plan.codec import operation_name
 from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.explain import fields_of
 from ociruntime.runtime.plan.facts import HostFacts, Request
-from ociruntime.runtime.plan.plan import Plan
+from ociruntime.runtime.plan.plan import Plan, operation_name
 
 
 def config(**changes: object) -> dict[str, Any]:

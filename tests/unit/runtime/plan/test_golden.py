@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.runtime.plan.codec import encode
 from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.explain import plan_document
+from ociruntime.runtime.plan.plan import encode
 from tests.support import golden
 
 

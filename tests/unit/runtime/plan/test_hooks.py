@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ociruntime.runtime.plan.codec import encode
 from ociruntime.runtime.plan.ops import STAGE_HOOKS
+from ociruntime.runtime.plan.plan import encode
 from tests.unit.runtime.plan.compiling import compiled, config, names, steps
 
 

@@ -8,7 +8,7 @@ from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.spec.cpu_list import check_list
 from ociruntime.runtime.spec.refusal import join, nearest
 from ociruntime.runtime.spec.sysctl import sysctl_path
-from ociruntime.runtime.spec.version import check_version, parse
+from ociruntime.runtime.spec.validate import check_version, parse
 
 
 @pytest.mark.parametrize(

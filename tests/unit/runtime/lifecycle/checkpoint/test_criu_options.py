@@ -22,17 +22,15 @@ from ociruntime.runtime.lifecycle.checkpoint.criu_options import (
     restore_options,
 )
 from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
+    check_restricted,
     find_source,
     from_host,
     name_mounts,
-)
-from ociruntime.runtime.lifecycle.checkpoint.restored_mounts import (
-    check_restricted,
     shown_at,
     unmet,
     wanted_flags,
 )
-from ociruntime.runtime.lifecycle.checkpoint.restored_privileges import excess, thread_statuses
+from ociruntime.runtime.lifecycle.checkpoint.restoration import excess, thread_statuses
 
 
 def given(verb: str, *argv: str) -> CriuOptions:
