@@ -285,8 +285,7 @@ class Runtime:
         ``env`` is added to that of the container's process; ``user`` is ``UID`` or
         ``UID:GID``, by default the container's; so is ``cwd``.
         """
-        from ociruntime.runtime.lifecycle.exec import begin
-        from ociruntime.runtime.lifecycle.exec_options import ExecOptions
+        from ociruntime.runtime.lifecycle.exec import ExecOptions, begin
 
         def act(streams: tuple[int, int, int]) -> Process:
             options = ExecOptions(

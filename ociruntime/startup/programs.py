@@ -52,7 +52,7 @@ PROGRAMS = {
         runtime.cgroups.resources runtime.cgroups.devices runtime.cgroups.devices
         runtime.cgroups.settings_v1 runtime.cgroups.settings_v2 runtime.cgroups.device_program
         runtime.cgroups.statistics runtime.host.seccomp_cache base.foreground runtime.host.hooks
-        runtime.host.idmap runtime.plan.cgroup_owner runtime.plan.further_mounts _seccomp
+        runtime.host.idmap runtime.plan.cgroup_mounts runtime.plan.further_mounts _seccomp
         """,
     ),
     # A pod's life from an image that is in the store, its monitor and its network. Registries are

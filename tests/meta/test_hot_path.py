@@ -67,7 +67,7 @@ OWN = {
         runtime.lifecycle.entry_record runtime.lifecycle.preparation
         runtime.lifecycle.request_checks runtime.lifecycle.rollback startup.snapshot
         startup.programs runtime.spec.bundle runtime.spec.check runtime.spec.shape
-        runtime.spec.validate runtime.spec.validate_linux runtime.spec.validate_mounts
+        runtime.spec.validate runtime.spec.validate_linux runtime.spec.validate
         runtime.spec.validate_linux runtime.spec.validate_process
         runtime.spec.validate_linux runtime.spec.validate
     """,
@@ -80,8 +80,8 @@ OWN = {
         runtime.plan.plan runtime.plan.compilation runtime.plan.facts runtime.plan.hooks
         runtime.plan.identity runtime.plan.joining runtime.plan.operations runtime.plan.ops
         runtime.plan.plan runtime.plan.process runtime.plan.scheduling
-        runtime.lifecycle.cgroup_entry runtime.lifecycle.exec runtime.lifecycle.exec_options
-        runtime.lifecycle.exec_process runtime.lifecycle.execution
+        runtime.lifecycle.cgroup_entry runtime.lifecycle.exec runtime.lifecycle.exec
+        runtime.lifecycle.exec runtime.lifecycle.execution
         runtime.lifecycle.request_checks runtime.spec.validate_process
     """,
     "start": """
@@ -102,7 +102,7 @@ BY_HOST = {
     "runtime.cgroups.device_program",
     "runtime.cgroups.settings_v1",
     "runtime.cgroups.settings_v2",
-    "runtime.plan.cgroup_owner",
+    "runtime.plan.cgroup_mounts",
 }
 
 

@@ -22,8 +22,7 @@ from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
 from ociruntime.runtime.cgroups.systemd_group import SystemdCgroup
 from ociruntime.runtime.cgroups.systemd_properties import limits
 from ociruntime.runtime.host.seccomp import compile_filter
-from ociruntime.runtime.lifecycle.exec_options import ExecOptions
-from ociruntime.runtime.lifecycle.exec_process import process_of
+from ociruntime.runtime.lifecycle.exec import ExecOptions, process_of
 from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.explain import explain
 from ociruntime.runtime.plan.facts import HostFacts, Request

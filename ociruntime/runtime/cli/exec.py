@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.runtime.cli.container_options import caller_path, descriptor_count
-from ociruntime.runtime.lifecycle.exec import execute
-from ociruntime.runtime.lifecycle.exec_options import ExecOptions
+from ociruntime.runtime.lifecycle.exec import ExecOptions, execute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

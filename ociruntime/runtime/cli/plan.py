@@ -6,8 +6,7 @@ from ociruntime.base.errors import UsageError
 from ociruntime.commandline.output import write
 from ociruntime.runtime.cli.container_options import container_options
 from ociruntime.runtime.lifecycle.identifier import check_id
-from ociruntime.runtime.lifecycle.plan import plan
-from ociruntime.runtime.lifecycle.plan_report import plan_text, plan_values
+from ociruntime.runtime.lifecycle.plan import plan, plan_text, plan_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

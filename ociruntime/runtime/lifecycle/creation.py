@@ -170,7 +170,7 @@ class Creation:
         cgroup = prepared.cgroup
         cgroup.create(prepared.resources)
         if prepared.layout.mode == "v2":
-            from ociruntime.runtime.plan.cgroup_owner import NOBODY_ELSE, cgroup_owner
+            from ociruntime.runtime.plan.cgroup_mounts import NOBODY_ELSE, cgroup_owner
 
             owner = cgroup_owner(prepared.config)
             if owner != NOBODY_ELSE:

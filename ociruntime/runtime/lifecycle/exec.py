@@ -5,26 +5,28 @@ from __future__ import annotations
 import posix
 
 from ociruntime.base.errors import ContainerError, HostError, NotRunning, UsageError
+from ociruntime.base.linux import CAPABILITIES
 from ociruntime.base.process import end_on_signals, is_alive, open_process
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.namespaces import namespaces_apart
 from ociruntime.runtime.host.store import FILTERS
 from ociruntime.runtime.lifecycle.container import PAUSED, STOPPED, load
-from ociruntime.runtime.lifecycle.exec_process import process_of
 from ociruntime.runtime.lifecycle.execution import Execution
 from ociruntime.runtime.lifecycle.identifier import check_id
 from ociruntime.runtime.lifecycle.request_checks import check_terminal, take_descriptors
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.joining import compile_exec_plan
+from ociruntime.runtime.spec.validate_process import validate_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from socket import socket
+    from typing import Any
 
     from ociruntime.base.foreground import CaughtSignals
     from ociruntime.runtime.executor.spawn import Executor
     from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.exec_options import ExecOptions
     from ociruntime.runtime.lifecycle.options import Context
     from ociruntime.runtime.plan.plan import Plan
     from ociruntime.runtime.spec.document import Config, Process
@@ -75,7 +77,7 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
     check_terminal(process, options.console_socket, options.detach)
     cgroup = container.cgroup()
     if options.cgroups:
-        from ociruntime.runtime.cgroups.subgroup import below
+        from ociruntime.runtime.cgroups.group import below
 
         cgroup = below(cgroup, options.cgroups)
     console = _console(options.console_socket)
@@ -177,3 +179,185 @@ def _tell(options: ExecOptions, executor: Executor, pidfd_receiver: socket | Non
     except BaseException:
         executor.discard()
         raise
+
+
+class ExecOptions:
+    """``process_file``, ``console_socket``, ``pidfd_socket`` and ``pid_file`` are absolute paths,
+    "" where none was given.  ``user`` is UID or UID:GID, and "" the container's, as are an empty
+    ``cwd``, ``apparmor`` and ``process_label``.  ``streams`` are the descriptors that the process
+    gets as 0, 1 and 2.
+    """
+
+    __slots__ = (
+        "additional_gids",
+        "apparmor",
+        "args",
+        "capabilities",
+        "cgroups",
+        "console_socket",
+        "cwd",
+        "detach",
+        "env",
+        "id",
+        "ignore_paused",
+        "no_new_privs",
+        "pid_file",
+        "pidfd_socket",
+        "preserve_fds",
+        "process_file",
+        "process_label",
+        "streams",
+        "tty",
+        "user",
+    )
+
+    def __init__(
+        self,
+        id: str,
+        args: Sequence[str] = (),
+        *,
+        process_file: str = "",
+        detach: bool = False,
+        pid_file: str = "",
+        tty: bool = False,
+        console_socket: str = "",
+        pidfd_socket: str = "",
+        cwd: str = "",
+        env: Sequence[str] = (),
+        user: str = "",
+        additional_gids: Sequence[str] = (),
+        capabilities: Sequence[str] = (),
+        no_new_privs: bool = False,
+        apparmor: str = "",
+        process_label: str = "",
+        preserve_fds: int = 0,
+        cgroups: Sequence[str] = (),
+        ignore_paused: bool = False,
+        streams: tuple[int, int, int] = (0, 1, 2),
+    ) -> None:
+        self.id = id
+        self.args = list(args)
+        self.process_file = process_file
+        self.detach = detach
+        self.pid_file = pid_file
+        self.tty = tty
+        self.console_socket = console_socket
+        self.pidfd_socket = pidfd_socket
+        self.cwd = cwd
+        self.env = list(env)
+        self.user = user
+        self.additional_gids = list(additional_gids)
+        self.capabilities = list(capabilities)
+        self.no_new_privs = no_new_privs
+        self.apparmor = apparmor
+        self.process_label = process_label
+        self.preserve_fds = preserve_fds
+        self.cgroups = list(cgroups)
+        self.ignore_paused = ignore_paused
+        self.streams = streams
+
+
+INHERITED = (
+    "apparmorProfile",
+    "capabilities",
+    "execCPUAffinity",
+    "ioPriority",
+    "oomScoreAdj",
+    "rlimits",
+    "scheduler",
+    "selinuxLabel",
+)
+LARGEST_ID = 0xFFFFFFFF - 1  # to the kernel, the number above means "none"
+
+
+def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Process:
+    """The whole process object, checked.  Raises UsageError, ConfigError."""
+    own = config.get("process")
+    if options.process_file:
+        process = _from_file(options.process_file)
+        for name in INHERITED:
+            if own and name in own:
+                process.setdefault(name, own[name])  # type: ignore[literal-required,misc]
+    else:
+        process = _from_options(own, options)
+    linux = config.get("linux") or {}
+    namespaces = {entry["type"]: entry.get("path") or "" for entry in linux.get("namespaces") or ()}
+    validate_process(process, linux, namespaces, warnings)
+    return process
+
+
+def _from_file(path: str) -> Process:
+    from ociruntime.runtime.spec import shape
+    from ociruntime.runtime.spec.check import check
+    from ociruntime.runtime.spec.load import parse, read
+
+    document: Any = parse(read(path), path.rpartition("/")[2])
+    if isinstance(document, dict) and isinstance(user := document.setdefault("user", {}), dict):
+        document["user"] = {"uid": 0, "gid": 0, **user}
+    check(document, "object", shape.PROCESS, "process")
+    process: Process = document
+    return process
+
+
+def _from_options(own: Process | None, options: ExecOptions) -> Process:
+    process: Any = dict(own or {"cwd": "/", "user": {"uid": 0, "gid": 0}})
+    process["args"] = options.args
+    process["terminal"] = options.tty
+    process["env"] = [*(process.get("env") or ()), *options.env]
+    process["user"] = _user(process["user"], options)
+    if options.cwd:
+        if not options.cwd.startswith("/"):
+            raise UsageError(f"--cwd {options.cwd}: must be an absolute path of the container")
+        process["cwd"] = options.cwd
+    if options.no_new_privs:
+        process["noNewPrivileges"] = True
+    if options.apparmor:
+        process["apparmorProfile"] = options.apparmor
+    if options.process_label:
+        process["selinuxLabel"] = options.process_label
+    if options.capabilities:
+        process["capabilities"] = _with_capabilities(
+            process.get("capabilities") or {}, options.capabilities
+        )
+    changed: Process = process
+    return changed
+
+
+def _user(own: Any, options: ExecOptions) -> Any:  # noqa: ANN401  # a part of a JSON document
+    user = dict(own)
+    if options.user:
+        uid, colon, gid = options.user.partition(":")
+        user["uid"] = _number(uid, f"--user {options.user}: the uid")
+        if colon:
+            user["gid"] = _number(gid, f"--user {options.user}: the gid")
+    if options.additional_gids:
+        more = [_number(text, f"--additional-gids {text}") for text in options.additional_gids]
+        user["additionalGids"] = [*(user.get("additionalGids") or ()), *more]
+    return user
+
+
+def _number(text: str, what: str) -> int:
+    """Digits and nothing else: names, signs and blanks have been taken for 0 elsewhere."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= LARGEST_ID):
+        raise UsageError(f"{what} is not a number from 0 to {LARGEST_ID}", "--user UID[:GID]")
+    return int(text)
+
+
+def _with_capabilities(own: Any, added: list[str]) -> Any:  # noqa: ANN401  # as _user
+    """Add capabilities like runc: never inheritable (CVE-2022-29162), so ambient only if
+    inheritable already.
+    """
+    for name in added:
+        if name not in CAPABILITIES:
+            from ociruntime.runtime.spec.refusal import nearest
+
+            guess = nearest(name, CAPABILITIES)
+            hint = f"did you mean {guess}?" if guess else "a name such as CAP_KILL"
+            raise UsageError(f'--cap {name}: unknown capability "{name}"', hint)
+    sets = {kind: list(names) for kind, names in own.items()}
+    for kind in ("bounding", "effective", "permitted"):
+        sets[kind] = [*sets.get(kind, ()), *added]
+    inheritable = [name for name in added if name in sets.get("inheritable", ())]
+    if inheritable:
+        sets["ambient"] = [*sets.get("ambient", ()), *inheritable]
+    return sets

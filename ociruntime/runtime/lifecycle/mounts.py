@@ -5,7 +5,8 @@ from __future__ import annotations
 import posix
 
 from ociruntime.base.errors import HostError, NotRunning, RuntimeFailure, StepError
-from ociruntime.base.files import read_file
+from ociruntime.base.files import read_file, replace_file
+from ociruntime.base.json_text import dump
 from ociruntime.base.linux import CLONE_NEWNS
 from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.base.process import end_on_signals, open_process
@@ -13,15 +14,8 @@ from ociruntime.runtime.executor.failure import failure
 from ociruntime.runtime.executor.protocol import go, receive, skip
 from ociruntime.runtime.executor.spawn import spawn
 from ociruntime.runtime.host.facts import gather
-from ociruntime.runtime.host.mount_namespaces import mount_id
+from ociruntime.runtime.host.mount_namespaces import MountId, mount_id
 from ociruntime.runtime.host.namespaces import namespaces_apart
-from ociruntime.runtime.lifecycle.added_mounts import (
-    AddedMount,
-    check_removal,
-    read_added,
-    still_mounted,
-    write_added,
-)
 from ociruntime.runtime.lifecycle.container import lock
 from ociruntime.runtime.lifecycle.identifier import check_id
 from ociruntime.runtime.plan.facts import Request
@@ -36,16 +30,16 @@ from ociruntime.runtime.plan.plan import field
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.check import check
 from ociruntime.runtime.spec.load import parse, read
-from ociruntime.runtime.spec.validate_mounts import validate_mounts
+from ociruntime.runtime.spec.validate import validate_mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
+    from ociruntime.base.mountinfo import Mount as KernelMount
     from ociruntime.base.mountinfo import Mount as ShownMount
     from ociruntime.runtime.executor.protocol import Message
-    from ociruntime.runtime.host.mount_namespaces import MountId
     from ociruntime.runtime.lifecycle.container import Container
     from ociruntime.runtime.lifecycle.options import Context
     from ociruntime.runtime.plan.plan import Operation, Plan
@@ -228,3 +222,75 @@ def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognis
 def _reason(container: Container, error: RuntimeFailure) -> RuntimeFailure:
     """The error, unless the container's end explains it."""
     return error if container.alive() else NotRunning(container.id)
+
+
+FILE = "mounts.json"
+
+
+class AddedMount:
+    """One line of the record; ``destination`` as in the caller's file, but clean."""
+
+    __slots__ = ("destination", "id")
+
+    def __init__(self, destination: str, mount_id: MountId) -> None:
+        self.destination = destination
+        self.id = mount_id
+
+
+def read_added(directory: str) -> list[AddedMount]:
+    """The record in a state directory, the oldest first; empty without one.  Raises HostError."""
+    path = f"{directory}/{FILE}"
+    try:
+        document: Any = parse(read_file(path), path)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None
+    return [AddedMount(where, MountId(number, unique)) for where, number, unique in document]
+
+
+def write_added(directory: str, added: Iterable[AddedMount]) -> None:
+    """Replace the record.  Raises HostError."""
+    path = f"{directory}/{FILE}"
+    lines = [[each.destination, each.id.number, each.id.unique] for each in added]
+    try:
+        replace_file(path, dump(lines).encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise HostError(f"write {path}", error) from None
+
+
+def still_mounted(added: Iterable[AddedMount], mounts: Iterable[KernelMount]) -> list[AddedMount]:
+    """The part of the record that a mountinfo shows."""
+    numbers = {mount.id for mount in mounts}
+    return [each for each in added if each.id.number in numbers]
+
+
+def check_removal(
+    target: str,
+    where: str,
+    found: MountId,
+    added: Iterable[AddedMount],
+    mounts: Mapping[int, KernelMount],
+) -> None:
+    """Raise StepError unless the mount that ``target`` has led to is the one that is meant.
+
+    ``mounts`` is the namespace's mountinfo by id.  If `mounts add` has mounted something at
+    ``target``, it has to be that; otherwise ``target`` has to be the mount point itself.
+    """
+    what = f'{where}: unmount "{target}"'
+    shown = mounts.get(found.number)
+    if shown is None:
+        raise StepError(f"{what}: nothing is mounted there")
+    ours = [each for each in added if each.destination == target]
+    if not ours:
+        if shown.target != target:
+            raise StepError(f"{what}: nothing is mounted there")
+        return
+    if any(each.id.is_same(found) for each in ours):
+        return
+    places = [mounts[each.id.number].target for each in ours if each.id.number in mounts]
+    raise StepError(
+        f'{what}: the mount there is not the one that was added, but the one at "{shown.target}"',
+        "a process in the container has moved the added mount; it is at "
+        + " and ".join(f'"{place}"' for place in places),
+    )

@@ -193,7 +193,7 @@ def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None
 
 
 def _kernel_mounts(rootfs: str) -> tuple[str, ...]:
-    from ociruntime.base.kernel_mounts import kernel_mounts
+    from ociruntime.base.mountinfo import kernel_mounts
 
     return kernel_mounts(rootfs)
 

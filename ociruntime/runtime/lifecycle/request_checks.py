@@ -9,6 +9,8 @@ from ociruntime.base.errors import ConfigError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ociruntime.runtime.plan.facts import Request
     from ociruntime.runtime.spec.document import Process
 
@@ -22,8 +24,6 @@ def take_descriptors(request: Request, alone: bool) -> None:
     """
     sockets = 0
     if alone and b"LISTEN_FDS" in posix.environ:
-        from ociruntime.runtime.lifecycle.socket_activation import activated
-
         sockets, request.listen_names = activated(posix.environ, posix.getpid())
         request.listen_fds = sockets
         _check_inherited(3, sockets, f"LISTEN_FDS={sockets}")
@@ -61,3 +61,18 @@ def check_terminal(process: Process | None, console_socket: str, detach: bool) -
             "cannot use console socket if ociruntime will not detach or allocate tty",
             "--console-socket goes with process.terminal true and a detached container",
         )
+
+
+def activated(environ: Mapping[bytes, bytes], pid: int) -> tuple[int, str]:
+    """Return the number of sockets from descriptor 3 on, and LISTEN_FDNAMES.
+
+    None if LISTEN_PID is not ``pid``: they were meant for another process, whose environment was
+    only inherited. Raises UsageError.
+    """
+    if environ.get(b"LISTEN_PID", b"").strip() != str(pid).encode():
+        return 0, ""
+    count = environ.get(b"LISTEN_FDS", b"")
+    if not count.isdigit():
+        raise UsageError(f"LISTEN_FDS={count.decode(errors='replace')}: not a number")
+    names = environ.get(b"LISTEN_FDNAMES", b"")
+    return int(count), names.decode("utf-8", "surrogateescape")

@@ -8,7 +8,6 @@ from ociruntime.base.json_text import dump
 from ociruntime.runtime.cgroups.update import Update
 from ociruntime.runtime.lifecycle.container import lock
 from ociruntime.runtime.lifecycle.identifier import check_id
-from ociruntime.runtime.lifecycle.resource_changes import asked, merged, to_write
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.check import check
 from ociruntime.runtime.spec.load import parse
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
     from ociruntime.runtime.lifecycle.container import Container
     from ociruntime.runtime.lifecycle.options import Context
+
+    Resources = dict[str, Any]
 
 WHERE = "resources"
 RESOURCES = "resources.json"  # in the state directory: the limits since the last update
@@ -89,3 +90,63 @@ def _store(container: Container, resources: dict[str, Any]) -> None:
         replace_file(path, dump(resources).encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise HostError(f"write {path}", error) from None
+
+
+# Engines, written in Go, send all members; these are their way to ask for nothing.
+_NOTHING: dict[str, dict[str, tuple[object, ...]]] = {
+    "blockIO": dict.fromkeys(("weight", "leafWeight"), (0,)),
+    "cpu": {
+        **dict.fromkeys(("shares", "quota", "period", "realtimePeriod"), (0,)),
+        **dict.fromkeys(("cpus", "mems"), ("",)),
+    },
+    "memory": {
+        **dict.fromkeys(("limit", "reservation", "swap", "kernel", "kernelTCP"), (0,)),
+        "swappiness": (0xFFFFFFFFFFFFFFFF,),
+    },
+}
+
+
+def asked(document: Resources) -> Resources:
+    """``document`` without device rules, which an update never touches, and without what asks
+    for nothing.
+    """
+    found: Resources = {}
+    for section, value in document.items():
+        if section == "devices":
+            continue
+        if not isinstance(value, dict):
+            found[section] = value
+            continue
+        nothing = _NOTHING.get(section, {})
+        wanted = {name: each for name, each in value.items() if each not in nothing.get(name, ())}
+        if wanted:
+            found[section] = wanted
+    return found
+
+
+def merged(present: Resources, change: Resources) -> Resources:
+    """The container's resources after the change: each member that it names is replaced."""
+    after = dict(present)
+    for section, value in change.items():
+        if isinstance(value, dict):
+            after[section] = {**(present.get(section) or {}), **value}
+            if section == "memory" and value.get("limit") == -1 and "swap" not in value:
+                # Without a memory limit, the limit of memory+swap would have no effect either.
+                after[section].pop("swap", None)
+        else:
+            after[section] = value
+    return after
+
+
+def to_write(change: Resources, after: Resources) -> Resources:
+    """Return the change, with the members that others depend on.
+
+    The swap limit includes memory, so neither limit works without the other; and the usage must be
+    checked if the configuration requires that (LNX-MEM-06).
+    """
+    memory = change.get("memory") or {}
+    if not ("limit" in memory or "swap" in memory):
+        return change
+    names = ("limit", "swap", "checkBeforeUpdate")
+    needed = {name: after["memory"][name] for name in names if name in after["memory"]}
+    return {**change, "memory": {**memory, **needed}}

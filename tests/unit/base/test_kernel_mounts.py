@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ociruntime.base.kernel_mounts import find_kernel_mounts
+from ociruntime.base.mountinfo import find_kernel_mounts
 
 MOUNTINFO = """\
 21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ociruntime.base.kernel_mounts import find_kernel_mounts
-from ociruntime.base.mountinfo import parse_mountinfo, reachable, unescape
+from ociruntime.base.mountinfo import find_kernel_mounts, parse_mountinfo, reachable, unescape
 from ociruntime.pods.garbage.sweep import mounts_below
 from ociruntime.runtime.cgroups import layout
 from ociruntime.runtime.host.namespaces import obstacle

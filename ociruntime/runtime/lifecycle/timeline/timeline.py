@@ -71,11 +71,11 @@ class Timeline:
 
         found = spans(self.phases, now, self.operations, self.times())
         if self._path.endswith(".svg"):
-            from ociruntime.runtime.lifecycle.timeline.trace_svg import svg
+            from ociruntime.runtime.lifecycle.timeline.trace import svg
 
             text = svg(self.command, found)
         else:
-            from ociruntime.runtime.lifecycle.timeline.trace_events import trace_events
+            from ociruntime.runtime.lifecycle.timeline.trace import trace_events
 
             text = trace_events(self.command, found)
         data = memoryview(text.encode("utf-8", "backslashreplace"))

@@ -10,6 +10,7 @@ import pytest
 
 from ociruntime.base.linux import CLONE_NEWNS
 from ociruntime.runtime.cli.main import main
+from ociruntime.runtime.lifecycle.plan import plan_text, plan_values
 from ociruntime.runtime.plan import operations
 from ociruntime.runtime.plan.plan import Plan
 
@@ -103,7 +104,7 @@ def test_plan_prints_what_the_runtime_has_compiled(
         compiled.add(operations.umask(mask=0o22, where="process.user.umask"))
         return [("", "make a directory"), ("linux.cgroupsPath", "make a cgroup")], compiled
 
-    fake("plan", plan=plan)
+    fake("plan", plan=plan, plan_text=plan_text, plan_values=plan_values)
     argv = ["--root", f"{tmp_path}/none", "plan"]
     assert main([*argv, "/b", "--id", "c1"]) == 0
     out = capfd.readouterr().out

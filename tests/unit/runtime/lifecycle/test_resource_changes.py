@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.runtime.lifecycle.resource_changes import asked, merged, to_write
+from ociruntime.runtime.lifecycle.update import asked, merged, to_write
 
 FULL: dict[str, Any] = {
     "devices": [{"allow": True}],

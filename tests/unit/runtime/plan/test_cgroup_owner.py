@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.runtime.plan.cgroup_owner import NOBODY_ELSE, cgroup_owner
+from ociruntime.runtime.plan.cgroup_mounts import NOBODY_ELSE, cgroup_owner
 from tests.unit.runtime.plan.compiling import config
 
 MOUNT = {"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup"}

@@ -5,9 +5,17 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 
-from ociruntime.runtime.lifecycle.timeline.trace import EXECUTOR, RUNTIME, Span, spans
-from ociruntime.runtime.lifecycle.timeline.trace_events import trace_events
-from ociruntime.runtime.lifecycle.timeline.trace_svg import duration, label, svg, ticks
+from ociruntime.runtime.lifecycle.timeline.trace import (
+    EXECUTOR,
+    RUNTIME,
+    Span,
+    duration,
+    label,
+    spans,
+    svg,
+    ticks,
+    trace_events,
+)
 from ociruntime.runtime.plan import operations as o
 from ociruntime.runtime.plan.ops import STAGE_READY
 
