@@ -8,18 +8,16 @@ attribute, only the few members that are looked at have to be known here.
 from __future__ import annotations
 
 import _socket
-import posix
+import os
+from collections.abc import Callable, Iterator
 from struct import calcsize, pack, unpack_from
+from typing import TypeVar
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.linux import CLONE_NEWNET
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import TypeVar
+Made = TypeVar("Made")
 
-    Made = TypeVar("Made")
 
 OWN_NAMESPACE = "/proc/self/ns/net"
 
@@ -167,7 +165,7 @@ def inside(namespace: int, act: Callable[[], Made]) -> Made:
 
     Raises OSError, or HostError if this process cannot return to its own namespace.
     """
-    home = posix.open(OWN_NAMESPACE, posix.O_RDONLY | posix.O_CLOEXEC)
+    home = os.open(OWN_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _enter(namespace)
         try:
@@ -178,7 +176,7 @@ def inside(namespace: int, act: Callable[[], Made]) -> Made:
             except OSError as error:
                 raise HostError("return to the runtime's network namespace", error) from None
     finally:
-        posix.close(home)
+        os.close(home)
 
 
 def _enter(namespace: int) -> None:
@@ -186,7 +184,7 @@ def _enter(namespace: int) -> None:
 
     result = lib.oci_setns(namespace, CLONE_NEWNET)
     if result < 0:
-        raise OSError(-result, posix.strerror(-result))
+        raise OSError(-result, os.strerror(-result))
 
 
 def _text(name: str) -> bytes:
@@ -219,7 +217,7 @@ def _raise_error(body: bytes, flags: int) -> None:
     number = -unpack_from("=i", body)[0] if len(body) >= 4 else 0
     if not number:
         return
-    text = posix.strerror(number)
+    text = os.strerror(number)
     if flags & NLM_F_ACK_TLVS:
         words = attributes(body[4 + calcsize(HEADER) :]).get(NLMSGERR_ATTR_MSG, b"")
         if words:

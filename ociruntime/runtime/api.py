@@ -28,7 +28,17 @@ from ociruntime.base.errors import (
     UsageError,
 )
 from ociruntime.base.log import Log, plain
+from ociruntime.base.process import end_status
+from ociruntime.runtime.host.own_thread import in_own_thread
+from ociruntime.runtime.lifecycle.create import begin
+from ociruntime.runtime.lifecycle.delete import delete
+from ociruntime.runtime.lifecycle.kill import kill
+from ociruntime.runtime.lifecycle.list import list_containers
+from ociruntime.runtime.lifecycle.options import CreateOptions, make_root, open_context
+from ociruntime.runtime.lifecycle.start import start
+from ociruntime.runtime.lifecycle.state import state
 from ociruntime.runtime.lifecycle.streams import Stream, with_streams
+from ociruntime.runtime.lifecycle.wait import status_of, wait
 
 __all__ = [
     "ConfigError",
@@ -103,8 +113,6 @@ class Process:
         Raises TimeoutError after ``timeout`` seconds, and ChildProcessError if something else
         in this program has taken the status (a ``wait`` for any child, an ignored SIGCHLD).
         """
-        from ociruntime.runtime.lifecycle.wait import status_of
-
         if self._status is None:
             found = status_of(self.pidfd, f"process {self.pid}", timeout)
             if found is not None:
@@ -116,7 +124,6 @@ class Process:
     def close(self) -> None:
         if self.pidfd < 0:
             return
-        from ociruntime.base.process import end_status
 
         end_status(self.pidfd)
         os.close(self.pidfd)
@@ -158,7 +165,6 @@ class Runtime:
         rootless: bool | None = None,
         log: logging.Logger | None = None,
     ) -> None:
-        from ociruntime.runtime.lifecycle.options import open_context
 
         if cgroup_manager not in ("cgroupfs", "systemd", "disabled"):
             raise UsageError(
@@ -195,8 +201,6 @@ class Runtime:
 
         ``config`` is taken instead of the bundle's ``config.json``.
         """
-        from ociruntime.runtime.lifecycle.create import begin
-        from ociruntime.runtime.lifecycle.options import CreateOptions, make_root
 
         def act(streams: tuple[int, int, int]) -> Process:
             options = CreateOptions(
@@ -221,8 +225,6 @@ class Runtime:
 
     def start(self, id: str) -> None:
         """Start the program; when this returns, it runs and the poststart hooks have."""
-        from ociruntime.runtime.lifecycle.start import start
-
         self._carry_out(lambda: start(self._context, id))
 
     def run(self, id: str, bundle: Path, **settings: Unpack[CreateSettings]) -> int:
@@ -240,28 +242,20 @@ class Runtime:
 
     def state(self, id: str) -> State:
         """What the container is and how it is now."""
-        from ociruntime.runtime.lifecycle.state import state
-
         return _state(state(self._context, id))
 
     def list(self) -> tuple[State, ...]:
         """All containers of this root, in the order of their ids."""
-        from ociruntime.runtime.lifecycle.list import list_containers
-
         if not os.path.exists(self.root):
             return ()  # the first `create` makes it
         return tuple(map(_state, list_containers(self._context)))
 
     def kill(self, id: str, signal: int = SIGTERM, *, all: bool = False) -> None:
         """Send a signal to the first process, with ``all`` to every process."""
-        from ociruntime.runtime.lifecycle.kill import kill
-
         kill(self._context, id, int(signal), all)
 
     def delete(self, id: str, *, force: bool = False) -> None:
         """Delete a container that has stopped or was never started; with ``force`` any."""
-        from ociruntime.runtime.lifecycle.delete import delete
-
         self._carry_out(lambda: delete(self._context, id, force))
 
     def exec(
@@ -315,12 +309,9 @@ class Runtime:
         Only the process that has created the container is told the status, and once; None is
         what others get.  Raises TimeoutError after ``timeout`` seconds.
         """
-        from ociruntime.runtime.lifecycle.wait import wait
-
         return wait(self._context, id, timeout)
 
     def _carry_out(self, work: Callable[[], Result]) -> Result:
-        from ociruntime.runtime.host.own_thread import in_own_thread
 
         return in_own_thread(work)
 

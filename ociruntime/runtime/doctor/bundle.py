@@ -5,23 +5,18 @@ from __future__ import annotations
 import copy
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from ociruntime.base.errors import ConfigError, RuntimeFailure
 from ociruntime.runtime.doctor.bundle_host import HOST_CHECKS
-from ociruntime.runtime.doctor.finding import Fault
+from ociruntime.runtime.doctor.finding import Fault, Host, Json
+from ociruntime.runtime.lifecycle.options import Context, CreateOptions
 from ociruntime.runtime.lifecycle.preparation import decide
 from ociruntime.runtime.spec.bundle import Bundle, find_rootfs
 from ociruntime.runtime.spec.check import check_shape
 from ociruntime.runtime.spec.load import parse, read
 from ociruntime.runtime.spec.refusal import join
 from ociruntime.runtime.spec.validate import validate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ociruntime.runtime.doctor.finding import Host, Json
-    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
 
 
 def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list[Fault]:

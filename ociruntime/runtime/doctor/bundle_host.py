@@ -10,10 +10,10 @@ import errno
 import os
 import resource
 import stat
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
 
 from ociruntime.base.linux import CAPABILITIES, RLIMITS
-from ociruntime.runtime.doctor.finding import Fault
+from ociruntime.runtime.doctor.finding import Fault, Host, Json
 from ociruntime.runtime.executor.failure import HINTS
 from ociruntime.runtime.host.idmap import (
     GID,
@@ -27,12 +27,8 @@ from ociruntime.runtime.host.idmap import (
 from ociruntime.runtime.plan.mounts import is_bind
 from ociruntime.runtime.plan.process import DEFAULT_PATH
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+Check = Callable[[Json, str, str, Host], Iterator[Fault]]
 
-    from ociruntime.runtime.doctor.finding import Host, Json
-
-    Check = Callable[[Json, str, str, Host], Iterator[Fault]]
 
 # ruff: noqa: ARG001  # the rows of a table take the same arguments
 

@@ -5,18 +5,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.linux import CAPABILITIES
-from ociruntime.runtime.cgroups.layout import detect
-from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Answer, Probe
+from ociruntime.runtime.cgroups.layout import Layout, detect
+from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Answer, Host, Probe
+from ociruntime.runtime.executor.spawn import PROGRAM
 from ociruntime.runtime.host.idmap import GID, PACKAGES, UID, find_helper, granted_ranges, user_name
 from ociruntime.runtime.host.namespaces import NONE_ALLOWED, SWITCHES
-
-if TYPE_CHECKING:
-    from ociruntime.runtime.cgroups.layout import Layout
-    from ociruntime.runtime.doctor.finding import Host
+from ociruntime.runtime.lifecycle.features import libseccomp_version
 
 CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
 V1_NAMES = {"io": "blkio"}
@@ -186,7 +183,6 @@ def _state_root(host: Host) -> Answer:
 
 
 def _executor(host: Host) -> Answer:
-    from ociruntime.runtime.executor.spawn import PROGRAM
 
     return Answer(OK, PROGRAM) if host.exists(PROGRAM) else Answer(MISSING, f"no {PROGRAM}")
 
@@ -200,7 +196,6 @@ def _shim(host: Host) -> Answer:
 
 
 def _libseccomp(host: Host) -> Answer:
-    from ociruntime.runtime.lifecycle.features import libseccomp_version
 
     version = libseccomp_version()
     return Answer(OK, version) if version else Answer(LIMITED, "built without it")

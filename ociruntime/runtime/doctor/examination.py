@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import posix
-from typing import TYPE_CHECKING
+import os
 
 from ociruntime.runtime.doctor.bundle import examine_bundle
 from ociruntime.runtime.doctor.environment import CGROUPS, INSTALLATION, PRIVILEGES, USERS
-from ociruntime.runtime.doctor.finding import Host, ask
+from ociruntime.runtime.doctor.finding import Fault, Finding, Host, ask
 from ociruntime.runtime.doctor.kernel import KERNEL
 from ociruntime.runtime.doctor.trial import TRIAL
-from ociruntime.runtime.lifecycle.options import is_rootless
-
-if TYPE_CHECKING:
-    from ociruntime.runtime.doctor.finding import Fault, Finding
-    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+from ociruntime.runtime.lifecycle.options import Context, CreateOptions, is_rootless
 
 TABLES = (
     ("kernel", KERNEL),
@@ -37,4 +32,4 @@ def check_bundle(context: Context, options: CreateOptions) -> list[Fault]:
 
 
 def _host(context: Context) -> Host:
-    return Host(context.root, is_rootless(posix.environ, posix.geteuid()))
+    return Host(context.root, is_rootless(os.environ, os.geteuid()))

@@ -6,10 +6,8 @@ import ctypes
 import errno
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 Json = Any  # a document, or a part of one
 

@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import errno
 import platform
+from collections.abc import Callable
 from struct import pack
-from typing import TYPE_CHECKING
 
 from ociruntime.base.linux import NAMESPACE_FILES
 from ociruntime.base.mountinfo import parse_mountinfo
-from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Answer, Probe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ociruntime.runtime.doctor.finding import Host
+from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Answer, Host, Probe
 
 OPEN_TREE, PIDFD_OPEN, CLONE3, CLOSE_RANGE, OPENAT2, MOUNT_SETATTR = 428, 434, 435, 436, 437, 442
 BAD_FLAGS = 0x7FFFFFFF

@@ -11,27 +11,21 @@ import os
 import shutil
 import socket
 import tempfile
-from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import RuntimeFailure, StepError
 from ociruntime.runtime.cgroups.control_files import in_user_namespace
-from ociruntime.runtime.doctor.finding import MISSING, OK, Answer, Probe
+from ociruntime.runtime.doctor.finding import MISSING, OK, Answer, Host, Json, Probe
 from ociruntime.runtime.executor.failure import failure
 from ociruntime.runtime.executor.protocol import go, receive
-from ociruntime.runtime.executor.spawn import spawn
+from ociruntime.runtime.executor.spawn import Executor, spawn
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.idmap import write_maps
 from ociruntime.runtime.host.namespaces import obstacle
 from ociruntime.runtime.plan import ops
 from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.facts import Request
-from ociruntime.runtime.plan.plan import operation_name
+from ociruntime.runtime.plan.plan import Plan, operation_name
 from ociruntime.runtime.spec.default import default_config
-
-if TYPE_CHECKING:
-    from ociruntime.runtime.doctor.finding import Host, Json
-    from ociruntime.runtime.executor.spawn import Executor
-    from ociruntime.runtime.plan.plan import Plan
 
 LEFT_OUT = ("find_executable",)  # the root filesystem has no program
 

@@ -6,7 +6,8 @@ setting in config.json first, then the attempted action, the kernel's error, and
 
 from __future__ import annotations
 
-import posix
+import os
+from collections.abc import Callable
 from errno import (
     EACCES,
     EAGAIN,
@@ -29,15 +30,9 @@ from errno import (
 )
 
 from ociruntime.base.errors import HookError, RuntimeFailure, StepError
+from ociruntime.runtime.executor.protocol import Message
 from ociruntime.runtime.plan.explain import describe
-from ociruntime.runtime.plan.plan import field, operation_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ociruntime.runtime.executor.protocol import Message
-    from ociruntime.runtime.plan.plan import Operation
+from ociruntime.runtime.plan.plan import Operation, field, operation_name
 
 E2BIG = 7
 
@@ -147,7 +142,7 @@ def _kernel(message: Message) -> str:
 
 
 def _strerror(errno: int) -> str:
-    text = posix.strerror(errno)
+    text = os.strerror(errno)
     return text[:1].lower() + text[1:]
 
 
@@ -238,9 +233,9 @@ def _seccomp(operation: Operation, message: Message) -> StepError:
 
 def ending(status: int) -> str:
     """Describe a wait status."""
-    if posix.WIFSIGNALED(status):
-        return f"was killed by signal {posix.WTERMSIG(status)}"
-    return f"exited with status {posix.WEXITSTATUS(status)}"
+    if os.WIFSIGNALED(status):
+        return f"was killed by signal {os.WTERMSIG(status)}"
+    return f"exited with status {os.WEXITSTATUS(status)}"
 
 
 SPEAKERS: dict[str, Callable[[Operation, Message], RuntimeFailure | None]] = {

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.handlers.wasm import handle
 from ociruntime.runtime.spec.annotations import HANDLER, WASM_VARIANT, where
+from ociruntime.runtime.spec.check import check_shape
+from ociruntime.runtime.spec.document import Config
+from ociruntime.runtime.spec.validate import validate
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+Handler = Callable[[Config, str], Config]
 
-    from ociruntime.runtime.spec.document import Config
-
-    Handler = Callable[[Config, str], Config]
 
 GROUP = "ociruntime.runtime.handlers"  # of entry points
 NATIVE = "native"
@@ -34,8 +35,6 @@ def handled(config: Config, rootfs: str) -> Config:
     name, annotation = handler_name(config.get("annotations") or {})
     if name == NATIVE or not config.get("process"):
         return config
-    from ociruntime.runtime.spec.check import check_shape
-    from ociruntime.runtime.spec.validate import validate
 
     changed = _load(name, annotation)(config, rootfs)
     check_shape(changed)
@@ -45,8 +44,6 @@ def handled(config: Config, rootfs: str) -> Config:
 
 def _load(name: str, annotation: str) -> Handler:
     if name == "wasm":
-        from ociruntime.runtime.handlers.wasm import handle
-
         return handle
     from importlib.metadata import entry_points
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import os
 import struct
 import subprocess
+from collections.abc import Callable
 
 from ociruntime.base.errors import ConfigError, reason
 from ociruntime.base.programs import find_program
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ociruntime.runtime.spec.document import Config, Mount
+from ociruntime.runtime.spec.document import Config, Mount
 
 # Below /dev, mostly a tmpfs of the container's: nothing is left in the root filesystem.
 INSIDE = "/dev/.wasm-runtime"

@@ -10,17 +10,14 @@ import os
 import socket
 import subprocess
 import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ociruntime.base.errors import CriuError, reason
 from ociruntime.runtime.host.criu_messages import NOTIFY, decode, encode
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+Stage = Callable[[str, int, int], None]
 
-    # Called with the stage, the first process of the container (0: none) and a descriptor (or -1).
-    Stage = Callable[[str, int, int], None]
 
 NAME = "criu"
 # Like the helpers of id maps, it is searched in system directories, not in the caller's PATH.

@@ -6,13 +6,12 @@ numbers never change.  Fields of an answer that are not in a table are passed ov
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import CriuError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+Message = dict[str, Any]
 
-    Message = dict[str, Any]
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 ALL_BITS = (1 << 64) - 1

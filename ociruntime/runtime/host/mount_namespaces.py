@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import read_file
 from ociruntime.base.linux import CLONE_NEWNS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

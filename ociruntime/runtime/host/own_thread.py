@@ -7,16 +7,13 @@ working directory belongs to all threads of a process, unless one gives up its s
 from __future__ import annotations
 
 import _thread
-from posix import strerror
+from collections.abc import Callable
+from os import strerror
+from typing import TypeVar
 
 from ociruntime.base.errors import HostError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
-
-    Result = TypeVar("Result")
+Result = TypeVar("Result")
 
 
 def in_own_thread(work: Callable[[], Result]) -> Result:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from ociruntime.base.errors import RuntimeFailure
 from ociruntime.runtime.executor.failure import failure
+from ociruntime.runtime.executor.protocol import Message
+from ociruntime.runtime.host.namespaces import obstacle
+from ociruntime.runtime.lifecycle.options import Context, CreateOptions
 from ociruntime.runtime.plan.explain import operation_lines
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.base.errors import RuntimeFailure
-    from ociruntime.runtime.executor.protocol import Message
-    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
-    from ociruntime.runtime.plan.plan import Operation
+from ociruntime.runtime.plan.plan import Operation
 
 SHOWN_BEFORE = 3  # operations
 SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._/@%+=:,")
@@ -23,8 +21,6 @@ def failed_step(
     known = message.value < len(operations)
     found = failure(operations[message.value] if known else None, message)
     if message.call in ("unshare", "clone3"):
-        from ociruntime.runtime.host.namespaces import obstacle
-
         found.hint = obstacle(message.error) or found.hint
     if known and context.log.debugging:
         for line in way_there(operations, message, context.root, options):

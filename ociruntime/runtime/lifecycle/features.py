@@ -9,6 +9,8 @@ the kernel.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import ConfigError, CriuError
 from ociruntime.base.linux import (
     CAPABILITIES,
@@ -18,13 +20,11 @@ from ociruntime.base.linux import (
     SECCOMP_ACTIONS,
     SECCOMP_FILTER_FLAGS,
 )
+from ociruntime.runtime.host.criu import find_criu, obstacle
+from ociruntime.runtime.host.seccomp import ARCHITECTURES, OPERATORS, compile_filter
 from ociruntime.runtime.plan.mount_options import option_names
 from ociruntime.runtime.spec.annotations import unsafe
 from ociruntime.runtime.spec.state import SPEC_VERSION
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # Since runtime-spec 1.0.0 every version has been a superset of the previous one.
 OLDEST_SPEC_VERSION = "1.0.0"
@@ -76,8 +76,6 @@ def features(criu: str = "") -> dict[str, object]:
 
 def _seccomp() -> dict[str, object]:
     """Return what the filter compiler accepts, by trying one small profile for each name."""
-    from ociruntime.runtime.host.seccomp import ARCHITECTURES, OPERATORS
-
     try:
         enabled = _takes({"defaultAction": ALLOW})
     except ImportError:
@@ -115,7 +113,6 @@ def _with_rule(action: str) -> dict[str, object]:
 
 
 def _takes(profile: Any) -> bool:  # noqa: ANN401 - a linux.seccomp object
-    from ociruntime.runtime.host.seccomp import compile_filter
 
     try:
         compile_filter(profile)
@@ -146,8 +143,6 @@ def _annotations(criu: str) -> dict[str, str]:
 
 def _can_checkpoint(criu: str) -> bool:
     """Return true if CRIU is installed and works on this kernel."""
-    from ociruntime.runtime.host.criu import find_criu, obstacle
-
     try:
         return not obstacle(find_criu(criu))
     except CriuError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Callable
 
 from ociruntime.base.errors import (
     ContainerError,
@@ -14,12 +15,7 @@ from ociruntime.base.errors import (
     UsageError,
 )
 from ociruntime.runtime.host.store import container_ids
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ociruntime.runtime.lifecycle.options import Context
+from ociruntime.runtime.lifecycle.options import Context
 
 
 def for_each_match(context: Context, pattern: str, act: Callable[[str], None]) -> None:

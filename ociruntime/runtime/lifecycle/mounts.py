@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import posix
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from ociruntime.base.errors import HostError, NotRunning, RuntimeFailure, StepError
 from ociruntime.base.files import read_file, replace_file
 from ociruntime.base.json_text import dump
 from ociruntime.base.linux import CLONE_NEWNS
+from ociruntime.base.mountinfo import Mount as KernelMount
+from ociruntime.base.mountinfo import Mount as ShownMount
 from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.base.process import end_on_signals, open_process
 from ociruntime.runtime.executor.failure import failure
-from ociruntime.runtime.executor.protocol import go, receive, skip
+from ociruntime.runtime.executor.protocol import Message, go, receive, skip
 from ociruntime.runtime.executor.spawn import spawn
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.mount_namespaces import MountId, mount_id
 from ociruntime.runtime.host.namespaces import namespaces_apart
-from ociruntime.runtime.lifecycle.container import lock
+from ociruntime.runtime.lifecycle.container import Container, lock
 from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.lifecycle.options import Context
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.further_mounts import (
     Place,
@@ -26,26 +31,14 @@ from ociruntime.runtime.plan.further_mounts import (
     compile_undoing,
 )
 from ociruntime.runtime.plan.ops import MESSAGE_MOUNT, MESSAGE_STAGE
-from ociruntime.runtime.plan.plan import field
+from ociruntime.runtime.plan.plan import Operation, Plan, field
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.check import check
+from ociruntime.runtime.spec.document import Config, Mount
 from ociruntime.runtime.spec.load import parse, read
 from ociruntime.runtime.spec.validate import validate_mounts
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
-
-    from ociruntime.base.mountinfo import Mount as KernelMount
-    from ociruntime.base.mountinfo import Mount as ShownMount
-    from ociruntime.runtime.executor.protocol import Message
-    from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.options import Context
-    from ociruntime.runtime.plan.plan import Operation, Plan
-    from ociruntime.runtime.spec.document import Config, Mount
-
-    Recognise = Callable[[Operation, MountId, list[ShownMount]], bool]
+Recognise = Callable[[Operation, MountId, list[ShownMount]], bool]
 
 
 def change_mounts(context: Context, container_id: str, path: str, *, remove: bool) -> None:
@@ -187,7 +180,7 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
     try:
         executor = spawn(plan, init_fd, -1)
     finally:
-        posix.close(init_fd)
+        os.close(init_fd)
     try:
         message = receive(executor.channel)
         while message is not None and message.kind == MESSAGE_MOUNT:
@@ -197,7 +190,7 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
     finally:
         executor.kill()
         executor.channel.close()
-        posix.close(executor.pidfd)
+        os.close(executor.pidfd)
     if message is None:
         raise StepError("change mounts: the executor was killed")
     if message.kind != MESSAGE_STAGE:
@@ -209,7 +202,7 @@ def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognis
     try:
         found = mount_id(message.fd)
     finally:
-        posix.close(message.fd)
+        os.close(message.fd)
     # The executor's own: a process of the container may have another root.
     path = f"/proc/{executor}/mountinfo"
     try:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from ociruntime.base.log import plain
-from ociruntime.runtime.lifecycle.preparation import prepare
+from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+from ociruntime.runtime.lifecycle.preparation import Preparation, prepare
 from ociruntime.runtime.plan.cgroup_mounts import NOBODY_ELSE, cgroup_owner
 from ociruntime.runtime.plan.explain import explain, plan_document
+from ociruntime.runtime.plan.plan import Plan
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
-    from ociruntime.runtime.lifecycle.preparation import Preparation
-    from ociruntime.runtime.plan.plan import Plan
-
-    HostSteps = list[tuple[str, str]]  # as runtime/lifecycle/plan.py gives them
+HostSteps = list[tuple[str, str]]  # as runtime/lifecycle/plan.py gives them
 
 
 def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]], Plan]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import posix
+import os
 
 from ociruntime.base.process import await_end, end_status, open_child
 from ociruntime.runtime.lifecycle.container import load
 from ociruntime.runtime.lifecycle.identifier import check_id
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.lifecycle.options import Context
+from ociruntime.runtime.lifecycle.options import Context
 
 
 def wait(context: Context, container_id: str, seconds: float | None = None) -> int | None:
@@ -27,7 +24,7 @@ def wait(context: Context, container_id: str, seconds: float | None = None) -> i
     try:
         return status_of(pidfd, container_id, seconds)
     finally:
-        posix.close(pidfd)
+        os.close(pidfd)
 
 
 def status_of(pidfd: int, what: str, seconds: float | None) -> int | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from ociruntime.base.linux import (
     CAPABILITIES,
     MOUNT_ATTR__ATIME,
@@ -41,15 +44,10 @@ from ociruntime.runtime.plan.ops import (
     STAGE_NETWORK,
     STAGE_READY,
 )
+from ociruntime.runtime.plan.plan import Operation, Plan
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+Fields = dict[str, Any]  # by the name in the table of operations
 
-    from ociruntime.runtime.plan.plan import Operation, Plan
-
-    Fields = dict[str, Any]  # by the name in the table of operations
 
 STAGES: dict[int, str] = {
     STAGE_MAPS: "the host writes uid and gid maps",

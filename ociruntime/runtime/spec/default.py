@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from ociruntime.runtime.spec.state import SPEC_VERSION
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from ociruntime.runtime.spec.state import SPEC_VERSION
 
 _CAPABILITIES = ("CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE")
 

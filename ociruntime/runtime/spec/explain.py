@@ -7,18 +7,16 @@ Needs jsonschema and the schema, and is loaded only after an error. The messages
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from jsonschema.exceptions import ValidationError
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.spec.check import MismatchError
 from ociruntime.runtime.spec.load import parse, read
 from ociruntime.runtime.spec.refusal import join, missing, refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jsonschema.exceptions import ValidationError
 
 _PACKAGE = Path(__file__).resolve().parent.parent.parent
 _PLACES = (_PACKAGE / "schemas", _PACKAGE.parent / "schemas")

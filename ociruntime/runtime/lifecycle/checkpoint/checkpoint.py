@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from ociruntime.base.errors import ContainerError, CriuError, HostError, UsageError
 from ociruntime.base.files import read_file
@@ -13,6 +14,7 @@ from ociruntime.runtime.host.criu_messages import DUMP, FEATURE_CHECK, PRE_DUMP
 from ociruntime.runtime.lifecycle.checkpoint.criu_options import (
     BY_DESCRIPTOR,
     DUMP_LOG,
+    CriuOptions,
     dump_options,
 )
 from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
@@ -20,18 +22,11 @@ from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
     name_mounts,
 )
 from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord, stream_keys
-from ociruntime.runtime.lifecycle.container import PAUSED, RUNNING, lock
+from ociruntime.runtime.lifecycle.container import PAUSED, RUNNING, Container, lock
 from ociruntime.runtime.lifecycle.delete import destroy
 from ociruntime.runtime.lifecycle.identifier import check_id
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
-    from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.options import Context
-    from ociruntime.runtime.spec.document import Config
+from ociruntime.runtime.lifecycle.options import Context
+from ociruntime.runtime.spec.document import Config
 
 # Features that a kernel may lack, and the options that require them.
 FEATURES = {

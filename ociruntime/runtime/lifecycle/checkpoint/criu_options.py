@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ociruntime.base.linux import CLONE_NEWNET
 from ociruntime.runtime.host.criu_messages import CGROUP_MODES, NETWORK_LOCKS
 from ociruntime.runtime.spec.annotations import CRIU_OPTIONS, host_path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 DUMP_LOG = "dump.log"
 RESTORE_LOG = "restore.log"

@@ -9,23 +9,20 @@ process inside can exchange the directories above two mounts.
 
 from __future__ import annotations
 
-import posix
+import os
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from ociruntime.base.errors import ContainerError, StepError
 from ociruntime.base.linux import DEFAULT_DEVICES
+from ociruntime.base.mountinfo import Mount
 from ociruntime.base.paths import clean, is_below
 from ociruntime.runtime.host.mount_namespaces import mount_id
 from ociruntime.runtime.plan.mount_options import parse_mount_options
 from ociruntime.runtime.plan.mounts import is_bind
+from ociruntime.runtime.spec.document import Config
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence, Set
+Identity = tuple[int, int]  # st_dev, st_ino
 
-    from ociruntime.base.mountinfo import Mount
-    from ociruntime.runtime.spec.document import Config
-
-    Identity = tuple[int, int]  # st_dev, st_ino
 
 # CRIU mounts these anew wherever they are: their content depends on namespaces alone.
 OF_THE_KERNEL = ("proc", "sysfs", "mqueue", "cgroup2")
@@ -143,20 +140,20 @@ def find_mount(pid: int, target: str) -> tuple[int, Identity] | None:
     the mount id shows it.
     """
     try:
-        fd = posix.open(f"/proc/{pid}/root{target}", posix.O_PATH | posix.O_CLOEXEC)
+        fd = os.open(f"/proc/{pid}/root{target}", os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        found = posix.fstat(fd)
+        found = os.fstat(fd)
         return mount_id(fd).number, (found.st_dev, found.st_ino)
     finally:
-        posix.close(fd)
+        os.close(fd)
 
 
 def identity(path: str) -> Identity | None:
     """Return the kernel's identity of a file; None if it does not exist."""
     try:
-        found = posix.stat(path)
+        found = os.stat(path)
     except OSError:
         return None
     return found.st_dev, found.st_ino

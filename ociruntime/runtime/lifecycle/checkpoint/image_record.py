@@ -12,17 +12,14 @@ The file is untrusted input.
 
 from __future__ import annotations
 
-import posix
+import os
+from typing import Any, TypeGuard
 
 from ociruntime.base.errors import ContainerError, HostError
 from ociruntime.base.files import read_file, replace_file
 from ociruntime.base.json_text import dump
 from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.runtime.spec.load import parse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeGuard
 
 NAME = "ociruntime.json"
 VERSION = 1
@@ -90,7 +87,7 @@ def stream_keys(pid: int) -> list[str]:
 
 def _stream_key(pid: int, fd: int, own: set[str]) -> str:
     try:
-        link = posix.readlink(f"/proc/{pid}/fd/{fd}")
+        link = os.readlink(f"/proc/{pid}/fd/{fd}")
     except FileNotFoundError:
         return ""
     if link.startswith("pipe:["):
@@ -103,7 +100,7 @@ def _stream_key(pid: int, fd: int, own: set[str]) -> str:
     mount = facts.get("mnt_id", "")
     if not link.startswith("/") or mount in own:
         return ""
-    inode = posix.stat(f"/proc/{pid}/fd/{fd}").st_ino
+    inode = os.stat(f"/proc/{pid}/fd/{fd}").st_ino
     return f"file[{int(mount):x}:{inode:x}]"
 
 

@@ -15,16 +15,18 @@ from __future__ import annotations
 
 import os
 from fcntl import F_DUPFD_CLOEXEC, fcntl
+from typing import Any
 
 from ociruntime.base.errors import ContainerError, HostError
 from ociruntime.base.files import read_file
-from ociruntime.base.mountinfo import parse_mountinfo
+from ociruntime.base.foreground import CaughtSignals
+from ociruntime.base.mountinfo import Mount, parse_mountinfo
 from ociruntime.base.paths import clean, is_below
 from ociruntime.base.process import SIGKILL, send_signal, start_time
 from ociruntime.runtime.host.criu import Session
 from ociruntime.runtime.host.criu_messages import RESTORE
 from ociruntime.runtime.host.facts import gather
-from ociruntime.runtime.host.mount_namespaces import private_root
+from ociruntime.runtime.host.mount_namespaces import MountId, private_root
 from ociruntime.runtime.lifecycle.checkpoint.checkpoint import (
     failure,
     joined_namespaces,
@@ -34,6 +36,7 @@ from ociruntime.runtime.lifecycle.checkpoint.criu_options import (
     BY_DESCRIPTOR,
     BY_NAME,
     RESTORE_LOG,
+    CriuOptions,
     cgroup_roots,
     restore_options,
 )
@@ -48,25 +51,15 @@ from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
     unmet,
     wanted_flags,
 )
+from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord
 from ociruntime.runtime.lifecycle.creation import Creation
 from ociruntime.runtime.lifecycle.mounts import carry_out
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.further_mounts import compile_restricting
 from ociruntime.runtime.plan.identity import BITS
 from ociruntime.runtime.plan.mounts import is_bind
-from ociruntime.runtime.plan.plan import field
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.base.foreground import CaughtSignals
-    from ociruntime.base.mountinfo import Mount
-    from ociruntime.runtime.host.mount_namespaces import MountId
-    from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
-    from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord
-    from ociruntime.runtime.plan.plan import Operation
-    from ociruntime.runtime.spec.document import Config
+from ociruntime.runtime.plan.plan import Operation, field
+from ociruntime.runtime.spec.document import Config
 
 # Do not block if the path leads to a FIFO or a terminal.
 OPEN_NAMESPACE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -244,8 +237,6 @@ class Restoration(Creation):
     def _catch_signals(self) -> None:
         """Catch signals: each one from now on is forwarded to the container."""
         if self._foreground:
-            from ociruntime.base.foreground import CaughtSignals
-
             self.signals = CaughtSignals()
 
     def _restrict_mounts(self) -> None:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 
 from ociruntime.base.errors import ConfigError, ContainerError
+from ociruntime.base.foreground import open_relay, wait_foreground
 from ociruntime.base.process import become_subreaper, end_on_signals
+from ociruntime.base.stream_socket import connect
 from ociruntime.runtime.host.criu import find_criu
 from ociruntime.runtime.lifecycle.checkpoint.checkpoint import make_directory
+from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
 from ociruntime.runtime.lifecycle.checkpoint.image_record import read_record
 from ociruntime.runtime.lifecycle.checkpoint.restoration import Restoration
 from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.lifecycle.options import Context, CreateOptions
 from ociruntime.runtime.lifecycle.preparation import prepare
 from ociruntime.runtime.lifecycle.request_checks import check_terminal
 from ociruntime.runtime.lifecycle.run import delete_after_end
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
-    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
 
 
 def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
@@ -43,8 +42,6 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     check_terminal(prepared.config.get("process"), options.console_socket, options.detach)
     console = None
     if options.console_socket:
-        from ociruntime.base.stream_socket import connect
-
         console = connect(options.console_socket, "console socket")
     os.chdir(prepared.bundle.path)
     if not options.detach and not options.no_subreaper:
@@ -59,7 +56,6 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
 
 
 def _wait(context: Context, restoration: Restoration, options: CreateOptions) -> int:
-    from ociruntime.base.foreground import open_relay, wait_foreground
 
     restoration.lock.release()
     pidfd = restoration.pidfd

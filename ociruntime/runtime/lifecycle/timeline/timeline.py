@@ -7,15 +7,13 @@ time of the interpreter's start is not known; its CPU time so far is.
 
 from __future__ import annotations
 
-import posix
+import os
 from array import array
 from time import process_time_ns, time_ns
 
 from ociruntime.base.errors import HostError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.plan.plan import Operation, Plan
+from ociruntime.runtime.lifecycle.timeline.trace import spans, svg, trace_events
+from ociruntime.runtime.plan.plan import Operation, Plan
 
 MFD_CLOEXEC = 1
 
@@ -34,9 +32,9 @@ class Timeline:
         self.operations: list[Operation] = []
         self._times_fd = -1
         self._path = path
-        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOCTTY
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOCTTY
         try:
-            self._file = posix.open(path, flags, 0o644)
+            self._file = os.open(path, flags, 0o644)
         except OSError as error:
             raise HostError(f"open the timeline {path}", error) from None
 
@@ -49,10 +47,10 @@ class Timeline:
         self.mark("start the executor")
         self.operations = plan.operations
         try:
-            self._times_fd = posix.memfd_create("times", MFD_CLOEXEC)
+            self._times_fd = os.memfd_create("times", MFD_CLOEXEC)
             # Write the file instead of only extending it: its memory is then charged to us, not to
             # the container.
-            posix.write(self._times_fd, bytes(8 * (len(self.operations) + 1)))
+            os.write(self._times_fd, bytes(8 * (len(self.operations) + 1)))
         except OSError as error:
             raise HostError("make a memory file for times", error) from None
         return self._times_fd
@@ -62,27 +60,22 @@ class Timeline:
         far."""
         if self._times_fd < 0:
             return []
-        return array("Q", posix.pread(self._times_fd, 8 * (len(self.operations) + 1), 0)).tolist()
+        return array("Q", os.pread(self._times_fd, 8 * (len(self.operations) + 1), 0)).tolist()
 
     def save(self) -> None:
         """Write the file anew.  Raises HostError."""
         now = time_ns()  # before what is imported here takes its time
-        from ociruntime.runtime.lifecycle.timeline.trace import spans
 
         found = spans(self.phases, now, self.operations, self.times())
         if self._path.endswith(".svg"):
-            from ociruntime.runtime.lifecycle.timeline.trace import svg
-
             text = svg(self.command, found)
         else:
-            from ociruntime.runtime.lifecycle.timeline.trace import trace_events
-
             text = trace_events(self.command, found)
         data = memoryview(text.encode("utf-8", "backslashreplace"))
         try:
-            posix.ftruncate(self._file, 0)
-            posix.lseek(self._file, 0, 0)  # SEEK_SET
+            os.ftruncate(self._file, 0)
+            os.lseek(self._file, 0, 0)  # SEEK_SET
             while data:
-                data = data[posix.write(self._file, data) :]
+                data = data[os.write(self._file, data) :]
         except OSError as error:
             raise HostError(f"write the timeline {self._path}", error) from None

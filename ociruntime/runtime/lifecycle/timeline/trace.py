@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
 from xml.sax.saxutils import escape, quoteattr
 
 from ociruntime.runtime.plan.explain import arguments
-from ociruntime.runtime.plan.plan import operation_name
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ociruntime.runtime.plan.plan import Operation
+from ociruntime.runtime.plan.plan import Operation, operation_name
 
 T = TypeVar("T")
 RUNTIME = "runtime"
