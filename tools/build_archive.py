@@ -24,7 +24,7 @@ NEEDED = {
     "create": """
         runtime.cli.main runtime.cli.create runtime.spec.check runtime.spec.shape
         runtime.spec.validate_linux runtime.cgroups.resources runtime.cgroups.devices
-        runtime.cgroups.devices runtime.host.seccomp_cache
+        runtime.cgroups.device_rules runtime.host.seccomp_cache
     """,
     "exec": "runtime.cli.main runtime.cli.exec runtime.cgroups.group base.foreground",
     # For an image that is in the store; run is prepare with additions.

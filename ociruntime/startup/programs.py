@@ -49,7 +49,7 @@ PROGRAMS = {
         runtime.cli.state runtime.cli.kill runtime.cli.delete runtime.cli.list runtime.cli.ps
         runtime.cli.pause runtime.cli.resume runtime.cli.update runtime.cli.events
         commandline.output runtime.spec.check runtime.spec.shape runtime.spec.validate_linux
-        runtime.cgroups.resources runtime.cgroups.devices runtime.cgroups.devices
+        runtime.cgroups.resources runtime.cgroups.devices runtime.cgroups.device_rules
         runtime.cgroups.settings_v1 runtime.cgroups.settings_v2 runtime.cgroups.device_program
         runtime.cgroups.statistics runtime.host.seccomp_cache base.foreground runtime.host.hooks
         runtime.host.idmap runtime.plan.cgroup_mounts runtime.plan.further_mounts _seccomp

@@ -52,46 +52,40 @@ COMMON = """
 """
 OWN = {
     "create": """
-        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.devices
-        runtime.cgroups.devices runtime.cgroups.group runtime.cgroups.layout runtime.cgroups.layout
+        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.device_rules
+        runtime.cgroups.devices runtime.cgroups.group runtime.cgroups.layout
         runtime.cgroups.placement runtime.cgroups.resources runtime.cli.container_options
         runtime.cli.create runtime.executor.protocol runtime.executor.spawn
-        runtime.executor.protocol runtime.executor.spawn runtime.host.facts base.linux
-        runtime.plan.cgroup_mounts runtime.plan.plan runtime.plan.compilation
-        runtime.plan.compiler runtime.plan.devices runtime.plan.facts
-        runtime.plan.mount_options runtime.plan.hooks runtime.plan.identity
-        runtime.plan.mount_options runtime.plan.mounts runtime.plan.namespaces
-        runtime.plan.namespaces runtime.plan.operations runtime.plan.ops runtime.plan.plan
-        runtime.plan.process runtime.plan.rootfs runtime.plan.scheduling
-        runtime.lifecycle.cgroup_entry runtime.lifecycle.create runtime.lifecycle.creation
-        runtime.lifecycle.entry_record runtime.lifecycle.preparation
-        runtime.lifecycle.request_checks runtime.lifecycle.rollback startup.snapshot
-        startup.programs runtime.spec.bundle runtime.spec.check runtime.spec.shape
-        runtime.spec.validate runtime.spec.validate_linux runtime.spec.validate
+        runtime.host.facts base.linux runtime.plan.cgroup_mounts runtime.plan.plan
+        runtime.plan.compilation runtime.plan.compiler runtime.plan.devices
+        runtime.plan.facts runtime.plan.mount_options runtime.plan.hooks
+        runtime.plan.identity runtime.plan.mounts runtime.plan.namespaces
+        runtime.plan.operations runtime.plan.ops runtime.plan.process runtime.plan.rootfs
+        runtime.plan.scheduling runtime.lifecycle.cgroup_entry runtime.lifecycle.create
+        runtime.lifecycle.creation runtime.lifecycle.entry_record
+        runtime.lifecycle.preparation runtime.lifecycle.request_checks
+        runtime.lifecycle.rollback startup.snapshot startup.programs runtime.spec.bundle
+        runtime.spec.check runtime.spec.shape runtime.spec.validate
         runtime.spec.validate_linux runtime.spec.validate_process
-        runtime.spec.validate_linux runtime.spec.validate
     """,
     "exec": """
         base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.group
-        runtime.cgroups.layout runtime.cgroups.layout runtime.cgroups.placement
-        runtime.cli.container_options runtime.cli.exec runtime.executor.spawn
-        runtime.executor.protocol runtime.executor.protocol runtime.executor.spawn
-        runtime.host.facts base.foreground runtime.host.namespaces base.linux
-        runtime.plan.plan runtime.plan.compilation runtime.plan.facts runtime.plan.hooks
-        runtime.plan.identity runtime.plan.joining runtime.plan.operations runtime.plan.ops
-        runtime.plan.plan runtime.plan.process runtime.plan.scheduling
-        runtime.lifecycle.cgroup_entry runtime.lifecycle.exec runtime.lifecycle.exec
-        runtime.lifecycle.exec runtime.lifecycle.execution
-        runtime.lifecycle.request_checks runtime.spec.validate_process
+        runtime.cgroups.layout runtime.cgroups.placement runtime.cli.container_options
+        runtime.cli.exec runtime.executor.spawn runtime.executor.protocol runtime.host.facts
+        base.foreground runtime.host.namespaces base.linux runtime.plan.plan
+        runtime.plan.compilation runtime.plan.facts runtime.plan.hooks runtime.plan.identity
+        runtime.plan.joining runtime.plan.operations runtime.plan.ops runtime.plan.process
+        runtime.plan.scheduling runtime.lifecycle.cgroup_entry runtime.lifecycle.exec
+        runtime.lifecycle.execution runtime.lifecycle.request_checks
+        runtime.spec.validate_process
     """,
     "start": """
-        runtime.cli.start runtime.executor.protocol runtime.plan.ops
-        runtime.lifecycle.start
+        runtime.cli.start runtime.executor.protocol runtime.plan.ops runtime.lifecycle.start
     """,
     "state": "commandline.output runtime.cli.state runtime.lifecycle.state",
     "kill": "runtime.cli.kill commandline.signal_names base.linux runtime.lifecycle.kill",
     "delete": """
-        base.mountinfo runtime.cgroups.control_files runtime.cgroups.group runtime.cgroups.layout
+        base.mountinfo runtime.cgroups.control_files runtime.cgroups.group
         runtime.cgroups.layout runtime.cgroups.placement runtime.cli.delete base.linux
         runtime.lifecycle.delete
     """,

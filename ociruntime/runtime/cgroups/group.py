@@ -17,7 +17,7 @@ from __future__ import annotations
 import errno
 import posix
 
-from ociruntime.base.errors import ConfigError, HostError, RuntimeFailure, UsageError
+from ociruntime.base.errors import ConfigError, HostError, RuntimeFailure
 from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.control_files import failure, read
 from ociruntime.runtime.cgroups.layout import CGROUPS_PATH, resolve_path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Self
 
-    from ociruntime.runtime.cgroups.devices import DeviceRules
+    from ociruntime.runtime.cgroups.device_rules import DeviceRules
     from ociruntime.runtime.cgroups.layout import Layout
     from ociruntime.runtime.cgroups.setting import Setting
 
@@ -400,7 +400,7 @@ class Cgroup:
 
     def _device_rules(self, resources: Mapping[str, Any], where: str) -> DeviceRules:
         """Return the device rules, ready to be installed.  Raises ConfigError."""
-        from ociruntime.runtime.cgroups.devices import DeviceRules
+        from ociruntime.runtime.cgroups.device_rules import DeviceRules
 
         listing, unified = self._of("devices"), self._v2()
         return DeviceRules(
@@ -473,60 +473,3 @@ def hand_over(directory: str, uid: int, gid: int, listing: str = DELEGATE) -> No
             if error.errno == errno.ENOENT and path != directory:
                 continue
             raise failure(f"change the owner of {path} to {uid}:{gid}", error) from None
-
-
-def below(cgroup: Cgroup, wanted: Sequence[str]) -> Cgroup:
-    """Return the cgroup for the process, without checking that it exists.  Raises UsageError."""
-    paths = parse(wanted)
-    known = {"": True}
-    placements = []
-    for each in cgroup.placements:
-        hierarchy = each.hierarchy
-        names = [*hierarchy.controllers] if hierarchy.version == 1 else []
-        if hierarchy.name:
-            names.append(f"name={hierarchy.name}")
-        known.update(dict.fromkeys(names, True))
-        named = [paths[name] for name in names if name in paths]
-        if any(path != named[0] for path in named):
-            raise UsageError(
-                f"--cgroup: {','.join(names)} are one hierarchy and cannot take different paths"
-            )
-        path = named[0] if named else paths.get("", "")
-        placements.append(Placement(hierarchy, cgroup.path + path))
-    for name in paths:
-        if name not in known:
-            raise UsageError(
-                f'--cgroup: there is no cgroup v1 hierarchy with the controller "{name}"',
-                "on cgroup v2 give a path alone",
-            )
-    if cgroup.unit:
-        from ociruntime.runtime.cgroups.systemd_group import SystemdCgroup
-
-        if isinstance(cgroup, SystemdCgroup):
-            return cgroup.inside(placements, paths.get("", ""))
-    return Cgroup(cgroup.path, placements)
-
-
-def parse(wanted: Sequence[str]) -> dict[str, str]:
-    """Return the paths by controller ("" for all); a path is "" or absolute.  Raises UsageError."""
-    paths: dict[str, str] = {}
-    for text in wanted:
-        head, colon, path = text.rpartition(":")
-        if ":" in head:
-            raise UsageError(f"--cgroup {text}: has more than one colon")
-        if not colon and len(wanted) > 1:
-            raise UsageError(f"--cgroup {text}: lacks its controller", "CONTROLLER:PATH")
-        for name in head.split(","):
-            if colon and not name:
-                raise UsageError(f"--cgroup {text}: the controller is empty")
-            if name in paths:
-                raise UsageError(f'--cgroup {text}: the controller "{name}" is there already')
-            paths[name] = _clean(path, text)
-    return paths
-
-
-def _clean(path: str, text: str) -> str:
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    if ".." in parts or "\n" in path:
-        raise UsageError(f"--cgroup {text}: leads out of the container's cgroup")
-    return "".join(f"/{part}" for part in parts)

@@ -32,4 +32,4 @@ def check_bundle(context: Context, options: CreateOptions) -> list[Fault]:
 
 
 def _host(context: Context) -> Host:
-    return Host(context.root, is_rootless(os.environ, os.geteuid()))
+    return Host(context.root, is_rootless(os.environb, os.geteuid()))

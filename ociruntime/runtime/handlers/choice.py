@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.handlers.wasm import handle
 from ociruntime.runtime.spec.annotations import HANDLER, WASM_VARIANT, where
 from ociruntime.runtime.spec.check import check_shape
-from ociruntime.runtime.spec.document import Config
 from ociruntime.runtime.spec.validate import validate
 
-Handler = Callable[[Config, str], Config]
+if TYPE_CHECKING:
+    from ociruntime.runtime.spec.document import Config
+
+    Handler = Callable[[Config, str], Config]
 
 
 GROUP = "ociruntime.runtime.handlers"  # of entry points

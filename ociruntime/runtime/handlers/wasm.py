@@ -6,10 +6,13 @@ import os
 import struct
 import subprocess
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import ConfigError, reason
 from ociruntime.base.programs import find_program
-from ociruntime.runtime.spec.document import Config, Mount
+
+if TYPE_CHECKING:
+    from ociruntime.runtime.spec.document import Config, Mount
 
 # Below /dev, mostly a tmpfs of the container's: nothing is left in the root filesystem.
 INSIDE = "/dev/.wasm-runtime"

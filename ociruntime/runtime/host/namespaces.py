@@ -9,7 +9,6 @@ from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.base.files import read_file
 from ociruntime.base.linux import NAMESPACE_FILES, NAMESPACES
 from ociruntime.base.mountinfo import parse_mountinfo
-from ociruntime.runtime.spec.sysctl import owner, sysctl_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +47,8 @@ def check_settings(config: Config) -> None:
     own = {kind for kind, path in paths.items() if _is_own(kind, path)}
     if not own:
         return
+    from ociruntime.runtime.spec.sysctl import owner, sysctl_path
+
     settings = [
         (f'linux.sysctl["{key}"]', owner(sysctl_path(key))) for key in linux.get("sysctl", {})
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ociruntime.base.errors import HostError, NotRunning, RuntimeFailure, StepError
 from ociruntime.base.files import read_file, replace_file
@@ -34,9 +34,11 @@ from ociruntime.runtime.plan.ops import MESSAGE_MOUNT, MESSAGE_STAGE
 from ociruntime.runtime.plan.plan import Operation, Plan, field
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.check import check
-from ociruntime.runtime.spec.document import Config, Mount
 from ociruntime.runtime.spec.load import parse, read
 from ociruntime.runtime.spec.validate import validate_mounts
+
+if TYPE_CHECKING:
+    from ociruntime.runtime.spec.document import Config, Mount
 
 Recognise = Callable[[Operation, MountId, list[ShownMount]], bool]
 

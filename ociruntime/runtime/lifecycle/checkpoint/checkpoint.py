@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ociruntime.base.errors import ContainerError, CriuError, HostError, UsageError
 from ociruntime.base.files import read_file
@@ -26,7 +26,9 @@ from ociruntime.runtime.lifecycle.container import PAUSED, RUNNING, Container, l
 from ociruntime.runtime.lifecycle.delete import destroy
 from ociruntime.runtime.lifecycle.identifier import check_id
 from ociruntime.runtime.lifecycle.options import Context
-from ociruntime.runtime.spec.document import Config
+
+if TYPE_CHECKING:
+    from ociruntime.runtime.spec.document import Config
 
 # Features that a kernel may lack, and the options that require them.
 FEATURES = {

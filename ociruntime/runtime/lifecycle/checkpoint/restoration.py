@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from fcntl import F_DUPFD_CLOEXEC, fcntl
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ociruntime.base.errors import ContainerError, HostError
 from ociruntime.base.files import read_file
@@ -59,7 +59,9 @@ from ociruntime.runtime.plan.further_mounts import compile_restricting
 from ociruntime.runtime.plan.identity import BITS
 from ociruntime.runtime.plan.mounts import is_bind
 from ociruntime.runtime.plan.plan import Operation, field
-from ociruntime.runtime.spec.document import Config
+
+if TYPE_CHECKING:
+    from ociruntime.runtime.spec.document import Config
 
 # Do not block if the path leads to a FIFO or a terminal.
 OPEN_NAMESPACE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.base.errors import UsageError
-from ociruntime.runtime.cgroups.group import Cgroup, below, parse
+from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.cgroups.layout import Hierarchy
 from ociruntime.runtime.cgroups.placement import Placement
+from ociruntime.runtime.cgroups.subgroup import below, parse
 
 V1 = (
     Hierarchy(("cpu", "cpuacct"), "", "/cg/cpu", 1),
