@@ -146,7 +146,7 @@ static inline bool read_become_root(struct plan_reader *r, struct op_become_root
 	return r->ok;
 }
 
-/* fork the container's first process into new namespaces and leave; it goes on */
+/* fork the container's init into new namespaces and leave; it goes on */
 struct op_clone_init {
 	uint32_t flags;
 };
@@ -156,7 +156,7 @@ static inline bool read_clone_init(struct plan_reader *r, struct op_clone_init *
 	return plan_u32(r, &op->flags);
 }
 
-/* enter namespaces of the container's first process, and its root */
+/* enter namespaces of the container's init, and its root */
 struct op_join_process {
 	uint32_t flags;
 	uint32_t root_of;

@@ -3,7 +3,7 @@
 #define INIT_H
 
 /*
- * Become the first process of the pod's namespaces.  `control` is the read end of a pipe whose
+ * Become the init of the pod's namespaces.  `control` is the read end of a pipe whose
  * write end only the monitor has: a byte lets the process continue, end of file ends the pod.
  * Errors go to `report`.
  */

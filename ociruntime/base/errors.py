@@ -6,7 +6,7 @@
      +- ContainerError         the container's state forbids the request
      |   +- NoSuchContainer    unknown id
      |   +- ContainerExists    id in use
-     |   +- NotRunning         the first process is gone
+     |   +- NotRunning         the init is gone
      +- HostError              a system call outside the container failed
      +- StepError              an operation of the plan failed inside
      +- HookError              a hook failed, timed out or could not be started

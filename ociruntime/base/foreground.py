@@ -99,7 +99,7 @@ def wait_foreground(
     signals: CaughtSignals | None = None,
     notifying: NotifyRelay | None = None,
 ) -> int:
-    """Forward signals to the container's first process until it ends; its exit status.
+    """Forward signals to the container's init until it ends; its exit status.
 
     A process killed by signal n counts as 128+n.  It must be a child of this process; other
     children, which come to a subreaper, are reaped on the way.  ``relay`` is begun here, and

@@ -197,7 +197,7 @@ class Runtime:
         no_pivot: bool = False,
         new_keyring: bool = True,
     ) -> Process:
-        """Everything but the program itself: its first process waits for ``start``.
+        """Everything but the program itself: its init waits for ``start``.
 
         ``config`` is taken instead of the bundle's ``config.json``.
         """
@@ -251,7 +251,7 @@ class Runtime:
         return tuple(map(_state, list_containers(self._context)))
 
     def kill(self, id: str, signal: int = SIGTERM, *, all: bool = False) -> None:
-        """Send a signal to the first process, with ``all`` to every process."""
+        """Send a signal to the init, with ``all`` to every process."""
         kill(self._context, id, int(signal), all)
 
     def delete(self, id: str, *, force: bool = False) -> None:
@@ -304,7 +304,7 @@ class Runtime:
         return with_streams((stdin, stdout, stderr), act)
 
     def wait(self, id: str, timeout: float | None = None) -> int | None:
-        """Wait for the first process's end: its exit status, 128+n if signal n ended it.
+        """Wait for the init's end: its exit status, 128+n if signal n ended it.
 
         Only the process that has created the container is told the status, and once; None is
         what others get.  Raises TimeoutError after ``timeout`` seconds.

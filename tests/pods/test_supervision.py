@@ -116,7 +116,7 @@ def test_the_end_of_the_first_process(ocipod: Ocipod, work: Path) -> None:
     uuid = start(ocipod, work, "exec sleep 60")
     os.kill(ocipod.monitor(uuid)["init_pid"], signal.SIGKILL)
     ocipod.wait_for(uuid, "exited")
-    assert ending(ocipod, uuid) == {"code": 137, "reason": "the pod's first process was killed"}
+    assert ending(ocipod, uuid) == {"code": 137, "reason": "the pod's init was killed"}
     assert state(ocipod, uuid, "a")["exit_code"] == 137
 
 

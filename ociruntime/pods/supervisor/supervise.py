@@ -291,7 +291,7 @@ class Supervisor:
         """Handle the exit of the pod's init, with which all processes of the pod were killed."""
         if not self._winding_down:
             self.code = self.code or 137
-            self.reason = self.reason or "the pod's first process was killed"
+            self.reason = self.reason or "the pod's init was killed"
             self.halt("halt", 0)
             self.go_on()
 

@@ -117,7 +117,7 @@ class SystemdCgroup(Cgroup):
         where: str = "linux.resources",
         rootless: bool = False,
     ) -> None:
-        """Make the unit, a scope around the first process, and what else is needed.
+        """Make the unit, a scope around the init, and what else is needed.
 
         After an error :meth:`remove` is still to be called.  Raises ConfigError, HostError.
         """

@@ -143,7 +143,7 @@ def spawn(
 ) -> Executor:
     """Start the executor on ``plan``, in the v2 cgroup ``cgroup_fd`` (-1: where we are).
 
-    ``init_fd`` is the start gate of a first process to be, or a pidfd of one to join;
+    ``init_fd`` is the start gate of an init to be, or a pidfd of one to join;
     ``streams`` are to be its descriptors 0, 1 and 2.  In the file ``times_fd``, if there is one,
     it notes when it began (nanoseconds of CLOCK_REALTIME), and when each operation.  Raises
     HostError.
@@ -208,7 +208,7 @@ REFUSALS: dict[int, str] = {
 
 def _refused(errno: int, call: str) -> HostError:
     error = OSError(errno, posix.strerror(errno))
-    return HostError(f"start the container's first process: {call}", error, REFUSALS.get(errno, ""))
+    return HostError(f"start the container's init: {call}", error, REFUSALS.get(errno, ""))
 
 
 PROGRAM = __file__.rpartition("/")[0] + "/_executor"

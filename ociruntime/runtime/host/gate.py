@@ -1,6 +1,6 @@
 """The start gate: the socket in the state directory at which a created container waits.
 
-Its name is bound to a listening socket that only the container's first process holds, and
+Its name is bound to a listening socket that only the container's init holds, and
 holds only until it becomes the program.  So the kernel knows whether a container was
 started: a connection is refused once no process waits any more.
 """

@@ -143,7 +143,7 @@ class Creation:
     def _start(self) -> None:
         """Start the executor: born in the v2 cgroup, if there is one; it enters v1 ones itself.
 
-        A unit of systemd is made when the first process is known (``_enter_cgroup``).
+        A unit of systemd is made when the init is known (``_enter_cgroup``).
         """
         prepared = self._prepared
         cgroup = prepared.cgroup
@@ -338,7 +338,7 @@ class Creation:
                 )
             return StepError(
                 f"linux.resources.memory.limit: {limit} is not enough to start"
-                " the container: its first process was killed",
+                " the container: its init was killed",
                 "a static program needs about 1 MiB",
             )
         hint = ""
@@ -346,7 +346,7 @@ class Creation:
             # When its last process exits, the scope is removed, and with it the kernel's OOM
             # counter.
             hint = "is linux.resources.memory enough? a static program needs about 1 MiB"
-        return StepError("the container's first process was killed before it was ready", hint)
+        return StepError("the container's init was killed before it was ready", hint)
 
     def _after_failure(self) -> None:
         """runtime.md#lifecycle: a failed create goes on with the poststop hooks."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.lifecycle.container import Container
     from ociruntime.runtime.lifecycle.options import Context
 
-TRACED_SECONDS = 1.0  # until the tracers of the first process are ended as well
+TRACED_SECONDS = 1.0  # until the tracers of the init are ended as well
 KILL_SECONDS = 10.0
 BUSY_SECONDS = 1.0  # a forced deletion leaves a command that is at work to finish
 
@@ -48,7 +48,7 @@ def delete(context: Context, container_id: str, force: bool) -> None:
 
 
 def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, Lock]:
-    """Lock the container; by force, kill its first process if a command goes on holding it.
+    """Lock the container; by force, kill its init if a command goes on holding it.
 
     That ends a ``start`` which waits for a hook, or for a process that a neighbour has stopped.
     """

@@ -99,7 +99,7 @@ class Execution:
     def run(self, plan: Plan, init_fd: int, born: bool) -> None:
         """Start the program; ``born``: clone the process into its v2 cgroup, if it has one.
 
-        ``init_fd`` is a pidfd of the container's first process.  Raises what the failing step
+        ``init_fd`` is a pidfd of the container's init.  Raises what the failing step
         raises; then nothing is left.
         """
         self._forks = any(each.code == CLONE_PROCESS for each in plan.operations)

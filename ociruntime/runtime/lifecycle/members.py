@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def members(container: Container) -> list[int]:
     """Pids as this command sees them, ascending; those of cgroups below are among them.
 
-    Without a cgroup of its own it is the first process, what descends from it, and the pid
+    Without a cgroup of its own it is the init, what descends from it, and the pid
     namespace if that is the container's.  Raises HostError.
     """
     cgroup = container.cgroup()

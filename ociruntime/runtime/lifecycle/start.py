@@ -174,7 +174,7 @@ def _ended_silently(container: Container) -> StepError:
         await_end(pidfd, END_SECONDS)
         posix.close(pidfd)
     return StepError(
-        f'the first process of "{container.id}" was killed before it became the program',
+        f'the init of "{container.id}" was killed before it became the program',
         "linux.resources.memory.limit may be too low",
     )
 

@@ -62,7 +62,7 @@ STAGES: dict[int, str] = {
 VERBS: dict[str, str] = {
     "affinity": "run on CPUs",
     "chroot": "change root",
-    "clone_init": "fork the container's first process",
+    "clone_init": "fork the container's init",
     "clone_process": "fork into the pid namespace",
     "close_host": "close descriptors of the host",
     "device": "make device",

@@ -39,7 +39,7 @@ REFUSED = {
 
 
 class Place:
-    """``pid``: the container's first process; ``apart``: CLONE_NEW* of the namespaces in which it
+    """``pid``: the container's init; ``apart``: CLONE_NEW* of the namespaces in which it
     is and the runtime is not, CLONE_NEWNS among them.
     """
 

@@ -58,7 +58,7 @@ def clone_init(
     flags: int,
     where: str = "",
 ) -> Operation:
-    """Fork the container's first process into new namespaces and leave; it goes on."""
+    """Fork the container's init into new namespaces and leave; it goes on."""
     return Operation(6, (flags,), where)
 
 
@@ -68,7 +68,7 @@ def join_process(
     root_of: int,
     where: str = "",
 ) -> Operation:
-    """Enter namespaces of the container's first process, and its root."""
+    """Enter namespaces of the container's init, and its root."""
     return Operation(7, (flags, root_of), where)
 
 

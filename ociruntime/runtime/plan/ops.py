@@ -33,12 +33,12 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ("become_root", "take uid and gid 0 of the user namespace", ()),
     (
         "clone_init",
-        "fork the container's first process into new namespaces and leave; it goes on",
+        "fork the container's init into new namespaces and leave; it goes on",
         (("flags", "u32", "CLONE_NEW* bits"),),
     ),
     (
         "join_process",
-        "enter namespaces of the container's first process, and its root",
+        "enter namespaces of the container's init, and its root",
         (
             ("flags", "u32", "CLONE_NEW* bits"),
             ("root_of", "u32", "its pid, if not the mount namespace's root is its root; or 0"),

@@ -30,7 +30,7 @@ ANNOTATIONS: tuple[tuple[str, str, bool], ...] = (
     (KEEP_GROUPS, "with 1 the caller's supplementary groups are kept", True),
     (HOOKS_STDOUT, "a file to which what hooks on the host print is appended", True),
     (HOOKS_STDERR, "the same for what they print to standard error", True),
-    (PIDFD_RECEIVER, "a socket that gets a pidfd of the first process, as --pidfd-socket", True),
+    (PIDFD_RECEIVER, "a socket that gets a pidfd of the init, as --pidfd-socket", True),
     (CRIU_OPTIONS, "a file of further options that CRIU reads, as /etc/criu/runc.conf", True),
     (HANDLER, "who runs a program that is not native: docs/handlers.md", True),
     (WASM_VARIANT, "with compat a WebAssembly module is run, as with the handler wasm", True),

@@ -20,7 +20,7 @@ def state_document(
 ) -> dict[str, Any]:
     """The document that ``state`` prints and that hooks and seccomp agents read.
 
-    ``pid`` is the first process as the reader's pid namespace numbers it, 0 when there is
+    ``pid`` is the init as the reader's pid namespace numbers it, 0 when there is
     none; ``bundle`` is absolute.
     """
     document: dict[str, Any] = {

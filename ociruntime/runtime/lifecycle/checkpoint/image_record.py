@@ -3,7 +3,7 @@
     version        1
     mounts         key -> what config.json calls the mount (external_mounts.py), where it was
                    found, and its options as mountinfo has them
-    streams        of 0, 1 and 2 of the first process: the key by which CRIU takes another
+    streams        of 0, 1 and 2 of the init: the key by which CRIU takes another
                    descriptor for it, "" where it is the container's own
     namespaces     types of those that were joined by a path
 

@@ -5,7 +5,7 @@
       | orphan-pts-master   the master of the container's terminal, which has no receiver yet
       | pre-resume          all processes stand still for the last time: are their mounts and
       |                     privileges those of config.json?
-      v answer              the pid of the first process, which is our child
+      v answer              the pid of the init, which is our child
 
 criu works in the container's cgroup, so that what it makes is there in every mode of
 ``--manage-cgroups-mode``.
