@@ -66,10 +66,10 @@ PROGRAMS = {
         pods.cli.app_rm pods.cli.app_sandbox pods.cli.app_start pods.cli.app_status
         pods.cli.app_stop pods.cli.fetch pods.cli.image_list pods.cli.version pods.cli.help
         pods.supervisor.supervise pods.supervisor.hibernated_state pods.bundle.write_bundle
-        pods.manifest.limits pods.operations.app_addition pods.operations.app_removal
+        pods.manifest.limits pods.operations.sandbox pods.operations.sandbox
         pods.operations.app_exec pods.operations.attach pods.store.control pods.bundle.copy_files
         pods.store.description pods.garbage.garbage pods.bundle.host_facts
-        pods.garbage.stale_cgroups pods.garbage.stale_containers pods.store.mutation
+        pods.garbage.sweep pods.garbage.sweep pods.store.manifest_file
         pods.operations.stopping pods.garbage.sweep pods.bundle.pod_network pods.bundle.overlay
         pods.bundle.users images.fetch images.store.database images.store.index_copy images.lookup
         pods.net.networks pods.net.links pods.net.ipam pods.net.rules pods.net.rules_nft

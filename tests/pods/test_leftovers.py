@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import PodError
-from ociruntime.pods.garbage import garbage, stale_cgroups, sweep
+from ociruntime.pods.garbage import garbage, sweep
 from ociruntime.pods.store import phases
 from tests.pods import stubs
 from tests.support import cgroupfs, isolation, leaks, processes
@@ -105,8 +105,8 @@ def test_processes_that_do_not_end(
     place = work / "cgroup"
     (place / "app").mkdir(parents=True)
     (place / "app" / "busy").touch()
-    monkeypatch.setattr(stale_cgroups, "_TIMEOUT", 0.05)
-    left = stale_cgroups.remove_cgroups([str(place)])
+    monkeypatch.setattr(sweep, "_TIMEOUT", 0.05)
+    left = sweep.remove_cgroups([str(place)])
     assert set(left) == {str(place), str(place / "app")}
 
 

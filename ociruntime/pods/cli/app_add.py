@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def run(context: Context, args: list[str]) -> int:
     """Add an app to the pod, ready to be started.  Raises RuntimeFailure."""
-    from ociruntime.pods.operations.app_addition import add_to_pod
     from ociruntime.pods.operations.prepare import Request
+    from ociruntime.pods.operations.sandbox import add_to_pod
 
     options = (*APP_OPTIONS, *ADD_OPTIONS)
     parsed = read_words(args, (), options, GLOBAL_OPTIONS, leading=1, single=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.pods.cli.app_stop import seconds_of
-from ociruntime.pods.operations.app_removal import remove_app
+from ociruntime.pods.operations.sandbox import remove_app
 from ociruntime.pods.store.phases import open_pod
 
 TYPE_CHECKING = False

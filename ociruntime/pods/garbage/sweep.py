@@ -7,14 +7,17 @@ after a failed attempt the remainder.
 from __future__ import annotations
 
 import posix
+import time
 
 from ociruntime.base.errors import HostError, PodError, reason
 from ociruntime.base.fault import fault
 from ociruntime.base.files import sync_directory
 from ociruntime.base.mountinfo import OWN, own_mountinfo, parse_mountinfo
-from ociruntime.pods.garbage.stale_cgroups import remove_cgroups
-from ociruntime.pods.garbage.stale_containers import delete_containers
+from ociruntime.base.process import SIGKILL, open_process, send_signal, start_time
+from ociruntime.base.trusted import check_directory
+from ociruntime.pods.bundle.runtime_calls import STATE_ROOT, find_runtime
 from ociruntime.pods.store import pod_cgroup
+from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.manifest_file import MANIFEST, RUNTIME_CONFIG, read_object
 from ociruntime.pods.store.pod import phase_path
 from ociruntime.pods.store.removal import remove_tree
@@ -124,3 +127,129 @@ def _leave_networks(pod: Pod) -> list[str]:
     from ociruntime.pods.net.networks import tear_down
 
     return [f"leave the networks: {problem}" for problem in tear_down(info)]
+
+
+_TIMEOUT = 5.0  # seconds for killed processes to disappear
+_PAUSE = 0.01
+
+
+def remove_cgroups(paths: list[str]) -> list[str]:
+    """Kill the processes and remove the cgroups; return those that could not be removed."""
+    deadline = time.monotonic() + _TIMEOUT
+    left = pod_cgroup.remove(paths)
+    while left and time.monotonic() < deadline:
+        _kill(paths, left)
+        time.sleep(_PAUSE)
+        left = pod_cgroup.remove(paths)
+    return left
+
+
+def _kill(paths: list[str], left: list[str]) -> None:
+    """Kill all processes once; the caller repeats it to catch those that were forked meanwhile."""
+    for path in paths:
+        _write(f"{path}/cgroup.kill", b"1")
+    for path in left:
+        _write(f"{path}/freezer.state", b"THAWED")
+    for pid in pod_cgroup.processes(left):
+        started = start_time(pid)
+        fd = open_process(pid, started)
+        if fd < 0:
+            continue
+        try:
+            # Check again now that the pidfd is open: the pid could have been reused before.
+            if pid in pod_cgroup.processes(left):
+                send_signal(fd, SIGKILL, pid)
+        finally:
+            posix.close(fd)
+
+
+def _write(path: str, data: bytes) -> None:
+    try:
+        fd = posix.open(path, posix.O_WRONLY | posix.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        posix.write(fd, data)
+    except OSError:
+        pass
+    finally:
+        posix.close(fd)
+
+
+_DELETE_SECONDS = 30
+
+
+def delete_containers(uuid: str, runtime: str) -> list[str]:
+    """Delete the pod's containers, each with the runtime that made it; return the problems.
+
+    ``runtime`` is the name or path of the pod's own; others are only known by name.
+    """
+    problems = []
+    for place in _entries(STATE_ROOT):
+        root = f"{STATE_ROOT}/{place}"
+        try:
+            check_directory(root, "state directory of the runtime")
+        except HostError as failure:
+            problems.append(str(failure))
+            continue
+        entries = [name for name in _entries(root) if uuid in name]
+        if entries:
+            own = runtime.rpartition("/")[2] == place
+            problems += _delete(root, uuid, entries, runtime if own else place)
+            problems += _remove(root, entries)
+    return problems
+
+
+def _entries(path: str) -> list[str]:
+    try:
+        return sorted(posix.listdir(path))
+    except OSError:
+        return []  # nothing has run since the host was booted
+
+
+def _delete(root: str, uuid: str, entries: list[str], runtime: str) -> list[str]:
+    problems = []
+    try:
+        program = find_runtime(runtime)
+        for container in sorted({name[name.index(uuid) :] for name in entries}):
+            if problem := _delete_container(program, root, container):
+                problems.append(f"delete container {container}: {problem}")
+    except PodError as failure:
+        problems.append(str(failure))
+    return problems
+
+
+def _delete_container(program: str, root: str, container: str) -> str:
+    """Run the runtime's ``delete``; return "" or what went wrong."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            [program, "--root", root, "delete", "--force", container],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=_DELETE_SECONDS,
+        )
+    except OSError as error:
+        return f"{program}: {reason(error)}"
+    except subprocess.TimeoutExpired:
+        return f"{program} has not finished after {_DELETE_SECONDS} s"
+    if done.returncode == 0:
+        return ""
+    return " ".join(done.stderr.decode(errors="replace").split()) or f"status {done.returncode}"
+
+
+def _remove(root: str, entries: list[str]) -> list[str]:
+    """Remove entries that the runtime has left behind; return the problems."""
+    try:
+        fd = open_directory(root)
+        try:
+            for name in entries:
+                remove_tree(fd, name)
+        finally:
+            posix.close(fd)
+    except OSError as error:
+        return [f"remove what is left in {root}: {reason(error)}"]
+    return []

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.base.paths import clean
-from ociruntime.pods.manifest import image_settings, isolators, ports, seccomp, volumes
+from ociruntime.pods.manifest import isolators, ports, seccomp, volumes
 from ociruntime.pods.manifest.environment import merged
-from ociruntime.pods.manifest.names import is_name, name_of_image
+from ociruntime.pods.manifest.names import is_name, name_of_image, volume_of_path
+from ociruntime.pods.manifest.ports import port_of_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def add_app(
     entry["app"] = app = _app(entry["name"], words.options, settings)
     app["exec"] = _program(words, settings, entry["name"])
     own = _environment(words.options)
-    environment = merged(inherited, image_settings.environment_of(settings), variables, own)
+    environment = merged(inherited, environment_of(settings), variables, own)
     app["environment"] = [{"name": key, "value": value} for key, value in environment.items()]
     mounts = [volumes.mount(text) for text in words.options.list("mount")]
     add_mounts(draft, entry, [*common, *mounts])
@@ -131,7 +132,7 @@ def new_entry(manifest: dict[str, Any], words: AppWords, image: ImageFacts) -> d
         "image": {
             "id": image.id,
             "name": image.name or words.image,
-            "labels": image_settings.labels_of(image.config),
+            "labels": labels_of(image.config),
         },
         "app": {},
         "readOnlyRootFS": words.options.flag("readonly-rootfs"),
@@ -173,8 +174,8 @@ def _app(name: str, options: Values, settings: dict[str, Any]) -> dict[str, Any]
         "group": options.text("group") or ("" if options.has("user") else group),
         "supplementaryGIDs": _numbers(options, "supplementary-gids"),
         "workingDirectory": clean(directory),
-        "mountPoints": image_settings.mount_points_of(settings),
-        "ports": image_settings.ports_of(settings),
+        "mountPoints": mount_points_of(settings),
+        "ports": ports_of(settings),
         "isolators": wanted,
         "stopSignal": _stop_signal(options) or settings.get("StopSignal") or "SIGTERM",
         "userAnnotations": _pairs(options, "user-annotation"),
@@ -286,3 +287,49 @@ def _numbers(options: Values, option: str) -> list[int]:
             raise UsageError(f'--{option}: invalid group id "{word}"')
         numbers.append(int(word))
     return numbers
+
+
+def ports_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the exposed ports; SCTP and others are dropped, as they cannot be forwarded."""
+    found: dict[str, dict[str, Any]] = {}
+    for text in settings.get("ExposedPorts") or {}:
+        try:
+            port = port_of_name(text)
+        except ValueError:
+            continue
+        found[port["name"]] = port
+    return list(found.values())
+
+
+def mount_points_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the image's volumes as mount points with unique names."""
+    points: dict[str, dict[str, Any]] = {}
+    names: set[str] = set()
+    for text in settings.get("Volumes") or {}:
+        path = clean(text)
+        if path == "/" or path in points:
+            continue
+        plain = name = volume_of_path(path)
+        number = 1
+        while name in names:
+            number += 1
+            name = f"{plain}-{number}"
+        names.add(name)
+        points[path] = {"name": name, "path": path, "readOnly": False}
+    return list(points.values())
+
+
+def environment_of(settings: dict[str, Any]) -> dict[str, str]:
+    """Return the image's variables; entries that are not NAME=VALUE are ignored."""
+    found = {}
+    for line in settings.get("Env") or ():
+        name, equals, value = line.partition("=")
+        if name and equals:
+            found[name] = value
+    return found
+
+
+def labels_of(config: dict[str, Any]) -> list[dict[str, str]]:
+    """Return the image's platform (os, arch, ...) as labels of the manifest."""
+    kinds = (("os", "os"), ("architecture", "arch"), ("variant", "variant"))
+    return [{"name": name, "value": config[key]} for key, name in kinds if config.get(key)]

@@ -21,9 +21,9 @@ from ociruntime.base.errors import NetworkError, RuntimeFailure, reason
 from ociruntime.base.fault import fault
 from ociruntime.pods.net import choice, cni, conntrack, firewall, owners
 from ociruntime.pods.net.configuration import load, plugin_directories
+from ociruntime.pods.net.links import set_sysctl
 from ociruntime.pods.net.plugin_call import PluginCall
 from ociruntime.pods.net.result import addresses, dns
-from ociruntime.pods.net.sysctl import set_sysctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,9 +14,7 @@ from ociruntime.pods.loop import worker
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.supervisor.app_log import AppLog
 from ociruntime.pods.supervisor.app_record import RecordFile, new_record, note_end, note_start
-from ociruntime.pods.supervisor.app_streams import AppStreams
-from ociruntime.pods.supervisor.console_listener import ConsoleListener
-from ociruntime.pods.supervisor.stop_signal import stop_signal
+from ociruntime.pods.supervisor.app_streams import AppStreams, ConsoleListener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +27,9 @@ if TYPE_CHECKING:
 
     Done = Callable[[RuntimeFailure | None], None]
     App = dict[str, Any]
+    import signal as _signal
+else:
+    import _signal
 
 
 class AppRun:
@@ -386,3 +387,33 @@ def _no_output(app: AppRun, stream: str, data: bytes) -> None:
 
 def _no_end(app: AppRun) -> None:
     del app
+
+
+_REAL_TIME = ("SIGRTMIN+", "RTMIN+")
+
+
+def stop_signal(name: str) -> int:
+    """Return the number of an image's ``StopSignal``; SIGTERM if it is invalid.
+
+    The image is not trusted: the result is always a signal that can be sent.
+    """
+    number = _number(name)
+    return number if number in _signal.valid_signals() else int(_signal.SIGTERM)
+
+
+def _number(name: str) -> int:
+    """Return a number, perhaps not of a valid signal; -1 for an unknown name."""
+    if _is_decimal(name):
+        return int(name)
+    for prefix in _REAL_TIME:
+        if name.startswith(prefix):
+            steps = name.removeprefix(prefix)
+            return int(_signal.SIGRTMIN) + int(steps) if _is_decimal(steps) else -1
+    full = name if name.startswith("SIG") else f"SIG{name}"
+    # Skip SIG_BLOCK and the like, which are not signals.
+    return -1 if full.startswith("SIG_") else int(getattr(_signal, full, -1))
+
+
+def _is_decimal(text: str) -> bool:
+    # isdigit() accepts digits of other scripts, and int() refuses very long numbers.
+    return text.isascii() and text.isdigit() and len(text) <= 3

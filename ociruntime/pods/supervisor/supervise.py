@@ -23,8 +23,7 @@ from ociruntime.pods.loop.control_socket import ControlSocket
 from ociruntime.pods.loop.loop import Loop
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.supervisor.app_run import AppRun
-from ociruntime.pods.supervisor.foreground_copy import ForegroundCopy
-from ociruntime.pods.supervisor.local_terminal import LocalTerminal
+from ociruntime.pods.supervisor.foreground import ForegroundCopy, LocalTerminal
 from ociruntime.pods.supervisor.pod_processes import PodProcesses
 from ociruntime.pods.supervisor.requests import Requests
 

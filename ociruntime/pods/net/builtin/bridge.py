@@ -14,8 +14,9 @@ from ociruntime.base.rtnetlink import Rtnetlink
 from ociruntime.base.trusted import make_directory
 from ociruntime.pods.net import ipam
 from ociruntime.pods.net.addresses import Address, Network, parse_network
-from ociruntime.pods.net.builtin import masquerade, pair
+from ociruntime.pods.net.builtin import pair
 from ociruntime.pods.net.links import (
+    FORWARDING,
     LONGEST_NAME,
     bridge_facts,
     find,
@@ -23,8 +24,8 @@ from ociruntime.pods.net.links import (
     join_bridge,
     make_bridge,
     remove,
+    set_sysctl,
 )
-from ociruntime.pods.net.sysctl import FORWARDING, set_sysctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def add(call: PluginCall) -> dict[str, Any]:
         posix.close(lock)
     fault("network.after-links")
     if call.configuration.get("ipMasq"):
-        masquerade.want(call, [one.network for one in addresses.assigned])
+        pair.want(call, [one.network for one in addresses.assigned])
     return pair.result(call, links, addresses)
 
 
@@ -160,7 +161,7 @@ def _unplug(call: PluginCall) -> None:
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
     """Return the (tag, family) of all rules that ``add`` can make."""
-    return masquerade.tags(call)
+    return pair.tags(call)
 
 
 def check(call: PluginCall) -> None:

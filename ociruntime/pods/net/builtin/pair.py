@@ -6,8 +6,10 @@ import posix
 
 from ociruntime.base.errors import NetworkError, RuntimeFailure, reason
 from ociruntime.base.rtnetlink import IFF_UP, Rtnetlink
+from ociruntime.pods.net import firewall
 from ociruntime.pods.net import links as network_links
 from ociruntime.pods.net.links import add_route, hardware_text
+from ociruntime.pods.net.rules import Rules, tag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from ociruntime.base.rtnetlink import Link
+    from ociruntime.pods.net.addresses import Network
     from ociruntime.pods.net.ipam import Addresses
     from ociruntime.pods.net.plugin_call import PluginCall
 
@@ -151,3 +154,24 @@ def undo(steps: list[Callable[[], None]]) -> None:
             problems.append(str(failure))
     if problems:
         raise NetworkError("; ".join(problems))
+
+
+PURPOSE = "nat"
+AF_INET = 2
+
+
+def want(call: PluginCall, networks: list[Network]) -> None:
+    """Add the masquerading rules to those of the call."""
+    for network in networks:
+        family = 4 if network.family == AF_INET else 6
+        name = tag(call.container, call.interface, PURPOSE)
+        address = str(network.address)
+        call.rules.append(Rules(name, family, address, str(network.subnet)))
+
+
+def tags(call: PluginCall) -> list[tuple[str, int]]:
+    """Return the (tag, family) of all rules that ``want`` can add."""
+    if not call.configuration.get("ipMasq"):
+        return []
+    name = tag(call.container, call.interface, PURPOSE)
+    return [(name, family) for family in firewall.families(call.previous)]

@@ -9,15 +9,16 @@ from __future__ import annotations
 from ociruntime.base.fault import fault
 from ociruntime.pods.net import ipam
 from ociruntime.pods.net.addresses import Network
-from ociruntime.pods.net.builtin import masquerade, pair
+from ociruntime.pods.net.builtin import pair
 from ociruntime.pods.net.links import (
+    FORWARDING,
     SCOPE_HOST,
     SCOPE_LINK,
     add_route,
     give_address,
     remove_subnet_route,
+    set_sysctl,
 )
-from ociruntime.pods.net.sysctl import FORWARDING, set_sysctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def add(call: PluginCall) -> dict[str, Any]:
     for one in addresses.assigned:
         set_sysctl(FORWARDING[4 if one.network.family == 2 else 6], "1")
     if call.configuration.get("ipMasq"):
-        masquerade.want(call, [one.network for one in addresses.assigned])
+        pair.want(call, [one.network for one in addresses.assigned])
     return pair.result(call, ends, addresses)
 
 
@@ -93,7 +94,7 @@ def delete(call: PluginCall) -> None:
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
     """Return the (tag, family) of all rules that ``add`` can make."""
-    return masquerade.tags(call)
+    return pair.tags(call)
 
 
 def check(call: PluginCall) -> None:

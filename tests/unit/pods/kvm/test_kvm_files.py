@@ -13,8 +13,8 @@ import pytest
 
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.kvm import settings as kvm_settings
-from ociruntime.pods.kvm.cpio import archive
 from ociruntime.pods.kvm.kernel_modules import Modules
+from ociruntime.pods.kvm.launch import archive
 from ociruntime.pods.kvm.settings import Settings, cpus_of, memory_of, settings
 
 

@@ -14,10 +14,10 @@ from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.bundle import pod_context, write_bundle
 from ociruntime.pods.bundle.app_config import AppPlace
 from ociruntime.pods.operations import stopping
-from ociruntime.pods.operations.app_removal import remove_files
+from ociruntime.pods.operations.sandbox import remove_files
 from ociruntime.pods.store import control, manifest_file, phases, references
 from ociruntime.pods.store.logs import LogReader
-from ociruntime.pods.store.mutation import manifest_lock
+from ociruntime.pods.store.manifest_file import manifest_lock
 from ociruntime.pods.store.phases import Pod
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ociruntime.pods.loop.loop import READABLE, Loop
-from ociruntime.pods.supervisor.foreground_copy import HELD, ForegroundCopy
+from ociruntime.pods.supervisor.foreground import HELD, ForegroundCopy
 
 HANGS = 60  # seconds
 
