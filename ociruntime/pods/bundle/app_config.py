@@ -5,18 +5,15 @@ Works with any OCI runtime.  Pure: facts about the host and the image come in an
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import PodError
 from ociruntime.pods.manifest import isolators, limits, seccomp
 from ociruntime.pods.manifest.build import app_entry
-from ociruntime.pods.manifest.flavours import FLAVOURS
+from ociruntime.pods.manifest.flavours import FLAVOURS, Flavour, Mount
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+Json = dict[str, Any]
 
-    from ociruntime.pods.manifest.flavours import Flavour, Mount
-
-    Json = dict[str, Any]
 
 SPEC_VERSION = "1.0.2"
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 
 from ociruntime.base.errors import HostError
 from ociruntime.pods.store.deep_tree import Place, open_regular, walk
 
+PrivateUsers = tuple[int, int] | None  # (first host id, count); None: no user namespace
+
 _PART = 1 << 30
 _ATTRIBUTES_OF_OVERLAYS = "trusted.overlay."
 _NOBODY = 65534
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    PrivateUsers = tuple[int, int] | None  # (first host id, count); None: no user namespace
 
 
 def owner_on_host(id: int, private_users: PrivateUsers) -> int:

@@ -7,14 +7,11 @@ as a separator of mount options.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.linux import CLONE_NEWUSER
 from ociruntime.pods.bundle.own_mounts import mount, unmount
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def mount_rootfs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import posix
+import os
 
 from ociruntime.base.errors import HostError
 
@@ -41,7 +41,7 @@ def share_memory(path: str, size: int, owner: int) -> None:
     Raises HostError.
     """
     try:
-        posix.mkdir(path, 0o700)
+        os.mkdir(path, 0o700)
     except FileExistsError:
         pass
     except OSError as error:
@@ -62,4 +62,4 @@ def unmount(path: str) -> None:
 def check_call(result: int, action: str) -> None:
     """Raise HostError if ``result`` of a call of the shim is a negative errno."""
     if result < 0:
-        raise HostError(action, OSError(-result, posix.strerror(-result)))
+        raise HostError(action, OSError(-result, os.strerror(-result)))

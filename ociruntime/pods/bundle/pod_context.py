@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import posix
+import os
+from collections.abc import Callable
+from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.files import read_file, remove_file
 from ociruntime.pods.bundle import own_mounts
+from ociruntime.pods.bundle.runtime_calls import RuntimeCalls
+from ociruntime.pods.loop.loop import Loop
 from ociruntime.pods.store import pod_cgroup
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from ociruntime.pods.bundle.runtime_calls import RuntimeCalls
-    from ociruntime.pods.loop.loop import Loop
 
 SHARED_MEMORY = "shm"  # in the pod's directory: mounted as its apps' /dev/shm
 
@@ -87,7 +83,7 @@ class PodContext:
         directory = f"{self.path}/apps/{app}"
         for warning in write_bundle(self.path, app, self.namespaces):
             if streams[2] >= 0:  # make warnings visible in the app's log
-                posix.write(streams[2], f"ocipod: {warning}\n".encode())
+                os.write(streams[2], f"ocipod: {warning}\n".encode())
         config_path = f"{directory}/bundle/config.json"
         config = json_files.read(config_path)
         if bool(config["process"].get("terminal")) != terminal:
@@ -98,7 +94,7 @@ class PodContext:
         words = ["create", "--bundle", f"{directory}/bundle", "--pid-file", f"{directory}/pid"]
         if terminal:
             # Relative paths: sun_path is short, and some runtimes change to the bundle first.
-            posix.chdir(f"{directory}/bundle")
+            os.chdir(f"{directory}/bundle")
             words += ["--console-socket", "console"]
         words.append(self.runtime.container(app))
         self.runtime.become(f"{directory}/runtime.log", words, streams)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import read_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 INFO = "net-info.json"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import posix
+import os
+from collections.abc import Sequence
+from typing import NoReturn
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
@@ -10,17 +12,12 @@ from ociruntime.base.files import read_file
 from ociruntime.base.linux import S_IFCHR, S_IFMT
 from ociruntime.base.programs import find_program, own_launcher
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import NoReturn
-
 STATE_ROOT = "/run/ocipod"  # contains the --root directory of each runtime
 
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 OWN_FAILURE = 254
-NULL_DEVICE = posix.makedev(1, 3)
+NULL_DEVICE = os.makedev(1, 3)
 
 # Words, in lower case, of runtimes and the kernel for a program that cannot be executed.
 _EXECUTION = ("exec", "execute", "executable", "command")
@@ -31,7 +28,7 @@ _NOT_FOUND = ("no such file", "not found", "not a directory", "cannot be found")
 def find_runtime(name: str) -> str:
     """Find a runtime: absolute path, beside this program, or installed.  Raises PodError."""
     if "/" in name:
-        return name if name.startswith("/") else f"{posix.getcwd()}/{name}"
+        return name if name.startswith("/") else f"{os.getcwd()}/{name}"
     if path := own_launcher(name) or find_program(name):
         return path
     raise PodError(f'the runtime "{name}" is not installed', "choose another with --runtime")
@@ -76,15 +73,15 @@ class RuntimeCalls:
             is_null = fd < 0 or _is_null(fd)
             if is_null and null < 0:
                 null = _open_null()
-            posix.dup2(null if is_null else fd, number)
+            os.dup2(null if is_null else fd, number)
         try:
-            posix.execve(self.program, self.command(log, words), posix.environ)
+            os.execve(self.program, self.command(log, words), os.environ)
         except OSError as error:
             raise HostError(f"execute {self.program}", error) from None
 
 
 def _is_null(fd: int) -> bool:
-    seen = posix.fstat(fd)
+    seen = os.fstat(fd)
     return seen.st_mode & S_IFMT == S_IFCHR and seen.st_rdev == NULL_DEVICE
 
 
@@ -99,7 +96,7 @@ def _open_null() -> int:
     if fd >= 0:
         return fd
     try:
-        return posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
+        return os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise HostError("open /dev/null", error) from None
 

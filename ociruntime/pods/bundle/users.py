@@ -7,12 +7,9 @@ group likewise with ``/etc/group``.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from ociruntime.base.errors import PodError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _LONGEST_FILE = 1 << 20
 _MOST_LINKS = 40

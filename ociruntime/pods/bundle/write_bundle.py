@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
@@ -15,10 +16,6 @@ from ociruntime.pods.bundle.own_mounts import mount
 from ociruntime.pods.manifest.build import app_entry
 from ociruntime.pods.manifest.flavours import flavour
 from ociruntime.pods.manifest.limits import skipped
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> list[str]:

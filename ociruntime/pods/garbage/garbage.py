@@ -7,8 +7,9 @@ another one has locked.
 
 from __future__ import annotations
 
-import posix
+import os
 import time
+from collections.abc import Callable, Iterator
 
 from ociruntime.base.errors import PodError, RuntimeFailure
 from ociruntime.base.fault import fault
@@ -28,12 +29,8 @@ from ociruntime.pods.store.pod import (
     Pod,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+Event = tuple[str, str, str]
 
-    # What happened, the pod's UUID (or empty), and a message.
-    Event = tuple[str, str, str]
 
 GRACE = 30 * 60.0
 EXPIRY = 24 * 3600.0
@@ -145,7 +142,7 @@ def _remaining(pod: Pod, period: float) -> float:
     """Return the seconds until ``period`` has passed since the pod entered its phase."""
     if period <= 0:
         return 0
-    return posix.fstat(pod.fd).st_ctime + period - time.time()
+    return os.fstat(pod.fd).st_ctime + period - time.time()
 
 
 def _sweep(directory: str, phase: str, uuid: str, grace: float) -> Iterator[Event]:

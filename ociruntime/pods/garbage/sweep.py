@@ -6,8 +6,9 @@ after a failed attempt the remainder.
 
 from __future__ import annotations
 
-import posix
+import os
 import time
+from typing import Any
 
 from ociruntime.base.errors import HostError, PodError, reason
 from ociruntime.base.fault import fault
@@ -19,14 +20,8 @@ from ociruntime.pods.bundle.runtime_calls import STATE_ROOT, find_runtime
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.manifest_file import MANIFEST, RUNTIME_CONFIG, read_object
-from ociruntime.pods.store.pod import phase_path
+from ociruntime.pods.store.pod import Pod, phase_path
 from ociruntime.pods.store.removal import remove_tree
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.pods.store.pod import Pod
 
 NET_INFO = "net-info.json"
 
@@ -58,13 +53,13 @@ def remove(pod: Pod) -> None:
     """
     place = f"/proc/self/fd/{pod.fd}"
     try:
-        first = [name for name in posix.listdir(place) if name not in _LAST]
+        first = [name for name in os.listdir(place) if name not in _LAST]
         for name in sorted(first, key=lambda name: name != "apps"):
             remove_tree(pod.fd, name)
         fault("gc.sweep.before-manifest")
         for name in _LAST:
             remove_tree(pod.fd, name)
-        posix.rmdir(pod.path())
+        os.rmdir(pod.path())
         sync_directory(phase_path(pod.directory, pod.phase))
     except OSError as error:
         raise PodError(f"remove {_named(error, pod)}: {reason(error)}") from None
@@ -160,20 +155,20 @@ def _kill(paths: list[str], left: list[str]) -> None:
             if pid in pod_cgroup.processes(left):
                 send_signal(fd, SIGKILL, pid)
         finally:
-            posix.close(fd)
+            os.close(fd)
 
 
 def _write(path: str, data: bytes) -> None:
     try:
-        fd = posix.open(path, posix.O_WRONLY | posix.O_CLOEXEC)
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     except OSError:
         return
     try:
-        posix.write(fd, data)
+        os.write(fd, data)
     except OSError:
         pass
     finally:
-        posix.close(fd)
+        os.close(fd)
 
 
 _DELETE_SECONDS = 30
@@ -202,7 +197,7 @@ def delete_containers(uuid: str, runtime: str) -> list[str]:
 
 def _entries(path: str) -> list[str]:
     try:
-        return sorted(posix.listdir(path))
+        return sorted(os.listdir(path))
     except OSError:
         return []  # nothing has run since the host was booted
 
@@ -249,7 +244,7 @@ def _remove(root: str, entries: list[str]) -> list[str]:
             for name in entries:
                 remove_tree(fd, name)
         finally:
-            posix.close(fd)
+            os.close(fd)
     except OSError as error:
         return [f"remove what is left in {root}: {reason(error)}"]
     return []

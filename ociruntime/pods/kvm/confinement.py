@@ -22,11 +22,7 @@ from ociruntime.base.linux import (
 )
 from ociruntime.pods.bundle.own_mounts import NODEV, NOEXEC, NOSUID, check_call, mount
 from ociruntime.pods.garbage.sweep import mountinfo, mounts_below
-from ociruntime.pods.kvm.qemu import CONSOLE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.pods.kvm.qemu import Hardware
+from ociruntime.pods.kvm.qemu import CONSOLE, Hardware
 
 ROOT = "machine-root"  # in the pod's directory: where the new root is assembled
 RDONLY, REMOUNT, BIND, MOVE = 1, 32, 4096, 8192

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable
 
 from ociruntime.base.errors import HostError, PodError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _NAME = re.compile(r"(.+)\.ko(|\.gz|\.xz|\.zst)")
 _NEEDED = re.compile(rb"\0depends=([^\0]*)\0")

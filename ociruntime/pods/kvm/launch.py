@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
+from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
@@ -20,12 +22,8 @@ from ociruntime.pods.kvm.settings import Settings, cpus_of, memory_of, settings
 from ociruntime.pods.manifest import isolators
 from ociruntime.pods.manifest.limits import unified
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+Json = dict[str, Any]
 
-    Json = dict[str, Any]
 
 INIT = "init"
 MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p")

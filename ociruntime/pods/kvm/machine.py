@@ -6,31 +6,24 @@ forwards signals, and exits with the app's status.
 
 from __future__ import annotations
 
-import posix
+import os
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import remove_file
 from ociruntime.base.programs import DIRECTORIES
 from ociruntime.pods.bundle.pod_context import PodContext, apps_of, read_manifest
+from ociruntime.pods.bundle.runtime_calls import RuntimeCalls
 from ociruntime.pods.kvm import port
 from ociruntime.pods.kvm.qemu import CONSOLE
 from ociruntime.pods.loop import worker
 from ociruntime.pods.loop.listening import listen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal as _signal
-    import socket as _socket
-    from collections.abc import Callable
-    from typing import Any, NoReturn
-
-    from ociruntime.pods.bundle.runtime_calls import RuntimeCalls
-    from ociruntime.pods.loop.loop import Loop, Timer
-    from ociruntime.pods.loop.worker import Outcome
-else:
-    import _signal
-    import _socket
+from ociruntime.pods.loop.loop import Loop, Timer
+from ociruntime.pods.loop.worker import Outcome
 
 PORTS = "machine"  # directory of the numbered sockets; 0 is the machine's own
 CGROUP = "machine"
@@ -65,7 +58,7 @@ class Machine(PodContext):
             remove_file(f"{PORTS}/{each}")
         remove_file(CONSOLE)
         listeners = [
-            listen(f"{PORTS}/{n}", _socket.SOCK_STREAM, 2) for n in range(len(self._apps) + 1)
+            listen(f"{PORTS}/{n}", socket.SOCK_STREAM, 2) for n in range(len(self._apps) + 1)
         ]
         descriptors = [listener.fileno() for listener in listeners]
         self._pid = worker.start(
@@ -86,7 +79,7 @@ class Machine(PodContext):
 
     def _kill(self) -> None:
         if self._pid:
-            posix.kill(self._pid, _signal.SIGKILL)
+            os.kill(self._pid, signal.SIGKILL)
 
     def _is_over(self, outcome: Outcome) -> None:
         self._pid = 0
@@ -134,17 +127,17 @@ class Machine(PodContext):
         machine.networks = take_over(self.namespaces["network"], networks_in(self.path))
         words = command(machine)
         for fd in (*ports, *(fd for fd, _ in machine.networks)):
-            posix.set_inheritable(fd, True)
+            os.set_inheritable(fd, True)
         self._join_cgroup()
-        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC
-        log = posix.open(CONSOLE, flags, 0o640)
-        null = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        log = os.open(CONSOLE, flags, 0o640)
+        null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         for number, fd in enumerate((null, log, log)):
-            posix.dup2(fd, number)
+            os.dup2(fd, number)
         confine(machine)
         # Import nothing from here on: the root has changed.
         try:
-            posix.execve(words[0], words, {"PATH": ":".join(DIRECTORIES)})
+            os.execve(words[0], words, {"PATH": ":".join(DIRECTORIES)})
         except OSError as error:
             raise HostError(f"execute {words[0]}", error) from None
 
@@ -154,14 +147,14 @@ class Machine(PodContext):
             try:
                 for place in (directory, f"{directory}/{CGROUP}"):
                     try:
-                        posix.mkdir(place, 0o755)
+                        os.mkdir(place, 0o755)
                     except FileExistsError:
                         continue
-                fd = posix.open(f"{directory}/{CGROUP}/cgroup.procs", posix.O_WRONLY)
+                fd = os.open(f"{directory}/{CGROUP}/cgroup.procs", os.O_WRONLY)
                 try:
-                    posix.write(fd, b"0")
+                    os.write(fd, b"0")
                 finally:
-                    posix.close(fd)
+                    os.close(fd)
             except OSError:
                 continue
             return
@@ -171,9 +164,9 @@ class Machine(PodContext):
 def _make_empty(directory: str) -> list[str]:
     """Create the directory; return what is in it if it exists."""
     try:
-        posix.mkdir(directory, 0o700)
+        os.mkdir(directory, 0o700)
     except FileExistsError:
-        return posix.listdir(directory)
+        return os.listdir(directory)
     except OSError as error:
         raise HostError(f"make {directory}", error) from None
     return []
@@ -181,9 +174,9 @@ def _make_empty(directory: str) -> list[str]:
 
 def _in_memory(data: bytes) -> str:
     """Return the path of a memory file, valid as long as this process lives."""
-    fd = posix.memfd_create("initial", 0)
+    fd = os.memfd_create("initial", 0)
     while data:
-        data = data[posix.write(fd, data) :]
+        data = data[os.write(fd, data) :]
     return f"/proc/self/fd/{fd}"
 
 

@@ -10,16 +10,13 @@ import fcntl
 import os
 from _socket import AF_INET
 from struct import calcsize, pack, unpack_from
+from typing import Any
 
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.linux import CLONE_NEWNET
 from ociruntime.base.rtnetlink import NLM_F_DUMP, RTM_GETADDR, Rtnetlink
 from ociruntime.pods.net import links as devices
 from ociruntime.pods.net.addresses import Address, parse_address, parse_network
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 DEVICE = "/dev/net/tun"
 RTM_DELADDR = 21

@@ -5,16 +5,11 @@ All of it runs in children of the monitor, because the machine may stall.
 
 from __future__ import annotations
 
-import posix
+import os
+import socket
 from struct import pack, unpack
 
 from ociruntime.base.errors import HostError, PodError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import socket as _socket
-else:
-    import _socket
 
 PROGRAM = __file__.rpartition("/")[0] + "/_guest"
 START, RUNNING, FAILED, END = b"s", b"r", b"f", b"d"
@@ -51,7 +46,7 @@ def end_app(path: str) -> None:
         port = _connect(path, END_SECONDS)
     except PodError:
         return  # the machine has exited, and its apps with it
-    mark = posix.urandom(16)
+    mark = os.urandom(16)
     try:
         port.sendall(bytes(LARGEST))  # complete a frame that the proxy may have left unfinished
         _send(port, END, mark)
@@ -81,8 +76,8 @@ def power_off(path: str) -> None:
         port.detach()  # keep it open: the guest must read the byte before it sees the hangup
 
 
-def _connect(path: str, seconds: float) -> _socket.socket:
-    port = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+def _connect(path: str, seconds: float) -> socket.socket:
+    port = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     port.settimeout(seconds)
     try:
         port.connect(path)
@@ -92,20 +87,20 @@ def _connect(path: str, seconds: float) -> _socket.socket:
     return port
 
 
-def _send(port: _socket.socket, kind: bytes, data: bytes) -> None:
+def _send(port: socket.socket, kind: bytes, data: bytes) -> None:
     try:
         port.sendall(pack(HEAD, kind, len(data)) + data)
     except OSError:
         raise PodError(GONE) from None
 
 
-def _receive(port: _socket.socket) -> tuple[bytes, bytes]:
+def _receive(port: socket.socket) -> tuple[bytes, bytes]:
     """Read one frame and not a byte more: the rest belongs to the proxy."""
     kind, size = unpack(HEAD, _exactly(port, 3))
     return kind, _exactly(port, size)
 
 
-def _exactly(port: _socket.socket, size: int) -> bytes:
+def _exactly(port: socket.socket, size: int) -> bytes:
     data = b""
     while len(data) < size:
         try:
@@ -128,12 +123,12 @@ def _spawn(port: int, streams: list[int]) -> int:
     wanted = [*streams, port]
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE) if fd >= 0 else -1 for fd in wanted]
     actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
-        (posix.POSIX_SPAWN_DUP2, fd, number)
+        (os.POSIX_SPAWN_DUP2, fd, number)
         if fd >= 0
-        else (posix.POSIX_SPAWN_OPEN, number, "/dev/null", posix.O_RDWR, 0)
+        else (os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0)
         for number, fd in enumerate(high)
     ]
     try:
-        return posix.posix_spawn(PROGRAM, ["ocipod-app"], {}, file_actions=actions, setsid=True)
+        return os.posix_spawn(PROGRAM, ["ocipod-app"], {}, file_actions=actions, setsid=True)
     except OSError as error:
         raise HostError(f"start {PROGRAM}", error) from None

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from ociruntime.base.errors import UsageError
 from ociruntime.pods.kvm.settings import settings
 from ociruntime.pods.manifest import isolators
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.pods.manifest.app_arguments import Values
+from ociruntime.pods.manifest.app_arguments import Values
 
 
 def check_options(options: Values, local_config: str) -> None:

@@ -11,13 +11,10 @@ The default is the kernel of the host, if it is in /boot.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from ociruntime.base.errors import PodError, reason
 from ociruntime.base.programs import find_program
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 FILE = "kvm.json"
 DEVICE = "/dev/kvm"

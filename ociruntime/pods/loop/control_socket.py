@@ -10,25 +10,19 @@ After the answer to ``attach``, messages are frames; the first byte is the type:
 
 from __future__ import annotations
 
-import posix
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, InternalError, PodError, RuntimeFailure
 from ociruntime.pods.loop.listening import listen
-from ociruntime.pods.loop.loop import HUNG_UP, READABLE, WRITABLE
+from ociruntime.pods.loop.loop import HUNG_UP, READABLE, WRITABLE, Loop, Timer
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import socket as _socket
-    from collections.abc import Callable
-    from typing import Any
+Answer = Callable[[dict[str, Any]], None]
+Handler = Callable[["Connection", dict[str, Any]], None]
 
-    from ociruntime.pods.loop.loop import Loop, Timer
-
-    Answer = Callable[[dict[str, Any]], None]
-    Handler = Callable[["Connection", dict[str, Any]], None]
-else:
-    import _socket
 
 LARGEST = 65536 + 1  # bytes of a message
 HELD = 1 << 20  # bytes to buffer for a slow client before its output is dropped
@@ -50,8 +44,8 @@ class ControlSocket:
         self._path = path
         self._handler = handler
         self.connections: list[Connection] = []
-        kind = _socket.SOCK_SEQPACKET | _socket.SOCK_NONBLOCK
-        self._socket = listen(path, kind, BACKLOG) if fd < 0 else _socket.socket(fileno=fd)
+        kind = socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK
+        self._socket = listen(path, kind, BACKLOG) if fd < 0 else socket.socket(fileno=fd)
         self._fd = self._socket.fileno()
         self._rest: Timer | None = None
         self._listen()
@@ -67,16 +61,14 @@ class ControlSocket:
     def _accept(self, events: int) -> None:
         del events
         try:
-            fd, _ = self._socket._accept()  # type: ignore[attr-defined]  # of the C module
+            sock, _ = self._socket.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return  # the client has disconnected
         except OSError:  # EMFILE: the client stays pending, so poll(2) would report it continuously
             self._loop.forget(self._fd)
             self._rest = self._loop.after(REST, self._listen)
             return
-        posix.set_inheritable(fd, False)
-        posix.set_blocking(fd, False)
-        sock = _socket.socket(fileno=fd)
+        sock.setblocking(False)
         self.connections.append(Connection(self._loop, sock, self._handler, self.connections))
 
     def close(self) -> None:
@@ -88,7 +80,7 @@ class ControlSocket:
         for connection in list(self.connections):
             connection.close()
         try:
-            posix.unlink(self._path)
+            os.unlink(self._path)
         except OSError:
             pass  # harmless: a stale socket refuses connections
 
@@ -102,7 +94,7 @@ class Connection:
     )
 
     def __init__(
-        self, loop: Loop, sock: _socket.socket, handler: Handler, everybody: list[Connection]
+        self, loop: Loop, sock: socket.socket, handler: Handler, everybody: list[Connection]
     ) -> None:
         self._loop = loop
         self._socket = sock
@@ -177,7 +169,7 @@ class Connection:
     def _send_queue(self) -> None:
         try:
             while self._queue:
-                self._socket.send(self._queue[0], _socket.MSG_NOSIGNAL)
+                self._socket.send(self._queue[0], socket.MSG_NOSIGNAL)
                 self._held -= len(self._queue.pop(0))
         except BlockingIOError:
             pass
@@ -197,13 +189,13 @@ class Connection:
         self.on_close()
 
 
-def ask(sock: _socket.socket, request: dict[str, Any]) -> dict[str, Any]:
+def ask(sock: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
     """Send a request over a connected socket and wait for its answer.
 
     Raises PodError with the monitor's error, HostError when the monitor is gone.
     """
     try:
-        sock.send(json_files.text_of(request), _socket.MSG_NOSIGNAL)
+        sock.send(json_files.text_of(request), socket.MSG_NOSIGNAL)
         message = sock.recv(LARGEST)
     except OSError as error:
         raise HostError("talk to the pod's monitor", error) from None

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import posix
+import os
+import socket
 
 from ociruntime.base.errors import HostError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import socket as _socket
-else:
-    import _socket
 
-
-def listen(path: str, kind: int, backlog: int) -> _socket.socket:
+def listen(path: str, kind: int, backlog: int) -> socket.socket:
     """Return a listening socket of this ``kind`` at ``path``, for our own user only (mode 0600).
 
     Raises HostError.
     """
     try:
-        made = _socket.socket(_socket.AF_UNIX, kind | _socket.SOCK_CLOEXEC)
-        old = posix.umask(0o177)
+        made = socket.socket(socket.AF_UNIX, kind | socket.SOCK_CLOEXEC)
+        old = os.umask(0o177)
         try:
             made.bind(path)
             made.listen(backlog)
@@ -28,7 +23,7 @@ def listen(path: str, kind: int, backlog: int) -> _socket.socket:
             made.close()
             raise
         finally:
-            posix.umask(old)
+            os.umask(old)
     except OSError as error:
         raise HostError(f"listen at {path}", error) from None
     return made

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import posix
+import os
 import select
+import signal
 import time
+from collections.abc import Callable
 
 from ociruntime.base.foreground import CaughtSignals
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal as _signal
-    from collections.abc import Callable
-else:
-    import _signal
 
 READABLE = select.POLLIN
 WRITABLE = select.POLLOUT
@@ -127,7 +122,7 @@ class Loop:
         self._taken += self._signals.take()
         while self._taken:
             number = self._taken.pop(0)
-            if number == _signal.SIGCHLD:
+            if number == signal.SIGCHLD:
                 self._reap()
             else:
                 self.on_signal(number)
@@ -138,7 +133,7 @@ class Loop:
         self._tell_ends()
         while True:
             try:
-                pid, status = posix.waitpid(-1, posix.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 break
             if pid == 0:

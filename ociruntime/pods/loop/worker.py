@@ -6,23 +6,18 @@ exits.  It is killed when the monitor exits.
 
 from __future__ import annotations
 
-import posix
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError, RuntimeFailure
+from ociruntime.pods.loop.loop import Loop
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal as _signal
-    from collections.abc import Callable
-    from typing import Any
+Work = Callable[[], dict[str, Any] | None]
+Done = Callable[["Outcome"], None]
 
-    from ociruntime.pods.loop.loop import Loop
-
-    Work = Callable[[], dict[str, Any] | None]
-    Done = Callable[["Outcome"], None]
-else:
-    import _signal
 
 PR_SET_PDEATHSIG = 1
 LARGEST = 16 << 20  # maximum size of a result in bytes
@@ -50,18 +45,18 @@ def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
     ``work`` returns a JSON object or None, raises, or executes another program.  Raises HostError.
     """
     try:
-        result = posix.memfd_create("result", posix.MFD_CLOEXEC)
-        parent = posix.getpid()
-        pid = posix.fork()
+        result = os.memfd_create("result", os.MFD_CLOEXEC)
+        parent = os.getpid()
+        pid = os.fork()
     except OSError as error:
         raise HostError("start a child process", error) from None
     if pid == 0:
         _be_child(parent, private, work, result)
 
     def ended(status: int) -> None:
-        posix.lseek(result, 0, 0)
-        data = posix.read(result, LARGEST)
-        posix.close(result)
+        os.lseek(result, 0, 0)
+        data = os.read(result, LARGEST)
+        os.close(result)
         done(Outcome(exit_status(status), json_files.parse(data, "a result") if data else {}))
 
     loop.expect(pid, ended)
@@ -70,44 +65,44 @@ def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
 
 def exit_status(wait_status: int) -> int:
     """Convert a wait status to an exit status as in a shell: 128+n for signal n."""
-    if posix.WIFSIGNALED(wait_status):
-        return 128 + posix.WTERMSIG(wait_status)
-    return posix.WEXITSTATUS(wait_status)
+    if os.WIFSIGNALED(wait_status):
+        return 128 + os.WTERMSIG(wait_status)
+    return os.WEXITSTATUS(wait_status)
 
 
 def _be_child(parent: int, private: tuple[int, ...], work: Work, result: int) -> None:
     status = 254
     try:
         for fd in private:
-            posix.close(fd)
+            os.close(fd)
         _restore_signals()
         # Leave the foreground process group: ^C is for the monitor, which stops the apps in order.
-        posix.setpgid(0, 0)
+        os.setpgid(0, 0)
         die_with(parent)
         value = work()
-        posix.write(result, json_files.text_of(value or {}))
+        os.write(result, json_files.text_of(value or {}))
         status = 0
     except RuntimeFailure as failure:
-        posix.write(result, json_files.text_of({"error": str(failure)}))
+        os.write(result, json_files.text_of({"error": str(failure)}))
     except BaseException as error:  # noqa: BLE001 - the child must not return into the caller
         text = f"internal error: {type(error).__name__}: {error}"
-        posix.write(result, json_files.text_of({"error": text}))
+        os.write(result, json_files.text_of({"error": text}))
     finally:
-        posix._exit(status)
+        os._exit(status)
 
 
 def _restore_signals() -> None:
-    _signal.set_wakeup_fd(-1)
-    for number in _signal.valid_signals():
-        if _signal.getsignal(number) not in (_signal.SIG_DFL, None):
-            _signal.signal(number, _signal.SIG_DFL)
-    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if signal.getsignal(number) not in (signal.SIG_DFL, None):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def die_with(parent: int) -> None:
     """Arrange to be killed when ``parent`` exits, also after execve(2)."""
     from ociruntime._shim import lib
 
-    lib.oci_prctl(PR_SET_PDEATHSIG, _signal.SIGKILL)
-    if posix.getppid() != parent:
-        posix._exit(254)
+    lib.oci_prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(254)

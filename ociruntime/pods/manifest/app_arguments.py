@@ -8,14 +8,10 @@ the image's arguments.  Pod options may stand anywhere except among arguments.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ociruntime.base.errors import UsageError
-from ociruntime.pods.manifest.app_options import ALSO_OF_POD
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ociruntime.pods.manifest.app_options import Option
+from ociruntime.pods.manifest.app_options import ALSO_OF_POD, Option
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 ARGUMENTS_BEGIN, ARGUMENTS_END = "--", "---"

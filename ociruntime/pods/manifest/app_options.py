@@ -6,9 +6,8 @@ a pod may stand anywhere; those of an app belong to the image before them.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Option = tuple[str, str, str, str, str]
+Option = tuple[str, str, str, str, str]
+
 
 # Pod options that take effect at prepare.
 PREPARE_OPTIONS: tuple[Option, ...] = (

@@ -6,29 +6,27 @@ every mount refers to a volume.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Protocol
+
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.base.paths import clean
 from ociruntime.pods.manifest import isolators, ports, seccomp, volumes
+from ociruntime.pods.manifest.app_arguments import AppWords, PodWords, Values
 from ociruntime.pods.manifest.environment import merged
 from ociruntime.pods.manifest.names import is_name, name_of_image, volume_of_path
 from ociruntime.pods.manifest.ports import port_of_name
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any, Protocol
 
-    from ociruntime.pods.manifest.app_arguments import AppWords, PodWords, Values
+class ImageFacts(Protocol):
+    """Attributes of an image; ``config`` is its whole OCI configuration."""
 
-    class ImageFacts(Protocol):
-        """Attributes of an image; ``config`` is its whole OCI configuration."""
-
-        @property
-        def id(self) -> str: ...
-        @property
-        def name(self) -> str: ...
-        @property
-        def config(self) -> dict[str, Any]: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def config(self) -> dict[str, Any]: ...
 
 
 VERSION = "0.8.11"

@@ -6,11 +6,9 @@ From lowest to highest: the caller's own (--inherit-env), the image's, --set-env
 
 from __future__ import annotations
 
-from ociruntime.base.errors import UsageError
+from collections.abc import Mapping
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from ociruntime.base.errors import UsageError
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHELL = "/bin/sh"

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from ociruntime.base.errors import PodError, UsageError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Mount = tuple[str, str, str, tuple[str, ...]]
+Mount = tuple[str, str, str, tuple[str, ...]]
 
 
 class Flavour:

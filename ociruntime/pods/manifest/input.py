@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any, Protocol
 
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.pods.manifest import build as manifest
 from ociruntime.pods.manifest.app_arguments import AppWords, Values
+from ociruntime.pods.manifest.build import ImageFacts
 from ociruntime.pods.manifest.names import is_name
 from ociruntime.pods.manifest.ports import add_ports
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Protocol
 
-    from ociruntime.pods.manifest.build import ImageFacts
+class Images(Protocol):
+    """The images of the store, by id."""
 
-    class Images(Protocol):
-        """The images of the store, by id."""
-
-        def find(self, reference: str) -> ImageFacts: ...
+    def find(self, reference: str) -> ImageFacts: ...
 
 
 SCHEMA = "pod-manifest.schema.json"

@@ -6,15 +6,13 @@ in a string, with the unit that appc has (``"134217728"``, ``"750m"``).
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import PodError, UsageError
+from ociruntime.pods.manifest.app_arguments import Values
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+Isolator = dict[str, Any]
 
-    from ociruntime.pods.manifest.app_arguments import Values
-
-    Isolator = dict[str, Any]
 
 MEMORY = "resource/memory"
 CPU = "resource/cpu"

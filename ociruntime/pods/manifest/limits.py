@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 from ociruntime.pods.manifest import isolators
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from typing import Any
+Json = dict[str, Any]
+Write = tuple[str, str]
 
-    Json = dict[str, Any]
-    # A control file of a cgroup, and what to write to it.
-    Write = tuple[str, str]
 
 CPU_PERIOD = 100_000  # microseconds
 

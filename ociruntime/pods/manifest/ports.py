@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from ociruntime.base.errors import UsageError
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from ociruntime.base.errors import UsageError
 
 ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
 

@@ -6,14 +6,13 @@ none, ``@docker/...`` and ``@rkt/...`` the default ones.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import PodError
 from ociruntime.pods.manifest.isolators import REMOVE_SECCOMP, RETAIN_SECCOMP, value_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+Profile = dict[str, Any]
 
-    Profile = dict[str, Any]
 
 # Machine name of uname(2) -> seccomp architectures that its kernel can execute.
 ARCHITECTURES = {

@@ -8,13 +8,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import UsageError
 from ociruntime.base.paths import clean
 from ociruntime.pods.manifest.names import is_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 LAST_ID = (1 << 32) - 2  # the next one, -1, means "leave unchanged" to chown(2)
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}

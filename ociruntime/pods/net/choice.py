@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import NetworkError, UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.pods.net.configuration import Configuration
+from ociruntime.pods.net.configuration import Configuration
 
 NONE = "none"
 HOST = "host"

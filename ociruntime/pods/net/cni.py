@@ -6,17 +6,13 @@ configuration as JSON on standard input, and writes JSON to standard output.
 
 from __future__ import annotations
 
-import posix
+import os
+from types import ModuleType
+from typing import Any
 
 from ociruntime.base.errors import NetworkError
+from ociruntime.pods.net.plugin_call import PluginCall
 from ociruntime.pods.net.result import check_result
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any
-
-    from ociruntime.pods.net.plugin_call import PluginCall
 
 TIMEOUT = 60.0  # seconds for a plugin to finish
 BUILTIN = {
@@ -48,7 +44,7 @@ def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
         raise NetworkError(f"invalid network plugin name {kind!r}")
     for directory in directories:
         path = f"{directory}/{kind}"
-        if posix.access(path, 1) and not _is_directory(path):
+        if os.access(path, 1) and not _is_directory(path):
             return path
     if kind in BUILTIN:
         return ""
@@ -171,7 +167,7 @@ def _quoted(data: bytes) -> str:
 
 def _is_directory(path: str) -> bool:
     try:
-        posix.stat(f"{path}/.")
+        os.stat(f"{path}/.")
     except OSError:
         return False
     return True

@@ -7,15 +7,12 @@ last.
 
 from __future__ import annotations
 
-import posix
+import os
+from typing import Any
 
 from ociruntime.base.errors import NetworkError, reason
 from ociruntime.pods.net.cni import is_plugin_name
 from ociruntime.pods.net.result import UNSAID, VERSIONS, check_dns
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 SUFFIXES = (".conf", ".conflist")
 # Keywords of --net, which cannot be names.
@@ -94,7 +91,7 @@ def load(net_directories: list[str]) -> list[Configuration]:
 
 def _names(directory: str) -> list[str]:
     try:
-        return sorted(name for name in posix.listdir(directory) if name.endswith(SUFFIXES))
+        return sorted(name for name in os.listdir(directory) if name.endswith(SUFFIXES))
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:

@@ -6,16 +6,12 @@ the same port would otherwise be forwarded to the port's previous pod until it p
 
 from __future__ import annotations
 
-import _socket
+import socket
+from collections.abc import Collection
 from struct import pack, unpack
 
 from ociruntime.base.rtnetlink import NLM_F_DUMP, Rtnetlink, attribute, attributes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ociruntime.pods.net.rules import Forward
+from ociruntime.pods.net.rules import Forward
 
 NETLINK_NETFILTER = 12
 GET, DELETE = 1 << 8 | 1, 1 << 8 | 2  # NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_*
@@ -26,7 +22,7 @@ CTA_ID = 12
 CTA_ZONE = 18
 CTA_TUPLE_IP, CTA_TUPLE_PROTO = 1, 2
 CTA_PROTO_NUM, CTA_PROTO_DST_PORT = 1, 3
-DESTINATION = {_socket.AF_INET: 2, _socket.AF_INET6: 4}  # CTA_IP_V4_DST, CTA_IP_V6_DST
+DESTINATION = {socket.AF_INET: 2, socket.AF_INET6: 4}  # CTA_IP_V4_DST, CTA_IP_V6_DST
 
 
 def forget(forwards: Collection[Forward], family: int) -> None:
@@ -37,7 +33,7 @@ def forget(forwards: Collection[Forward], family: int) -> None:
     ports = {one.host_port for one in forwards if one.protocol == "udp"}
     if not ports:
         return
-    domain = _socket.AF_INET if family == 4 else _socket.AF_INET6
+    domain = socket.AF_INET if family == 4 else socket.AF_INET6
     try:
         tracking = Rtnetlink(NETLINK_NETFILTER)
     except OSError:
@@ -50,7 +46,7 @@ def forget(forwards: Collection[Forward], family: int) -> None:
         tracking.close()
 
 
-def _forget(tracking: Rtnetlink, domain: int, ports: set[int]) -> None:
+def _forget(tracking: Rtnetlink, domain: socket.AddressFamily, ports: set[int]) -> None:
     head = pack(HEADER, domain, 0, 0)
     for answer in tracking.request(GET, head, NLM_F_DUMP):
         flow = attributes(answer[len(head) :])
@@ -67,20 +63,20 @@ def _forget(tracking: Rtnetlink, domain: int, ports: set[int]) -> None:
             pass  # it has timed out
 
 
-def _destination(flow: bytes, domain: int) -> tuple[int, str]:
+def _destination(flow: bytes, domain: socket.AddressFamily) -> tuple[int, str]:
     """Return the (port, address) of a UDP flow's destination; (0, "") for other protocols."""
     parts = attributes(flow)
     protocol = attributes(parts[CTA_TUPLE_PROTO])
-    if protocol[CTA_PROTO_NUM] != bytes([_socket.IPPROTO_UDP]):
+    if protocol[CTA_PROTO_NUM] != bytes([socket.IPPROTO_UDP]):
         return 0, ""
     (port,) = unpack(">H", protocol[CTA_PROTO_DST_PORT])
     address = attributes(parts[CTA_TUPLE_IP])[DESTINATION[domain]]
-    return port, _socket.inet_ntop(domain, address)
+    return port, socket.inet_ntop(domain, address)
 
 
-def _is_here(address: str, domain: int) -> bool:
+def _is_here(address: str, domain: socket.AddressFamily) -> bool:
     """Return whether ``address`` is the host's: forwarding rules apply to no other."""
-    trial = _socket.socket(domain, _socket.SOCK_DGRAM)
+    trial = socket.socket(domain, socket.SOCK_DGRAM)
     try:
         trial.bind((address, 0))
     except OSError:

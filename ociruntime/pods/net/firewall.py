@@ -6,17 +6,14 @@ table, with iptables chains and the rules that jump to them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from ociruntime.base.errors import NetworkError
 from ociruntime.base.programs import find_program
 from ociruntime.pods.net import rules_iptables, rules_nft
 from ociruntime.pods.net.program import run_program
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from ociruntime.pods.net.rules import Rules
+from ociruntime.pods.net.rules import Rules
 
 NFT = "nft"
 IPTABLES = "iptables"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import NetworkError
 from ociruntime.pods.net import cni
 from ociruntime.pods.net.addresses import Address, Network, parse_address, parse_network
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_call import PluginCall
 
 
 class Assigned:

@@ -6,7 +6,7 @@ where the docstring says so.
 
 from __future__ import annotations
 
-import posix
+import os
 from struct import calcsize, pack, unpack_from
 
 from ociruntime.base.errors import NetworkError, reason
@@ -62,7 +62,7 @@ NLA_NESTED = 0x8000
 def open_namespace(path: str) -> int:
     """Open a network namespace; return its descriptor.  Raises NetworkError."""
     try:
-        return posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise NetworkError(f"network namespace {path}: {reason(error)}") from None
 

@@ -15,23 +15,18 @@ The document (net-info.json)::
 
 from __future__ import annotations
 
-import posix
+import os
+from collections.abc import Callable
+from typing import Any
 
 from ociruntime.base.errors import NetworkError, RuntimeFailure, reason
 from ociruntime.base.fault import fault
 from ociruntime.pods.net import choice, cni, conntrack, firewall, owners
-from ociruntime.pods.net.configuration import load, plugin_directories
+from ociruntime.pods.net.configuration import Configuration, load, plugin_directories
 from ociruntime.pods.net.links import set_sysctl
 from ociruntime.pods.net.plugin_call import PluginCall
 from ociruntime.pods.net.result import addresses, dns
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from ociruntime.pods.net.configuration import Configuration
-    from ociruntime.pods.net.rules import Rules
+from ociruntime.pods.net.rules import Rules
 
 VERSION = 1
 PORTS = "portMappings"
@@ -198,17 +193,17 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
 
 def refuse_used(ports: list[dict[str, Any]]) -> None:
     """Check that no program listens on the host ports: it would be cut off.  NetworkError."""
-    import _socket
+    import socket
 
-    kinds = {"tcp": _socket.SOCK_STREAM, "udp": _socket.SOCK_DGRAM}
+    kinds = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
     for port in ports:
         kind = kinds.get(port["protocol"])
         if kind is None or ":" in port["hostIP"]:
             continue
-        trial = _socket.socket(_socket.AF_INET, kind)
+        trial = socket.socket(socket.AF_INET, kind)
         try:
-            if kind == _socket.SOCK_STREAM:
-                trial.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+            if kind == socket.SOCK_STREAM:
+                trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind((port["hostIP"], port["hostPort"]))
         except OSError as error:
             words = f"{port['hostIP'] or 'any address'}, port {port['hostPort']}"
@@ -307,7 +302,7 @@ def _delete_call(
     call = _call(info, network, plugin, network["result"], namespace)
     program = plugin["program"]
     # Use the built-in plugin if the program was uninstalled: it can undo what is left.
-    if program and call.configuration["type"] in cni.BUILTIN and not posix.access(program, 1):
+    if program and call.configuration["type"] in cni.BUILTIN and not os.access(program, 1):
         program = ""
     return program, call
 

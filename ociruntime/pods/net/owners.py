@@ -7,17 +7,14 @@ never ran.  It also has the host ports forwarded to the pod, since no two pods c
 
 from __future__ import annotations
 
-import posix
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ociruntime.base.errors import HostError, NetworkError
 from ociruntime.base.files import replace_file
 from ociruntime.base.json_text import dump, load
 from ociruntime.base.trusted import make_directory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
 
 DIRECTORY = ".pods"
 ANY = ("0.0.0.0", "::")  # noqa: S104 - addresses that mean all of the host's
@@ -33,7 +30,7 @@ def boot() -> str:
 def namespace_identity(path: str) -> list[int]:
     """Return [device, inode] of the namespace at ``path``, [] if it does not exist."""
     try:
-        found = posix.stat(path)
+        found = os.stat(path)
     except OSError:
         return []
     return [found.st_dev, found.st_ino]
@@ -56,21 +53,21 @@ def note(
     record = {"boot": boot(), "namespace": path, "identity": identity, "ports": list(ports)}
     try:
         make_directory(directory, 0o750, "network directory")
-        lock = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+        lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if ports:
                 _refuse_taken(state, uuid, ports)
             replace_file(f"{directory}/{uuid}", dump(record).encode(), 0o640)
         finally:
-            posix.close(lock)
+            os.close(lock)
     except OSError as error:
         raise HostError(f"write {directory}/{uuid}", error) from None
 
 
 def _refuse_taken(state: str, uuid: str, ports: Sequence[Mapping[str, Any]]) -> None:
     directory = f"{state}/{DIRECTORY}"
-    for other in posix.listdir(directory):
+    for other in os.listdir(directory):
         if other == uuid or other.startswith("."):
             continue
         record = _read(f"{directory}/{other}") or {}
@@ -104,7 +101,7 @@ def _read(path: str) -> dict[str, Any] | None:
 def forget(state: str, uuid: str) -> None:
     """Remove a pod's record.  Raises HostError."""
     try:
-        posix.unlink(f"{state}/{DIRECTORY}/{uuid}")
+        os.unlink(f"{state}/{DIRECTORY}/{uuid}")
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -133,7 +130,7 @@ def dead(state: str, uuids: set[str]) -> set[str]:
 
 def _namespaces_in_use() -> set[tuple[int, int]]:
     found = set()
-    for name in posix.listdir("/proc"):
+    for name in os.listdir("/proc"):
         if name.isdigit():
             identity = namespace_identity(f"/proc/{name}/ns/net")
             if identity:

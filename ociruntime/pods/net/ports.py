@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from ociruntime.base.errors import PodError
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from ociruntime.base.errors import PodError
 
 HIGHEST = 65535
 PROTOCOLS = ("tcp", "udp", "sctp")

@@ -7,19 +7,14 @@ keep the pipes open indefinitely.
 
 from __future__ import annotations
 
-import posix
+import os
 import select
+import signal
 import time
+from collections.abc import Mapping
 
 from ociruntime.base.errors import NetworkError, reason
 from ociruntime.base.programs import DIRECTORIES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal as _signal
-    from collections.abc import Mapping
-else:
-    import _signal
 
 OUTPUT_MOST = 1 << 20  # maximum bytes of output; more is an error
 CHUNK = 1 << 16
@@ -33,17 +28,17 @@ def run_program(
     The code is negative for a signal.  Raises NetworkError if the program cannot be run, prints too
     much or exceeds ``timeout`` seconds; its process group is then killed.
     """
-    if _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN:
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
         # If SIGCHLD is ignored (inherited), the kernel reaps the program and we lose its status.
-        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if environment is None:
         environment = {"PATH": ":".join(DIRECTORIES), "LC_ALL": "C"}
-    streams = [_memory(data), *posix.pipe2(posix.O_CLOEXEC), *posix.pipe2(posix.O_CLOEXEC)]
+    streams = [_memory(data), *os.pipe2(os.O_CLOEXEC), *os.pipe2(os.O_CLOEXEC)]
     try:
         theirs = (streams[0], streams[2], streams[4])
         pid = _spawn(argv, environment, theirs)
         for fd in theirs:
-            posix.close(fd)
+            os.close(fd)
             streams.remove(fd)
         try:
             return _collect(pid, argv[0], (streams[0], streams[1]), timeout)
@@ -52,39 +47,39 @@ def run_program(
             raise
     finally:
         for fd in streams:
-            posix.close(fd)
+            os.close(fd)
 
 
 def _memory(data: bytes) -> int:
-    fd = posix.memfd_create("input", posix.MFD_CLOEXEC)
+    fd = os.memfd_create("input", os.MFD_CLOEXEC)
     try:
         sent = 0
         while sent < len(data):
-            sent += posix.pwrite(fd, data[sent:], sent)
+            sent += os.pwrite(fd, data[sent:], sent)
     except BaseException:
-        posix.close(fd)
+        os.close(fd)
         raise
     return fd
 
 
 def _spawn(argv: list[str], environment: Mapping[str, str], streams: tuple[int, ...]) -> int:
     # Move them above 2 first: this process may have descriptors 0 to 2 closed.
-    high = 3 + max(int(name) for name in posix.listdir("/proc/self/fd"))
+    high = 3 + max(int(name) for name in os.listdir("/proc/self/fd"))
     actions: list[tuple[int, ...]] = []
     for i, fd in enumerate(streams):
-        actions.append((posix.POSIX_SPAWN_DUP2, fd, high + i))
+        actions.append((os.POSIX_SPAWN_DUP2, fd, high + i))
     for i in range(3):
-        actions.append((posix.POSIX_SPAWN_DUP2, high + i, i))
-    actions += [(posix.POSIX_SPAWN_CLOSE, fd) for fd in range(3, high + 3)]
+        actions.append((os.POSIX_SPAWN_DUP2, high + i, i))
+    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in range(3, high + 3)]
     try:
-        return posix.posix_spawn(
+        return os.posix_spawn(
             argv[0],
             argv,
             dict(environment),
             file_actions=actions,
             setsid=True,
             setsigmask=(),
-            setsigdef=(_signal.SIGPIPE, _signal.SIGINT, _signal.SIGTERM, _signal.SIGCHLD),
+            setsigdef=(signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD),
         )
     except OSError as error:
         raise NetworkError(f"run {argv[0]}: {reason(error)}") from None
@@ -95,7 +90,7 @@ def _collect(
 ) -> tuple[int, bytes, bytes]:
     parts: dict[int, bytearray] = {fd: bytearray() for fd in pipes}
     for fd in pipes:
-        posix.set_blocking(fd, False)
+        os.set_blocking(fd, False)
     process = _pidfd(pid)
     try:
         waiting = select.poll()
@@ -113,16 +108,16 @@ def _collect(
                 if fd != process and not _take(fd, parts[fd], path, ended) and not ended:
                     waiting.unregister(fd)
     finally:
-        posix.close(process)
-    _, status = posix.waitpid(pid, 0)
-    return posix.waitstatus_to_exitcode(status), bytes(parts[pipes[0]]), bytes(parts[pipes[1]])
+        os.close(process)
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status), bytes(parts[pipes[0]]), bytes(parts[pipes[1]])
 
 
 def _take(fd: int, into: bytearray, path: str, everything: bool) -> bool:
     """Read what is available, once or to the end; return whether more may come."""
     while True:
         try:
-            data = posix.read(fd, CHUNK)
+            data = os.read(fd, CHUNK)
         except BlockingIOError:
             return True
         into += data
@@ -141,10 +136,10 @@ def _pidfd(pid: int) -> int:
 def _end(pid: int) -> None:
     """Kill the program's process group and reap it."""
     try:
-        posix.killpg(pid, _signal.SIGKILL)
+        os.killpg(pid, signal.SIGKILL)
     except OSError:
         pass
     try:
-        posix.waitpid(pid, 0)
+        os.waitpid(pid, 0)
     except OSError:
         pass

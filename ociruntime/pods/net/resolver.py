@@ -6,13 +6,11 @@ the image's own file.  For hosts: the options ``--hosts-entry``, the image's own
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ociruntime.base.errors import UsageError
 from ociruntime.pods.net.addresses import parse_address
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 HOST = "host"
 NONE = "none"

@@ -6,11 +6,9 @@ each address.
 
 from __future__ import annotations
 
-from ociruntime.base.errors import NetworkError
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from ociruntime.base.errors import NetworkError
 
 VERSIONS = ("0.3.1", "0.4.0", "1.0.0", "1.1.0")
 WITH_FAMILY = ("0.3.1", "0.4.0")

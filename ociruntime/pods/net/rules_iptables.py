@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
-    from ociruntime.pods.net.rules import Rules
+from ociruntime.pods.net.rules import Rules
 
 MULTICAST = {4: "224.0.0.0/4", 6: "ff00::/8"}
 LOOPBACK = {4: "127.0.0.0/8", 6: "::1/128"}

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import posix
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls, failure, find_runtime
 from ociruntime.pods.store.app_states import app_record
 from ociruntime.pods.store.manifest_file import read_object, read_runtime_config
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any, NoReturn
-
-    from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod import Pod
 
 
 class Command:
@@ -59,17 +55,17 @@ def start_command(pod: Pod, app: str, command: Command) -> None:
     """
     runtime = _runtime_of(pod, app)
     words = ["exec", "--detach", *_words(runtime, pod, app, command)]
-    log = posix.memfd_create("log", posix.MFD_CLOEXEC)
-    path = f"/proc/{posix.getpid()}/fd/{log}"
-    child = posix.fork()
+    log = os.memfd_create("log", os.MFD_CLOEXEC)
+    path = f"/proc/{os.getpid()}/fd/{log}"
+    child = os.fork()
     if child == 0:
         try:
             runtime.become(path, words, (-1, -1, -1))
         finally:
-            posix._exit(127)
-    _, status = posix.waitpid(child, 0)
+            os._exit(127)
+    _, status = os.waitpid(child, 0)
     text = failure(path, f"{runtime.program} failed without a message") if status else ""
-    posix.close(log)
+    os.close(log)
     if text:
         raise PodError(text)
 
@@ -127,6 +123,6 @@ def _descriptor_of(document: dict[str, Any]) -> str:
     """Return the path of a memory file, because after exec(2) nobody could remove a real one."""
     from ociruntime.base.json_text import dump
 
-    fd = posix.memfd_create("process.json", 0)
-    posix.write(fd, dump(document).encode())
+    fd = os.memfd_create("process.json", 0)
+    os.write(fd, dump(document).encode())
     return f"/proc/self/fd/{fd}"

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import posix
+import os
 import select
+import signal
+import socket
 
 from ociruntime.base.detach_keys import KeyWatch
 from ociruntime.base.errors import HostError, UsageError
+from ociruntime.base.terminal import Terminal
 from ociruntime.pods.store.control import ask_over, connect
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal as _signal
-    import socket as _socket
-
-    from ociruntime.base.terminal import Terminal
-    from ociruntime.pods.store.pod import Pod
-else:
-    import _signal
-    import _socket
+from ociruntime.pods.store.pod import Pod
 
 CHUNK = 32768
 LARGEST = 1 << 17
@@ -52,7 +45,7 @@ def attach(pod: Pod, app: str, streams: list[str], keys: bytes, *, wait: bool = 
     try:
         answer = ask_over(sock, {"op": "attach", "app": app, "streams": streams, "wait": wait})
         wanted = answer["streams"]
-        if answer["tty"] and posix.isatty(0) and "stdin" in wanted:
+        if answer["tty"] and os.isatty(0) and "stdin" in wanted:
             from ociruntime.base.terminal import Terminal
 
             terminal = Terminal(0, owned=False)
@@ -68,7 +61,7 @@ def attach(pod: Pod, app: str, streams: list[str], keys: bytes, *, wait: bool = 
 
 
 class _Client:
-    def __init__(self, sock: _socket.socket, terminal: Terminal | None, watch: KeyWatch) -> None:
+    def __init__(self, sock: socket.socket, terminal: Terminal | None, watch: KeyWatch) -> None:
         self._socket = sock
         self._terminal = terminal
         self._watch = watch
@@ -80,7 +73,7 @@ class _Client:
             poll.register(0, select.POLLIN)
         if self._terminal is not None:
             # poll(2) is retried after the signal; the handler sends the new size.
-            _signal.signal(_signal.SIGWINCH, lambda *_: self._send_size())
+            signal.signal(signal.SIGWINCH, lambda *_: self._send_size())
             self._send_size()
         while True:
             for fd, _ in poll.poll():
@@ -95,7 +88,7 @@ class _Client:
                     return code
 
     def _send_input(self) -> bool:
-        data = posix.read(0, CHUNK)
+        data = os.read(0, CHUNK)
         if not data:
             self._send(b"c")
             return False
@@ -113,7 +106,7 @@ class _Client:
 
     def _send(self, message: bytes) -> None:
         try:
-            self._socket.send(message, _socket.MSG_NOSIGNAL)
+            self._socket.send(message, socket.MSG_NOSIGNAL)
         except BrokenPipeError:
             pass  # the app has exited; the next read gets its exit code
 
@@ -130,5 +123,5 @@ class _Client:
         data = memoryview(message)[1:]
         fd = 2 if message[:1] == b"e" else 1
         while data:
-            data = data[posix.write(fd, data) :]
+            data = data[os.write(fd, data) :]
         return None

@@ -9,7 +9,9 @@ import os
 import stat
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, BinaryIO
 
 from ociruntime.base.errors import HostError, ImageError, PodError, reason
 from ociruntime.base.fault import fault
@@ -19,21 +21,14 @@ from ociruntime.images.model.digest import digest_of
 from ociruntime.images.model.image import Image, Layer
 from ociruntime.images.model.media_types import OCI_LAYER
 from ociruntime.images.store.made_image import StoredLayer, manifest_of, to_bytes
+from ociruntime.images.store.store import Store
 from ociruntime.pods.bundle import overlay
 from ociruntime.pods.bundle.own_mounts import mount
 from ociruntime.pods.manifest.build import app_entry
 from ociruntime.pods.operations.layer_tar import write_layer
 from ociruntime.pods.store.lock import open_directory, try_lock
 from ociruntime.pods.store.manifest_file import read_manifest, read_object, read_runtime_config
-from ociruntime.pods.store.pod import GONE, MARKED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any, BinaryIO
-
-    from ociruntime.images.store.store import Store
-    from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod import GONE, MARKED, Pod
 
 ENDED = ("exited", "exited garbage")
 _MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18

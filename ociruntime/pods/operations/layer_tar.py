@@ -11,15 +11,12 @@ import os
 import stat
 import struct
 import tarfile
+from collections.abc import Collection
+from typing import BinaryIO
 
 from ociruntime.images.tar.attributes import is_text
 from ociruntime.images.unpack.inside import LONGEST_NAME
 from ociruntime.pods.store.deep_tree import open_regular, walk
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from typing import BinaryIO
 
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"

@@ -7,33 +7,28 @@ remove the pod again.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from ociruntime.base.errors import HostError, PodError, UsageError
 from ociruntime.base.fault import fault
 from ociruntime.base.files import write_new
 from ociruntime.base.json_text import dump
-from ociruntime.pods.bundle.copy_files import copy_metadata, copy_tree
+from ociruntime.images.model.image import Image
+from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.progress import Progress
+from ociruntime.images.store.store import Store
+from ociruntime.pods.bundle.copy_files import PrivateUsers, copy_metadata, copy_tree
 from ociruntime.pods.bundle.users import account, open_inside
 from ociruntime.pods.manifest import build as manifest
 from ociruntime.pods.manifest import environment, isolators, seccomp
+from ociruntime.pods.manifest.app_arguments import PodWords, Values
 from ociruntime.pods.manifest.app_options import SAID_BY_MANIFEST
 from ociruntime.pods.manifest.flavours import Flavour, check_number, flavour
 from ociruntime.pods.manifest.ports import check_network
 from ociruntime.pods.manifest.volumes import check_owners
 from ociruntime.pods.operations.runtime_config import COUNT, Host, prepared_settings
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from ociruntime.images.model.image import Image
-    from ociruntime.images.model.limits import Budget
-    from ociruntime.images.model.progress import Progress
-    from ociruntime.images.store.store import Store
-    from ociruntime.pods.bundle.copy_files import PrivateUsers
-    from ociruntime.pods.manifest.app_arguments import PodWords, Values
-    from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod import Pod
 
 
 class Request:

@@ -13,13 +13,10 @@ when it is run.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.pods.manifest.app_arguments import Values
+from ociruntime.pods.manifest.app_arguments import Values
 
 SHM_SIZE = 64 << 20
 COUNT = 65536  # number of ids of a pod with --private-users

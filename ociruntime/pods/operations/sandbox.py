@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-import posix
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ociruntime.base.errors import HostError, PodError, UsageError
 from ociruntime.base.fault import fault
+from ociruntime.images.model.image import Image
+from ociruntime.pods.manifest.app_arguments import AppWords, Values
 from ociruntime.pods.manifest.build import MUTABLE, Draft, add_app, empty_manifest, is_mutable
 from ociruntime.pods.manifest.flavours import flavour
 from ociruntime.pods.manifest.ports import add_ports, check_network, port_of_name
@@ -31,16 +34,8 @@ from ociruntime.pods.store.manifest_file import (
     write_manifest,
     write_runtime_config,
 )
+from ociruntime.pods.store.pod import Pod
 from ociruntime.pods.store.removal import remove_tree
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from ociruntime.images.model.image import Image
-    from ociruntime.pods.manifest.app_arguments import AppWords, Values
-    from ociruntime.pods.store.pod import Pod
 
 _PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:8080"
 
@@ -234,8 +229,8 @@ def _remove(pod: Pod, part: str, is_meant: Callable[[str], bool]) -> None:
     """Remove the matching entries of the pod's directory ``part``.  Raises OSError."""
     fd = open_directory(part, pod.fd)
     try:
-        for found in posix.listdir(fd):
+        for found in os.listdir(fd):
             if is_meant(found):
                 remove_tree(fd, found)
     finally:
-        posix.close(fd)
+        os.close(fd)

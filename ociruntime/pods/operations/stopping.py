@@ -10,10 +10,7 @@ from ociruntime.base.process import signal_process
 from ociruntime.pods.store.control import ask
 from ociruntime.pods.store.lock import wait_for_release
 from ociruntime.pods.store.manifest_file import read_object
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod import Pod
 
 BEGINNING = 5.0  # seconds for a new monitor to open its socket and answer
 _PAUSE = 0.05

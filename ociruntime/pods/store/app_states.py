@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import PodError
 from ociruntime.pods.store.manifest_file import read_manifest, read_object
-from ociruntime.pods.store.pod import EMBRYO, PREPARE, PREPARED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod import EMBRYO, PREPARE, PREPARED, Pod
 
 STATES = ("unknown", "preparing", "prepared", "running", "stopping", "exited", "deleting")
 _BEFORE = {EMBRYO: "preparing", PREPARE: "preparing", PREPARED: "prepared"}

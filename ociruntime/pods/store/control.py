@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import errno
+import socket
+from typing import Any
 
 from ociruntime.base.errors import HostError, PodError
-from ociruntime.pods.store.pod import RUN
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import socket as _socket
-    from typing import Any
-
-    from ociruntime.pods.store.pod import Pod
-else:
-    import _socket
+from ociruntime.pods.store.pod import RUN, Pod
 
 SOCKET = "ctl"
 # There never was a socket, nobody listens any more, or the monitor ended in mid-request.
 _GONE = (errno.ENOENT, errno.ECONNRESET, errno.ECONNREFUSED, errno.EPIPE)
 
 
-def connect(pod: Pod, seconds: float | None = None) -> _socket.socket:
+def connect(pod: Pod, seconds: float | None = None) -> socket.socket:
     """Connect to the monitor; ``seconds`` is the timeout of each operation on the socket.
 
     Raises PodError if the pod is not running, HostError.
     """
-    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
     sock.settimeout(seconds)
     try:
         # Connect through the descriptor: sun_path has room for 108 bytes only.
@@ -51,7 +44,7 @@ def ask(pod: Pod, request: dict[str, Any], seconds: float | None = None) -> dict
         sock.close()
 
 
-def ask_over(sock: _socket.socket, request: dict[str, Any]) -> dict[str, Any]:
+def ask_over(sock: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
     """Send a request over an open connection, like ``ask``."""
     from ociruntime.pods.loop.control_socket import ask as ask_connected
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NAMES = 15  # of 255 bytes, in one path

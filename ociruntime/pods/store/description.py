@@ -13,19 +13,14 @@ Members whose values are not known are omitted.
 
 from __future__ import annotations
 
-import posix
+import os
+from typing import Any
 
 from ociruntime.base.errors import PodError, RuntimeFailure
 from ociruntime.base.process import is_alive
 from ociruntime.pods.store.app_states import app_record
 from ociruntime.pods.store.manifest_file import MANIFEST, read_object
-from ociruntime.pods.store.pod import GONE, RUN, STATES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod import GONE, RUN, STATES, Pod
 
 RUNNING = STATES[RUN][0]
 ENDED = ("exited", "exited garbage", "exited deleting")
@@ -72,7 +67,7 @@ def is_mutable(manifest: dict[str, Any]) -> bool:
 def is_ready(pod: Pod) -> bool:
     """Return whether the pod is running and its monitor has reported it ready."""
     try:
-        posix.lstat(f"/proc/self/fd/{pod.fd}/ready")
+        os.lstat(f"/proc/self/fd/{pod.fd}/ready")
     except OSError:
         return False
     return pod.refresh() == RUNNING
@@ -115,7 +110,7 @@ def _code(pod: Pod, name: str, kept: dict[str, Any]) -> int | None:
 
 def _created(pod: Pod) -> int | None:
     try:
-        return int(posix.stat("pod-created", dir_fd=pod.fd).st_mtime)
+        return int(os.stat("pod-created", dir_fd=pod.fd).st_mtime)
     except OSError:
         return None
 

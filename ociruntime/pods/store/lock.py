@@ -7,18 +7,18 @@ A pod is locked by its directory; what has no directory of its own (``prepareLoc
 from __future__ import annotations
 
 import fcntl
-import posix
+import os
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.locks import FileLock
 
 PREPARE_LOCK = "prepareLock"
-_DIRECTORY = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC | posix.O_NOFOLLOW
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def open_directory(name: str | bytes, within: int | None = None) -> int:
     """Open a directory, to lock it or to open files below it; a descriptor.  Raises OSError."""
-    return posix.open(name, _DIRECTORY, dir_fd=within)
+    return os.open(name, _DIRECTORY, dir_fd=within)
 
 
 def try_lock(fd: int, *, exclusive: bool) -> bool:
@@ -61,7 +61,7 @@ def _lock(fd: int, operation: int) -> None:
     except BlockingIOError:
         raise
     except OSError as error:
-        name = posix.readlink(f"/proc/self/fd/{fd}")
+        name = os.readlink(f"/proc/self/fd/{fd}")
         raise HostError(f"lock the directory {name}", error) from None
 
 
@@ -81,12 +81,12 @@ def prepare_lock(directory: str, exclusive: bool) -> FileLock:
 def make_directories(path: str) -> None:
     """Create ``path`` and missing parents, mode 0750.  Raises OSError."""
     try:
-        posix.mkdir(path, 0o750)
+        os.mkdir(path, 0o750)
     except FileExistsError:
         return
     except FileNotFoundError:
         make_directories(path.rpartition("/")[0])
         try:
-            posix.mkdir(path, 0o750)
+            os.mkdir(path, 0o750)
         except FileExistsError:
             pass

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import posix
+import os
+from collections.abc import Iterable, Iterator
 
 from ociruntime.base.errors import HostError, PodError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 OLDER = 9  # highest number of a rotated file
 CHUNK = 1 << 16
@@ -91,7 +88,7 @@ class LogReader:
                     break
                 # The log was rotated: first read what was still written to the old file.
                 lines += self._read_on()
-                posix.close(self._fd)
+                os.close(self._fd)
                 self._open()
         except OSError as error:
             raise HostError(f"read the log {self._directory}/{self._name}", error) from None
@@ -103,12 +100,12 @@ class LogReader:
         except FileNotFoundError:
             return []
         lines = self._read_on()
-        posix.close(self._fd)
+        os.close(self._fd)
         self._fd = -1
         return lines
 
     def _open_file(self, name: str) -> int:
-        return posix.open(f"{self._directory}/{name}", posix.O_RDONLY | posix.O_CLOEXEC)
+        return os.open(f"{self._directory}/{name}", os.O_RDONLY | os.O_CLOEXEC)
 
     def _open(self) -> None:
         self._half = b""
@@ -119,15 +116,15 @@ class LogReader:
 
     def _is_current(self) -> bool:
         try:
-            there = posix.stat(f"{self._directory}/{self._name}")
+            there = os.stat(f"{self._directory}/{self._name}")
         except FileNotFoundError:
             return True  # between rotation's rename and the new file, or removed with the pod
-        ours = posix.fstat(self._fd)
+        ours = os.fstat(self._fd)
         return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
     def _read_on(self) -> list[Line]:
         lines: list[Line] = []
-        while data := posix.read(self._fd, CHUNK):
+        while data := os.read(self._fd, CHUNK):
             entries = (self._half + data).split(b"\n")
             self._half = entries.pop()
             lines += self.assembler.add(entries)
@@ -136,7 +133,7 @@ class LogReader:
     def close(self) -> None:
         """Close the file."""
         if self._fd >= 0:
-            posix.close(self._fd)
+            os.close(self._fd)
             self._fd = -1
 
 

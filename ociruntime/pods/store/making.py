@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import posix
+import os
+from collections.abc import Callable
 
 from ociruntime.base.errors import HostError
 from ociruntime.pods.store.phases import new_pod
+from ociruntime.pods.store.pod import Pod
 from ociruntime.pods.store.removal import discard
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ociruntime.pods.store.pod import Pod
 
 PARTS = ("apps", "logs", "volumes")
 
@@ -26,7 +22,7 @@ def make_pod(directory: str, fill: Callable[[Pod], None]) -> Pod:
     pod = new_pod(directory)
     try:
         for part in PARTS:
-            posix.mkdir(f"{pod.path()}/{part}", 0o750)
+            os.mkdir(f"{pod.path()}/{part}", 0o750)
         fill(pod)
     except BaseException as error:
         discard(pod)

@@ -7,19 +7,14 @@
 from __future__ import annotations
 
 import fcntl
-import posix
+import os
+from types import TracebackType
+from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import replace_file
-from ociruntime.pods.store.pod import GONE, MARKED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Any
-
-    from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod import GONE, MARKED, Pod
 
 MANIFEST = "pod"
 RUNTIME_CONFIG = "runtime-config"
@@ -101,8 +96,8 @@ class manifest_lock:  # noqa: N801 - used like a function
         uuid = self._pod.uuid
         try:
             # Do not create the file, which every pod has: a pod without it is being removed.
-            flags = posix.O_RDWR | posix.O_CLOEXEC | posix.O_NOFOLLOW
-            fd = posix.open(LOCK_FILE, flags, dir_fd=self._pod.fd)
+            flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+            fd = os.open(LOCK_FILE, flags, dir_fd=self._pod.fd)
         except FileNotFoundError:
             raise PodError(f"pod {uuid} is {self._pod.refresh()}: it cannot be changed") from None
         except OSError as error:
@@ -112,7 +107,7 @@ class manifest_lock:  # noqa: N801 - used like a function
             if self._pod.refresh() == GONE or self._pod.phase in MARKED:
                 raise PodError(f"pod {uuid} is {self._pod.state}: it cannot be changed")
         except BaseException:
-            posix.close(fd)
+            os.close(fd)
             raise
         self._fd = fd
         return self
@@ -124,4 +119,4 @@ class manifest_lock:  # noqa: N801 - used like a function
         trace: TracebackType | None,
     ) -> None:
         fd, self._fd = self._fd, -1
-        posix.close(fd)
+        os.close(fd)

@@ -6,8 +6,9 @@ several concurrent processes succeeds.
 
 from __future__ import annotations
 
-import posix
+import os
 import time
+from collections.abc import Collection, Iterator
 
 from ociruntime.base.errors import HostError, NoSuchPod, PodError
 from ociruntime.base.fault import fault
@@ -26,10 +27,6 @@ from ociruntime.pods.store.pod import (
     Pod,
     phase_path,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 __all__ = (
     "Pod",
@@ -93,7 +90,7 @@ def find(directory: str, uuid: str) -> Pod | None:
 
 def adopt(directory: str, uuid: str, lock_fd: int) -> Pod:
     """Return the running pod whose lock another program has passed to us as a descriptor."""
-    posix.set_inheritable(lock_fd, False)
+    os.set_inheritable(lock_fd, False)
     pod = Pod(directory, uuid, RUN, lock_fd)
     pod.lock = lock_fd
     pod.state = STATES[RUN][0]
@@ -143,7 +140,7 @@ def names(directory: str, phases: Collection[str], problems: list[str]) -> list[
             continue
         path = phase_path(directory, phase)
         try:
-            entries = posix.listdir(path)
+            entries = os.listdir(path)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -232,7 +229,7 @@ def _embryo(directory: str) -> Pod | None:
     path = phase_path(directory, EMBRYO, uuid)
     try:
         make_directories(phase_path(directory, EMBRYO))
-        posix.mkdir(path, 0o750)
+        os.mkdir(path, 0o750)
         fault("newpod.after-mkdir")
     except OSError as error:
         raise HostError(f"make the pod {path}", error) from None
@@ -242,15 +239,15 @@ def _embryo(directory: str) -> Pod | None:
 def _write_marks(pod: Pod) -> None:
     try:
         for name in ("pod.lck", "pod-created"):
-            flags = posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC
-            posix.close(posix.open(name, flags, 0o600, dir_fd=pod.fd))
+            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+            os.close(os.open(name, flags, 0o600, dir_fd=pod.fd))
     except OSError as error:
         raise HostError(f"write into pod {pod.uuid}", error) from None
 
 
 def new_uuid() -> str:
     """Return a random UUID (RFC 9562, version 4)."""
-    data = bytearray(posix.urandom(16))
+    data = bytearray(os.urandom(16))
     data[6] = data[6] & 0x0F | 0x40
     data[8] = data[8] & 0x3F | 0x80
     text = data.hex()
@@ -266,7 +263,7 @@ def to_prepared(pod: Pod) -> None:
 
     result = lib.oci_syncfs(pod.fd)
     if result < 0:
-        raise HostError(f"sync pod {pod.uuid}", OSError(-result, posix.strerror(-result)))
+        raise HostError(f"sync pod {pod.uuid}", OSError(-result, os.strerror(-result)))
     # Move first: unlocked in phase prepare, the pod would look like an aborted prepare.
     if not pod.move(PREPARED):
         raise PodError(f"move pod {pod.uuid} to prepared: it was removed meanwhile")

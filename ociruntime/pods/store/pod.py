@@ -19,7 +19,7 @@ an observer's lock would make them fail.
 
 from __future__ import annotations
 
-import posix
+import os
 
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import exists, read_file, sync_directory
@@ -83,7 +83,7 @@ class Pod:
         """Close the pod; this releases the lock unless another process has the descriptor."""
         fd, self.fd, self.lock = self.fd, -1, -1
         if fd >= 0:
-            posix.close(fd)
+            os.close(fd)
 
     def release(self) -> None:
         """Release the lock and keep the pod open.  Raises HostError."""
@@ -103,8 +103,8 @@ class Pod:
     def is_in(self, phase: str) -> bool:
         """Return whether the pod is in that phase right now.  Raises HostError."""
         try:
-            there = posix.lstat(phase_path(self.directory, phase, self.uuid))
-            ours = posix.fstat(self.fd)
+            there = os.lstat(phase_path(self.directory, phase, self.uuid))
+            ours = os.fstat(self.fd)
         except FileNotFoundError:
             return False
         except OSError as error:
@@ -163,7 +163,7 @@ def rename(directory: str, uuid: str, before: str, after: str, *, lasting: bool)
         )
         result = lib.oci_rename_noreplace(AT_FDCWD, c_old, AT_FDCWD, c_new)
         if result < 0:
-            raise OSError(-result, posix.strerror(-result))
+            raise OSError(-result, os.strerror(-result))
         if lasting:
             sync_directory(phase_path(directory, after))
             sync_directory(phase_path(directory, before))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import posix
+import os
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import read_file
 from ociruntime.base.mountinfo import own_mountinfo, parse_mountinfo, reachable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    # A control file of a cgroup, and what to write to it.
-    Write = tuple[str, str]
+Write = tuple[str, str]
 
 
 def hierarchies() -> list[str]:
@@ -58,7 +55,7 @@ def _limit(directory: str, writes: list[Write], controllers: list[str]) -> None:
 
 def _make(directory: str) -> None:
     try:
-        posix.mkdir(directory, 0o755)
+        os.mkdir(directory, 0o755)
     except FileExistsError:
         return
     except OSError as error:
@@ -67,11 +64,11 @@ def _make(directory: str) -> None:
 
 def _write(path: str, value: str) -> None:
     try:
-        fd = posix.open(path, posix.O_WRONLY | posix.O_CLOEXEC)
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            posix.write(fd, value.encode())
+            os.write(fd, value.encode())
         finally:
-            posix.close(fd)
+            os.close(fd)
     except OSError as error:
         raise HostError(f"limit the pod: write {value} to {path}", error) from None
 
@@ -109,7 +106,7 @@ def remove(directories: list[str]) -> list[str]:
     for directory in directories:
         for below in reversed(_tree(directory)):
             try:
-                posix.rmdir(below)
+                os.rmdir(below)
             except FileNotFoundError:
                 continue
             except OSError:
@@ -120,7 +117,7 @@ def remove(directories: list[str]) -> list[str]:
 def _tree(directory: str) -> list[str]:
     """Return the directory and all below it, parents first; [] if it does not exist."""
     try:
-        with posix.scandir(directory) as entries:
+        with os.scandir(directory) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError:
         return []

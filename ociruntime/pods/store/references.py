@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import posix
+import os
 
 from ociruntime.base.errors import HostError, PodError, RuntimeFailure
 from ociruntime.pods.store.manifest_file import read_object
 from ociruntime.pods.store.phases import each_pod
-from ociruntime.pods.store.pod import EMBRYO, PHASES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod import EMBRYO, PHASES, Pod
 
 # In every later phase a pod may be kept, inspected and exported; an embryo has no files yet.
 _HOLDING = tuple(phase for phase in PHASES if phase != EMBRYO)
@@ -55,7 +51,7 @@ def _unknown(why: str) -> PodError:
 
 def _of_pod(pod: Pod, member: str) -> set[str]:
     try:
-        apps = posix.listdir(f"/proc/self/fd/{pod.fd}/apps")
+        apps = os.listdir(f"/proc/self/fd/{pod.fd}/apps")
     except FileNotFoundError:
         return set()
     except OSError as error:

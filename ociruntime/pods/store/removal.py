@@ -6,13 +6,10 @@ the tree may be deeper than the limit of open descriptors.
 
 from __future__ import annotations
 
-import posix
+import os
 
 from ociruntime.pods.store.lock import open_directory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod import Pod
 
 EXDEV = 18
 ENOTEMPTY = 39
@@ -26,7 +23,7 @@ def remove_tree(parent: int, name: str) -> None:
     Raises OSError for what cannot be removed; the rest of the tree may be gone by then.
     """
     pending = [name.encode("utf-8", "surrogateescape")]
-    device = posix.fstat(parent).st_dev
+    device = os.fstat(parent).st_dev
     while pending:
         top = pending.pop()
         if _unlink(top, parent):
@@ -41,7 +38,7 @@ def discard(pod: Pod) -> None:
         try:
             remove_tree(fd, name)
         finally:
-            posix.close(fd)
+            os.close(fd)
     except OSError:
         pass  # it remains as an aborted prepare, which gc removes
     pod.close()
@@ -58,7 +55,7 @@ def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
             fd, name, entries = stack[-1]
             if not entries:
                 try:
-                    posix.rmdir(name, dir_fd=stack[-2][0] if len(stack) > 1 else parent)
+                    os.rmdir(name, dir_fd=stack[-2][0] if len(stack) > 1 else parent)
                 except OSError as error:
                     again -= 1
                     if error.errno != ENOTEMPTY or again < 0:
@@ -67,7 +64,7 @@ def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
                     entries += _list(fd)
                     continue
                 stack.pop()
-                posix.close(fd)
+                os.close(fd)
                 continue
             entry = entries.pop()
             if not _unlink(entry, fd):
@@ -76,19 +73,19 @@ def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
                 stack.append(_open(entry, fd, device))
                 continue
             # An inode number is a unique name, even after an earlier attempt that was killed.
-            number = posix.stat(entry, dir_fd=fd, follow_symlinks=False).st_ino
+            number = os.stat(entry, dir_fd=fd, follow_symlinks=False).st_ino
             moved.append(b".deep-%d" % number)
-            posix.rename(entry, moved[-1], src_dir_fd=fd, dst_dir_fd=parent)
+            os.rename(entry, moved[-1], src_dir_fd=fd, dst_dir_fd=parent)
     finally:
         for fd, _, _ in stack:
-            posix.close(fd)
+            os.close(fd)
     return moved
 
 
 def _unlink(name: bytes, parent: int) -> bool:
     """Unlink a file; return True for a directory, which is still there."""
     try:
-        posix.unlink(name, dir_fd=parent)
+        os.unlink(name, dir_fd=parent)
     except IsADirectoryError:
         return True
     except FileNotFoundError:
@@ -99,14 +96,14 @@ def _unlink(name: bytes, parent: int) -> bool:
 def _open(name: bytes, parent: int, device: int) -> tuple[int, bytes, list[bytes]]:
     fd = open_directory(name, parent)
     try:
-        if posix.fstat(fd).st_dev != device:
+        if os.fstat(fd).st_dev != device:
             raise OSError(EXDEV, "another filesystem is mounted there", name)
         return fd, name, _list(fd)
     except BaseException:
-        posix.close(fd)
+        os.close(fd)
         raise
 
 
 def _list(fd: int) -> list[bytes]:
     # Through /proc, because listing by path returns names as bytes.
-    return posix.listdir(b"/proc/self/fd/%d" % fd)
+    return os.listdir(b"/proc/self/fd/%d" % fd)

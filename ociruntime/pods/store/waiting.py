@@ -6,16 +6,12 @@ observer must not lock it.
 
 from __future__ import annotations
 
-import posix
+import os
 import time
 
 from ociruntime.pods.store.description import is_ready
 from ociruntime.pods.store.lock import open_directory, wait_for_release
-from ociruntime.pods.store.pod import GONE, STATES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod import GONE, STATES, Pod
 
 # States that change only by removal.
 ENDED = ("aborted prepare", "exited", "exited garbage", "garbage", GONE)
@@ -61,4 +57,4 @@ def _wait_and_close(fd: int) -> None:
     try:
         wait_for_release(fd)
     finally:
-        posix.close(fd)
+        os.close(fd)

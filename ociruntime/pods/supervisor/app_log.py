@@ -7,7 +7,7 @@ reaches its limit is rotated to NAME.1, that one to NAME.2, and so on.
 
 from __future__ import annotations
 
-import posix
+import os
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
@@ -30,18 +30,18 @@ class AppLog:
         self._path = path
         self._limit = limit
         self.lost = 0
-        self._fd, self._size = self._open() if fd < 0 else (fd, posix.fstat(fd).st_size)
+        self._fd, self._size = self._open() if fd < 0 else (fd, os.fstat(fd).st_size)
 
     def _open(self) -> tuple[int, int]:
         """Open the log, creating it if needed; its descriptor and size.  Raises HostError."""
-        flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = -1
         try:
-            fd = posix.open(self._path, flags, 0o640)
-            return fd, posix.fstat(fd).st_size
+            fd = os.open(self._path, flags, 0o640)
+            return fd, os.fstat(fd).st_size
         except OSError as error:
             if fd >= 0:
-                posix.close(fd)
+                os.close(fd)
             raise HostError(f"open the log {self._path}", error) from None
 
     def write(self, stream: str, data: bytes) -> None:
@@ -53,7 +53,7 @@ class AppLog:
         if self._size and self._size + len(lines) > self._limit:
             self._try_to_rotate()
         try:
-            self._size += posix.write(self._fd, lines)
+            self._size += os.write(self._fd, lines)
         except OSError:
             self.lost += len(data)
 
@@ -68,12 +68,12 @@ class AppLog:
         if self._is_there():  # otherwise an earlier attempt has already renamed it to NAME.1
             self._set_aside()
         fd, size = self._open()
-        posix.close(self._fd)
+        os.close(self._fd)
         self._fd, self._size = fd, size
 
     def _is_there(self) -> bool:
         try:
-            posix.lstat(self._path)
+            os.lstat(self._path)
         except FileNotFoundError:
             return False
         return True
@@ -83,7 +83,7 @@ class AppLog:
             older = f"{self._path}.{number}"
             newer = f"{self._path}.{number - 1}" if number > 1 else self._path
             try:
-                posix.rename(newer, older)
+                os.rename(newer, older)
             except FileNotFoundError:
                 continue
 
@@ -94,7 +94,7 @@ class AppLog:
 
     def close(self) -> None:
         """Close the log."""
-        posix.close(self._fd)
+        os.close(self._fd)
 
 
 def format_lines(time: str, stream: str, data: bytes) -> bytes:

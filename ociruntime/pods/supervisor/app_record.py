@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import posix
+import os
+from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import remove_file
 from ociruntime.pods.loop import worker
+from ociruntime.pods.loop.loop import Loop, Timer
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+Record = dict[str, Any]
 
-    from ociruntime.pods.loop.loop import Loop, Timer
-
-    Record = dict[str, Any]
 
 AGAIN = 1.0  # seconds until a failed write is retried
 
@@ -51,10 +48,10 @@ def note_start(record: Record) -> None:
 
 def note_end(record: Record, wait_status: int, oom_killed: bool) -> None:
     """Update the record with the exit status of the app's process."""
-    killed = posix.WIFSIGNALED(wait_status)
+    killed = os.WIFSIGNALED(wait_status)
     record.update(
         exit_code=worker.exit_status(wait_status),
-        signal=posix.WTERMSIG(wait_status) if killed else None,
+        signal=os.WTERMSIG(wait_status) if killed else None,
         oom_killed=oom_killed,
     )
 

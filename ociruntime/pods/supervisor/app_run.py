@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import posix
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import PodError, RuntimeFailure
 from ociruntime.base.files import read_file
 from ociruntime.base.linux import SIGKILL
 from ociruntime.pods.bundle.own_mounts import unmount
+from ociruntime.pods.bundle.pod_context import PodContext
 from ociruntime.pods.bundle.runtime_calls import failure, failure_code
 from ociruntime.pods.loop import worker
+from ociruntime.pods.loop.loop import Timer
+from ociruntime.pods.loop.worker import Outcome
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.supervisor.app_log import AppLog
 from ociruntime.pods.supervisor.app_record import RecordFile, new_record, note_end, note_start
 from ociruntime.pods.supervisor.app_streams import AppStreams, ConsoleListener
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from ociruntime.pods.bundle.pod_context import PodContext
-    from ociruntime.pods.loop.loop import Timer
-    from ociruntime.pods.loop.worker import Outcome
-
-    Done = Callable[[RuntimeFailure | None], None]
-    App = dict[str, Any]
-    import signal as _signal
-else:
-    import _signal
+Done = Callable[[RuntimeFailure | None], None]
+App = dict[str, Any]
 
 
 class AppRun:
@@ -175,7 +169,7 @@ class AppRun:
                 f"the runtime exited with status {outcome.status}",
             )
             if master >= 0:
-                posix.close(master)
+                os.close(master)
             self._not_started(PodError(text))
             return
         self._expect(int(read_file(f"{self.directory}/pid")))
@@ -188,7 +182,7 @@ class AppRun:
             self.on_streams.pop(0)(self.streams)
         self.record["pid"] = self.pid
         if self._cancelled:
-            posix.kill(self.pid, SIGKILL)
+            os.kill(self.pid, SIGKILL)
             return
         context = self.context
         words = ("start", context.runtime.container(self.name))
@@ -214,7 +208,7 @@ class AppRun:
             )
             self._failure = PodError(text)
             if self._status is None:
-                posix.kill(self.pid, SIGKILL)
+                os.kill(self.pid, SIGKILL)
             else:
                 self._finish()
             return
@@ -374,7 +368,7 @@ class AppRun:
 
     def _send(self, number: int) -> None:
         # The process is our child and not yet reaped, so the pid cannot have been reused.
-        posix.kill(self.pid, number)
+        os.kill(self.pid, number)
 
 
 def _nothing(error: RuntimeFailure | None) -> None:
@@ -398,7 +392,7 @@ def stop_signal(name: str) -> int:
     The image is not trusted: the result is always a signal that can be sent.
     """
     number = _number(name)
-    return number if number in _signal.valid_signals() else int(_signal.SIGTERM)
+    return number if number in signal.valid_signals() else int(signal.SIGTERM)
 
 
 def _number(name: str) -> int:
@@ -408,10 +402,10 @@ def _number(name: str) -> int:
     for prefix in _REAL_TIME:
         if name.startswith(prefix):
             steps = name.removeprefix(prefix)
-            return int(_signal.SIGRTMIN) + int(steps) if _is_decimal(steps) else -1
+            return int(signal.SIGRTMIN) + int(steps) if _is_decimal(steps) else -1
     full = name if name.startswith("SIG") else f"SIG{name}"
     # Skip SIG_BLOCK and the like, which are not signals.
-    return -1 if full.startswith("SIG_") else int(getattr(_signal, full, -1))
+    return -1 if full.startswith("SIG_") else int(getattr(signal, full, -1))
 
 
 def _is_decimal(text: str) -> bool:

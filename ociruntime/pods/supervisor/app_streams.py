@@ -6,24 +6,18 @@ Input is buffered here until the app reads it.
 
 from __future__ import annotations
 
-import posix
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import remove_file
 from ociruntime.pods.loop.listening import listen
-from ociruntime.pods.loop.loop import READABLE, WRITABLE
+from ociruntime.pods.loop.loop import READABLE, WRITABLE, Loop
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+Sink = Callable[[str, bytes], None]  # "stdout" or "stderr", and a chunk of output
 
-    from ociruntime.pods.loop.loop import Loop
-
-    Sink = Callable[[str, bytes], None]  # "stdout" or "stderr", and a chunk of output
-    import socket as _socket
-else:
-    import _socket
 
 CHUNK = 32768
 INPUT_HELD = 65536  # bytes of input to buffer before its writer is paused
@@ -62,12 +56,12 @@ class AppStreams:
         if terminal:
             return
         if kinds.get("stdin") == "interactive":
-            self.given = [posix.dup(fd) for fd in (0, 1, 2)]
+            self.given = [os.dup(fd) for fd in (0, 1, 2)]
             return
         try:
             if kinds.get("stdin") == "stream":
-                self.given[0], self._input = posix.pipe2(posix.O_CLOEXEC)
-                posix.set_blocking(self._input, False)
+                self.given[0], self._input = os.pipe2(os.O_CLOEXEC)
+                os.set_blocking(self._input, False)
             for number, name in ((1, "stdout"), (2, "stderr")):
                 if kinds.get(name) != "null":
                     self._make_reader(number, name)
@@ -76,8 +70,8 @@ class AppStreams:
             raise HostError("create an app's pipes", error) from None
 
     def _make_reader(self, number: int, name: str) -> None:
-        reader, self.given[number] = posix.pipe2(posix.O_CLOEXEC)
-        posix.set_blocking(reader, False)
+        reader, self.given[number] = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(reader, False)
         self._readers[reader] = name
 
     def read(self) -> None:
@@ -114,11 +108,11 @@ class AppStreams:
             self._given_closed = True
             for fd in self.given:
                 if fd >= 0:
-                    posix.close(fd)
+                    os.close(fd)
 
     def use_terminal(self, master: int) -> None:
         """Use the app's terminal, by its master."""
-        posix.set_blocking(master, False)
+        os.set_blocking(master, False)
         self._terminal = self._input = master
         self._readers[master] = "stdout"
         self._watch_terminal()
@@ -165,7 +159,7 @@ class AppStreams:
             return
         try:
             while self._pending:
-                self._pending = self._pending[posix.write(self._input, self._pending) :]
+                self._pending = self._pending[os.write(self._input, self._pending) :]
         except BlockingIOError:
             pass
         except OSError:
@@ -177,7 +171,7 @@ class AppStreams:
         else:
             self._loop.forget(self._input)
             if self._closing:
-                posix.close(self._input)
+                os.close(self._input)
                 self._input = -1
         if len(self._pending) < INPUT_HELD:
             for call in list(self.on_room):
@@ -197,7 +191,7 @@ class AppStreams:
     def _read(self, fd: int) -> int:
         """Read a chunk and pass it on; return its size, 0 if there was none."""
         try:
-            data = posix.read(fd, CHUNK)
+            data = os.read(fd, CHUNK)
         except BlockingIOError:
             return 0
         except OSError:
@@ -212,7 +206,7 @@ class AppStreams:
             self._loop.after(HUNG_UP_PAUSE, self._watch_terminal)
         else:
             del self._readers[fd]
-            posix.close(fd)
+            os.close(fd)
         return 0
 
     def _take(self, fd: int) -> None:
@@ -233,7 +227,7 @@ class AppStreams:
         self.close_given()
         for fd in {*self._readers, self._input, self._terminal} - {-1}:
             self._loop.forget(fd)
-            posix.close(fd)
+            os.close(fd)
         self._readers.clear()
         self._input = self._terminal = -1
 
@@ -250,18 +244,17 @@ class ConsoleListener:
             remove_file(path)
         except OSError as error:
             raise HostError(f"remove {path}", error) from None
-        self._socket = listen(path, _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK, 1)
+        self._socket = listen(path, socket.SOCK_STREAM | socket.SOCK_NONBLOCK, 1)
 
     def take(self) -> int:
         """Return the terminal's master once the runtime has exited; -1 if none was sent."""
         master = -1
         try:
-            fd, _ = self._socket._accept()  # type: ignore[attr-defined]  # defined in the C module
-            sender = _socket.socket(fileno=fd)
-            _, rights, _, _ = sender.recvmsg(4096, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
+            sender, _ = self._socket.accept()
+            _, rights, _, _ = sender.recvmsg(4096, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
             sender.close()
             for level, kind, data in rights:
-                if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
+                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                     master = int.from_bytes(data[:4], "little")
         except OSError:
             pass  # the runtime has not connected
@@ -269,5 +262,5 @@ class ConsoleListener:
             self._socket.close()
             remove_file(self._path)
         if master >= 0:
-            posix.set_inheritable(master, False)
+            os.set_inheritable(master, False)
         return master

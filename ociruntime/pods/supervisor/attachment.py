@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import PodError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.pods.loop.control_socket import Connection
-    from ociruntime.pods.supervisor.app_run import AppRun
-    from ociruntime.pods.supervisor.app_streams import AppStreams
+from ociruntime.pods.loop.control_socket import Connection
+from ociruntime.pods.supervisor.app_run import AppRun
+from ociruntime.pods.supervisor.app_streams import AppStreams
 
 KINDS = {"stdout": b"o", "stderr": b"e"}
 ALL = ("stdin", "stdout", "stderr")

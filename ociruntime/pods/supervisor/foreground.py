@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import posix
+import os
+import signal
+import socket
 import stat
+from collections.abc import Callable
 
 from ociruntime.base.terminal import Terminal
-from ociruntime.pods.loop.loop import READABLE, WRITABLE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal as _signal
-    import socket as _socket
-    from collections.abc import Callable
-
-    from ociruntime.pods.loop.loop import Loop
-    from ociruntime.pods.supervisor.app_streams import AppStreams
-else:
-    import _signal
-    import _socket
+from ociruntime.pods.loop.loop import READABLE, WRITABLE, Loop
+from ociruntime.pods.supervisor.app_streams import AppStreams
 
 CHUNK = 4096
 
@@ -35,8 +27,8 @@ class LocalTerminal:
         self._output = ForegroundCopy(loop, 1)
         self._streams: AppStreams | None = None
         # Reopen it: O_NONBLOCK on the shared description would affect the caller's shell.
-        flags = posix.O_RDONLY | posix.O_NONBLOCK | posix.O_NOCTTY | posix.O_CLOEXEC
-        self._input = posix.open("/proc/self/fd/0", flags)
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        self._input = os.open("/proc/self/fd/0", flags)
 
     def connect(self, streams: AppStreams) -> None:
         """Connect to the app's terminal."""
@@ -52,7 +44,7 @@ class LocalTerminal:
     def _read(self, events: int) -> None:
         del events
         try:
-            data = posix.read(self._input, CHUNK)
+            data = os.read(self._input, CHUNK)
         except BlockingIOError:
             return
         except OSError:
@@ -73,9 +65,9 @@ class LocalTerminal:
         """Handle SIGWINCH (new size) and SIGCONT (raw mode again)."""
         if self._streams is None:
             return
-        if number == _signal.SIGCONT:
+        if number == signal.SIGCONT:
             self._terminal.make_raw()
-        if number in (_signal.SIGCONT, _signal.SIGWINCH):
+        if number in (signal.SIGCONT, signal.SIGWINCH):
             self.resize()
 
     def resize(self) -> None:
@@ -87,7 +79,7 @@ class LocalTerminal:
         """Disconnect from the app and restore the terminal's mode."""
         self._streams = None
         self._loop.forget(self._input)
-        posix.close(self._input)
+        os.close(self._input)
         self._output.close()
         self._terminal.restore()
 
@@ -106,7 +98,7 @@ class ForegroundCopy:
     def __init__(self, loop: Loop, fd: int) -> None:
         self._loop = loop
         self._fd, self._owned = _without_blocking(fd)
-        self._put: Callable[[int, bytes], int] = _send if _is_socket(fd) else posix.write
+        self._put: Callable[[int, bytes], int] = _send if _is_socket(fd) else os.write
         self._pending = b""
         self._open_line = ""  # prefix of the line that is not finished yet
         self._dropped = 0
@@ -173,16 +165,16 @@ class ForegroundCopy:
         """Stop writing."""
         self._loop.forget(self._fd)
         if self._owned:
-            posix.close(self._fd)
+            os.close(self._fd)
 
 
 def _without_blocking(fd: int) -> tuple[int, bool]:
     """Reopen a pipe or terminal non-blocking: other users of its description must not be."""
     try:
-        mode = posix.fstat(fd).st_mode
-        if stat.S_ISFIFO(mode) or (stat.S_ISCHR(mode) and posix.isatty(fd)):
-            flags = posix.O_WRONLY | posix.O_NONBLOCK | posix.O_NOCTTY | posix.O_CLOEXEC
-            return posix.open(f"/proc/self/fd/{fd}", flags), True
+        mode = os.fstat(fd).st_mode
+        if stat.S_ISFIFO(mode) or (stat.S_ISCHR(mode) and os.isatty(fd)):
+            flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+            return os.open(f"/proc/self/fd/{fd}", flags), True
     except OSError:
         pass  # closed, or owned by another user: use it as it is
     return fd, False
@@ -190,15 +182,15 @@ def _without_blocking(fd: int) -> tuple[int, bool]:
 
 def _is_socket(fd: int) -> bool:
     try:
-        return stat.S_ISSOCK(posix.fstat(fd).st_mode)
+        return stat.S_ISSOCK(os.fstat(fd).st_mode)
     except OSError:
         return False  # closed: write(2) will report it
 
 
 def _send(fd: int, data: bytes) -> int:
     """Write without blocking; a socket cannot be reopened, so send with MSG_DONTWAIT."""
-    sock = _socket.socket(fileno=fd)
+    sock = socket.socket(fileno=fd)
     try:
-        return sock.send(data, _socket.MSG_DONTWAIT | _socket.MSG_NOSIGNAL)
+        return sock.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
     finally:
         sock.detach()  # the descriptor belongs to our caller

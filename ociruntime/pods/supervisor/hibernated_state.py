@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ociruntime.pods.loop.control_socket import ControlSocket
 from ociruntime.pods.supervisor import hibernation
 from ociruntime.pods.supervisor.requests import Requests
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ociruntime.pods.supervisor.supervise import Supervisor
 
-    Snapshot = dict[str, Any]
+Snapshot = dict[str, Any]
 
 
 def sleep_when_quiet(pod: Supervisor, timeout: float = 0) -> None:

@@ -8,26 +8,21 @@ that none is lost and none kills the process.
 
 from __future__ import annotations
 
-import posix
+import os
 import select
+import signal
 import sys
 import time
+from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 from ociruntime.base.fault import fault, variable_for_tests
 from ociruntime.base.programs import own_launcher
+from ociruntime.pods.loop.loop import Loop
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal as _signal
-    from typing import Any
+Snapshot = dict[str, Any]
 
-    from ociruntime.pods.loop.loop import Loop
-
-    Snapshot = dict[str, Any]
-else:
-    import _signal
 
 PROGRAM = __file__.rpartition("/")[0] + "/_hibernation"
 VARIABLE = "OCIPOD_PATIENCE"  # timeout in seconds, for tests: overrides all of the following
@@ -57,40 +52,40 @@ def try_to_sleep(
     ``title`` is for ``ps``; ``command`` is a Python file with arguments; ``kept`` are the
     descriptors that ``snapshot`` refers to.  On HostError or OSError the monitor is unchanged.
     """
-    before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         # A signal received before it was blocked has left a byte in the loop's wakeup pipe.
-        if loop.is_quiet and not _signal.sigpending():
+        if loop.is_quiet and not signal.sigpending():
             snapshot = {**snapshot, "kept": kept, "mask": sorted(before), "since": time.monotonic()}
             _sleep(loop.descriptors(), title, command, snapshot)
     finally:
-        _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _sleep(descriptors: list[int], title: str, command: list[str], snapshot: Snapshot) -> None:
     memory = -1
     try:
         for fd in snapshot["kept"]:
-            posix.set_inheritable(fd, True)
+            os.set_inheritable(fd, True)
         with select.epoll() as watched:
             for fd in descriptors:
                 watched.register(fd, select.EPOLLIN)
-            memory = posix.memfd_create("monitor", 0)
+            memory = os.memfd_create("monitor", 0)
             data = json_files.text_of({**snapshot, "watched": watched.fileno()})
             while data:
-                data = data[posix.write(memory, data) :]
-            posix.set_inheritable(watched.fileno(), True)
+                data = data[os.write(memory, data) :]
+            os.set_inheritable(watched.fileno(), True)
             own = [title, str(watched.fileno()), command[0]]
             words = [*own, *_start_of(command), "--resume-fd", str(memory), ""]
             fault("monitor.before-sleep")
-            posix.execve(PROGRAM, words, posix.environ)
+            os.execve(PROGRAM, words, os.environ)
     except OSError as error:
         raise HostError(f"execute {PROGRAM}", error) from None
     finally:
         if memory >= 0:
-            posix.close(memory)
+            os.close(memory)
         for fd in snapshot["kept"]:
-            posix.set_inheritable(fd, False)
+            os.set_inheritable(fd, False)
 
 
 def _start_of(command: list[str]) -> list[str]:
@@ -110,18 +105,18 @@ def wake_up(memory: int) -> Snapshot:
     Raises HostError, PodError.
     """
     try:
-        posix.lseek(memory, 0, 0)
-        size = posix.fstat(memory).st_size
+        os.lseek(memory, 0, 0)
+        size = os.fstat(memory).st_size
         data = b""
         while len(data) < size:
-            data += posix.read(memory, size)
-        posix.close(memory)
+            data += os.read(memory, size)
+        os.close(memory)
     except OSError as error:
         raise HostError("read the monitor's snapshot", error) from None
     snapshot = json_files.parse(data, "the monitor's snapshot")
-    posix.close(snapshot["watched"])
+    os.close(snapshot["watched"])
     for fd in snapshot["kept"]:
-        posix.set_inheritable(fd, False)
+        os.set_inheritable(fd, False)
     fault("monitor.after-sleep")
     snapshot["slept"] = time.monotonic() - snapshot["since"]
     return snapshot
@@ -129,4 +124,4 @@ def wake_up(memory: int) -> Snapshot:
 
 def take_signals(snapshot: Snapshot) -> None:
     """Unblock signals; call it once there are handlers for them."""
-    _signal.pthread_sigmask(_signal.SIG_SETMASK, snapshot["mask"])
+    signal.pthread_sigmask(signal.SIG_SETMASK, snapshot["mask"])

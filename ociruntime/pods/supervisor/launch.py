@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import posix
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
 
 from ociruntime.base.errors import HostError, PodError, RuntimeFailure, reason
+from ociruntime.pods.store.pod import Pod
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import NoReturn
-
-    from ociruntime.pods.store.pod import Pod
     from ociruntime.pods.supervisor.supervise import Supervisor
 
-    Say = Callable[[str], None]
+Say = Callable[[str], None]
+
 
 MONITOR_LOG = "monitor.log"
 FAILED = 254
@@ -44,21 +43,21 @@ def start_monitor(pod: Pod, warn: Say) -> None:
     become ready; HostError.
     """
     try:
-        told, telling = posix.pipe2(posix.O_CLOEXEC)
-        child = posix.fork()
+        told, telling = os.pipe2(os.O_CLOEXEC)
+        child = os.fork()
     except OSError as error:
         raise HostError("start the pod's monitor", error) from None
     if child == 0:
-        posix.close(told)
+        os.close(told)
         _be_background(pod, warn, telling)
-    posix.close(telling)
+    os.close(telling)
     pod.close()
     said = b""
-    while part := posix.read(told, 4096):
+    while part := os.read(told, 4096):
         said += part
-    posix.close(told)
+    os.close(told)
     if said != b"\n":
-        posix.waitpid(child, 0)
+        os.waitpid(child, 0)
         text = said.decode(errors="replace")
         raise PodError(text or f"pod {pod.uuid} exited before it was ready")
 
@@ -69,7 +68,7 @@ def _monitor(pod: Pod, warn: Say) -> Supervisor:
     from ociruntime.pods.supervisor.supervise import Supervisor
 
     leave_the_hosts()
-    posix.chdir(pod.path())
+    os.chdir(pod.path())
     return Supervisor(pod.path(), pod.uuid, pod.fd, warn)
 
 
@@ -77,14 +76,14 @@ def _be_background(pod: Pod, warn: Say, telling: int) -> NoReturn:
     status = FAILED
     tell = _teller(telling)
     try:
-        posix.setsid()
-        null = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
-        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC
-        log = posix.open(MONITOR_LOG, flags, 0o640, dir_fd=pod.fd)
+        os.setsid()
+        null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        log = os.open(MONITOR_LOG, flags, 0o640, dir_fd=pod.fd)
         for number, fd in ((0, null), (1, null), (2, log)):
-            posix.dup2(fd, number)
-        posix.close(null)
-        posix.close(log)
+            os.dup2(fd, number)
+        os.close(null)
+        os.close(log)
         monitor = _monitor(pod, warn)
         monitor.tell = tell
         status = monitor.run()
@@ -97,7 +96,7 @@ def _be_background(pod: Pod, warn: Say, telling: int) -> NoReturn:
         warn(text)
         tell(text)
     finally:
-        posix._exit(status)
+        os._exit(status)
 
 
 def _teller(fd: int) -> Say:
@@ -107,9 +106,9 @@ def _teller(fd: int) -> Say:
     def tell(error: str) -> None:
         while open_ones:
             try:
-                posix.write(fd, error.encode() or b"\n")
+                os.write(fd, error.encode() or b"\n")
             except OSError:
                 pass  # the command that started us has been killed
-            posix.close(open_ones.pop())
+            os.close(open_ones.pop())
 
     return tell

@@ -6,17 +6,13 @@ process of the init's PID namespace.
 
 from __future__ import annotations
 
-import posix
+import os
+from collections.abc import Callable
 
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.linux import SIGKILL
 from ociruntime.base.process import start_time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ociruntime.pods.loop.loop import Loop
+from ociruntime.pods.loop.loop import Loop
 
 PROGRAM = __file__.rpartition("/")[0] + "/_init"
 
@@ -61,8 +57,8 @@ class PodProcesses:
         ``id_map`` is the content of uid_map and gid_map for a "user" namespace.  Raises HostError,
         PodError.
         """
-        self._alive, self._control = posix.pipe2(posix.O_CLOEXEC)
-        report, told = posix.pipe2(posix.O_CLOEXEC)
+        self._alive, self._control = os.pipe2(os.O_CLOEXEC)
+        report, told = os.pipe2(os.O_CLOEXEC)
         flags = 0
         for kind in kinds:
             flags |= KINDS[kind]
@@ -71,11 +67,11 @@ class PodProcesses:
         try:
             self._spawn(["pod", *words, hostname, *self._cgroups], given)
         finally:
-            posix.close(told)
+            os.close(told)
         try:
             self._begin(report, id_map)
         finally:
-            posix.close(report)
+            os.close(report)
 
     @property
     def pids(self) -> set[int]:
@@ -98,7 +94,7 @@ class PodProcesses:
     def _begin(self, report: int, id_map: str) -> None:
         line = b""
         while not line.endswith(b"\n"):
-            byte = posix.read(report, 1)
+            byte = os.read(report, 1)
             if not byte:
                 raise PodError("start the pod's init: it exited without a report")
             line += byte
@@ -107,12 +103,12 @@ class PodProcesses:
             raise PodError("create the pod's namespaces: not possible", "see dmesg and ulimit -u")
         self.pid = pid
         self._loop.expect(pid, self._init_ended)
-        self._pidfd = posix.pidfd_open(pid)
+        self._pidfd = os.pidfd_open(pid)
         if id_map:
             self._map_ids(id_map)
-        posix.write(self._control, b"g")
+        os.write(self._control, b"g")
         said = b""
-        while part := posix.read(report, 4096):
+        while part := os.read(report, 4096):
             said += part
         if said:
             call, _, number = said.decode().strip().rpartition(" ")
@@ -121,24 +117,24 @@ class PodProcesses:
     def _map_ids(self, id_map: str) -> None:
         for name in ("uid_map", "gid_map"):
             try:
-                fd = posix.open(f"/proc/{self.pid}/{name}", posix.O_WRONLY | posix.O_CLOEXEC)
+                fd = os.open(f"/proc/{self.pid}/{name}", os.O_WRONLY | os.O_CLOEXEC)
                 try:
-                    posix.write(fd, id_map.encode())
+                    os.write(fd, id_map.encode())
                 finally:
-                    posix.close(fd)
+                    os.close(fd)
             except OSError as error:
                 raise HostError(f"write the pod's {name}", error) from None
 
     def _spawn(self, words: list[str], descriptors: tuple[int, ...]) -> None:
         """Start the program as the lock holder; ``descriptors`` keep their numbers in it."""
         actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
-            (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDWR, 0),
-            (posix.POSIX_SPAWN_DUP2, 0, 1),
-            (posix.POSIX_SPAWN_DUP2, 0, 2),
-            *((posix.POSIX_SPAWN_DUP2, fd, fd) for fd in descriptors),
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
+            (os.POSIX_SPAWN_DUP2, 0, 1),
+            (os.POSIX_SPAWN_DUP2, 0, 2),
+            *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in descriptors),
         ]
         try:
-            self._lock_holder = posix.posix_spawn(
+            self._lock_holder = os.posix_spawn(
                 PROGRAM, ["ocipod-keeper", *words], {}, file_actions=actions
             )
         except OSError as error:
@@ -161,13 +157,13 @@ class PodProcesses:
     def end(self) -> None:
         """Kill the init, and with it its whole PID namespace."""
         if self.pid:
-            posix.kill(self.pid, SIGKILL)
+            os.kill(self.pid, SIGKILL)
 
     def _init_ended(self, status: int) -> None:
         del status
         self.pid = 0
         for fd in (self._control, self._alive, self._pidfd):
-            posix.close(fd)
+            os.close(fd)
         self.on_loss()
         if not self._lock_holder:
             self.on_end()
@@ -187,4 +183,4 @@ def _nothing() -> None:
 
 
 def _os_error(number: int) -> OSError:
-    return OSError(number, posix.strerror(number))
+    return OSError(number, os.strerror(number))

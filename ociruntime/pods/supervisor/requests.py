@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from ociruntime.base.errors import PodError, RuntimeFailure
 from ociruntime.pods.bundle.pod_context import apps_of, read_manifest
+from ociruntime.pods.loop.control_socket import Connection
+from ociruntime.pods.supervisor.app_run import AppRun
 from ociruntime.pods.supervisor.attachment import Attachment, endpoints
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from ociruntime.pods.loop.control_socket import Connection
-    from ociruntime.pods.supervisor.app_run import AppRun
     from ociruntime.pods.supervisor.supervise import Supervisor
 
-    Request = dict[str, Any]
+Request = dict[str, Any]
 
 
 class Requests:

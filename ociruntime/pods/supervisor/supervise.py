@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import posix
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, InternalError, PodError, RuntimeFailure
@@ -21,27 +24,18 @@ from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE, RuntimeCalls, find
 from ociruntime.pods.loop import worker
 from ociruntime.pods.loop.control_socket import ControlSocket
 from ociruntime.pods.loop.loop import Loop
+from ociruntime.pods.loop.worker import Outcome
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.supervisor.app_run import AppRun
 from ociruntime.pods.supervisor.foreground import ForegroundCopy, LocalTerminal
 from ociruntime.pods.supervisor.pod_processes import PodProcesses
 from ociruntime.pods.supervisor.requests import Requests
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal as _signal
-    from collections.abc import Callable
-    from typing import Any
-
-    from ociruntime.pods.loop.worker import Outcome
-else:
-    import _signal
-
 GRACE = 10.0  # seconds between the stop signal and KILL
 LOG_LIMIT = 10 << 20
 FAILURE_LIMIT = 5.0  # seconds for apps to end after the monitor itself has failed
 FLUSH_LIMIT = 5.0  # seconds for a slow reader in the foreground to read the last output
-ENDING = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT)
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Supervisor:
@@ -164,7 +158,7 @@ class Supervisor:
         restore(self, snapshot)
 
     def _identity(self) -> dict[str, Any]:
-        pid = posix.getpid()
+        pid = os.getpid()
         return {
             "pid": pid,
             "start_time": start_time(pid),
@@ -212,7 +206,7 @@ class Supervisor:
 
     def stay_in_foreground(self) -> None:
         """Copy the apps' output to our streams, or connect the only app to our terminal."""
-        if self.config.get("interactive") and posix.isatty(0):
+        if self.config.get("interactive") and os.isatty(0):
             self.terminal = LocalTerminal(self.loop)
             self.context.has_terminal = True
         else:
@@ -221,7 +215,7 @@ class Supervisor:
 
     def _become_ready(self) -> None:
         remove_file("ready")
-        posix.symlink("running", "ready")
+        os.symlink("running", "ready")
         self.ready = True
         self._say("")
         from ociruntime.pods.supervisor.hibernated_state import sleep_when_quiet

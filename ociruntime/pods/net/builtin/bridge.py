@@ -6,15 +6,17 @@ A bridge that this plugin has created is removed with its last port.
 from __future__ import annotations
 
 import fcntl
-import posix
+import os
+from typing import Any
 
 from ociruntime.base.errors import HostError, NetworkError, reason
 from ociruntime.base.fault import fault
-from ociruntime.base.rtnetlink import Rtnetlink
+from ociruntime.base.rtnetlink import Link, Rtnetlink
 from ociruntime.base.trusted import make_directory
 from ociruntime.pods.net import ipam
 from ociruntime.pods.net.addresses import Address, Network, parse_network
 from ociruntime.pods.net.builtin import pair
+from ociruntime.pods.net.ipam import Addresses
 from ociruntime.pods.net.links import (
     FORWARDING,
     LONGEST_NAME,
@@ -26,14 +28,7 @@ from ociruntime.pods.net.links import (
     remove,
     set_sysctl,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.base.rtnetlink import Link
-    from ociruntime.pods.net.ipam import Addresses
-    from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_call import PluginCall
 
 KNOWN = {
     "bridge",
@@ -76,7 +71,7 @@ def add(call: PluginCall) -> dict[str, Any]:
     try:
         links = pair.at_both_ends(call, name, make)
     finally:
-        posix.close(lock)
+        os.close(lock)
     fault("network.after-links")
     if call.configuration.get("ipMasq"):
         pair.want(call, [one.network for one in addresses.assigned])
@@ -156,7 +151,7 @@ def _unplug(call: PluginCall) -> None:
         raise NetworkError(f"remove the port of {name}: {reason(error)}") from None
     finally:
         links.close()
-        posix.close(lock)
+        os.close(lock)
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
@@ -192,7 +187,7 @@ def _lock(call: PluginCall) -> int:
     path = f"{call.state_directory}/{LOCK}"
     try:
         make_directory(call.state_directory, 0o750, "network directory")
-        fd = posix.open(path, posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC, 0o600)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(fd, fcntl.LOCK_EX)
     except HostError as failure:
         raise NetworkError(failure.message, failure.hint) from None

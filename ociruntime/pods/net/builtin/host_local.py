@@ -8,18 +8,14 @@ address is chosen, ``last_reserved_ip.N`` has the last address taken from range 
 from __future__ import annotations
 
 import fcntl
-import posix
+import os
+from typing import Any
 
 from ociruntime.base.errors import HostError, NetworkError, reason
 from ociruntime.base.trusted import make_directory
 from ociruntime.pods.net import owners
 from ociruntime.pods.net.addresses import Address, Network, parse_address, parse_network
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_call import PluginCall
 
 DEFAULT_DIRECTORY = "/var/lib/cni/networks"
 LOCK = "lock"
@@ -124,25 +120,25 @@ def add(call: PluginCall) -> dict[str, Any]:
             )
     except BaseException:
         for name in taken:
-            posix.unlink(f"{directory}/{name}")
+            os.unlink(f"{directory}/{name}")
         raise
     finally:
-        posix.close(lock)
+        os.close(lock)
     return {"ips": ips, "routes": ipam.get("routes") or [], "dns": dns}
 
 
 def delete(call: PluginCall) -> None:
     """Release the addresses of container and interface.  Raises NetworkError."""
     directory = _directory(call)
-    if not posix.access(directory, 0):
+    if not os.access(directory, 0):
         return
     lock = _lock(directory)
     try:
         for name, owner in _leases(directory).items():
             if owner == _owner(call):
-                posix.unlink(f"{directory}/{name}")
+                os.unlink(f"{directory}/{name}")
     finally:
-        posix.close(lock)
+        os.close(lock)
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
@@ -164,7 +160,7 @@ def _choose(
     if requested is not None:
         holder = leases.get(str(requested))
         if holder is not None and holder[0] in _dead(call, directory, leases):
-            posix.unlink(f"{directory}/{requested}")
+            os.unlink(f"{directory}/{requested}")
         elif holder is not None:
             raise NetworkError(f'network "{call.network}": {requested} is in use by {holder[0]}')
         _take(directory, number, requested, call)
@@ -174,7 +170,7 @@ def _choose(
         gone = _dead(call, directory, leases)
         for name, owner in leases.items():
             if owner[0] in gone:
-                posix.unlink(f"{directory}/{name}")
+                os.unlink(f"{directory}/{name}")
         found = _free(directory, number, ranges, _leases(directory))
     if found is None:
         raise NetworkError(
@@ -209,13 +205,13 @@ def _free(
 
 
 def _take(directory: str, number: int, address: Address, call: PluginCall) -> None:
-    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        fd = posix.open(f"{directory}/{address}", flags, 0o600)
+        fd = os.open(f"{directory}/{address}", flags, 0o600)
         try:
-            posix.write(fd, "\r\n".join(_owner(call)).encode())
+            os.write(fd, "\r\n".join(_owner(call)).encode())
         finally:
-            posix.close(fd)
+            os.close(fd)
         with open(f"{directory}/{LAST}{number}", "w", encoding="ascii") as file:
             file.write(str(address))
     except OSError as error:
@@ -225,7 +221,7 @@ def _take(directory: str, number: int, address: Address, call: PluginCall) -> No
 def _leases(directory: str) -> dict[str, tuple[str, str]]:
     """Return (container, interface) by address; files cut short by a crash do not count."""
     found = {}
-    for name in posix.listdir(directory):
+    for name in os.listdir(directory):
         if name == LOCK or name.startswith(LAST):
             continue
         with open(f"{directory}/{name}", encoding="utf-8", errors="replace") as file:
@@ -233,7 +229,7 @@ def _leases(directory: str) -> dict[str, tuple[str, str]]:
         if words:
             found[name] = (words[0], words[1] if len(words) > 1 else "")
         else:
-            posix.unlink(f"{directory}/{name}")
+            os.unlink(f"{directory}/{name}")
     return found
 
 
@@ -255,8 +251,8 @@ def _dead(call: PluginCall, directory: str, leases: dict[str, tuple[str, str]]) 
 def _lock(directory: str) -> int:
     try:
         make_directory(directory, 0o755, "address directory")
-        flags = posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC
-        fd = posix.open(f"{directory}/{LOCK}", flags, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        fd = os.open(f"{directory}/{LOCK}", flags, 0o600)
         fcntl.flock(fd, fcntl.LOCK_EX)
     except HostError as failure:
         raise NetworkError(failure.message, failure.hint) from None

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import posix
+import os
+from typing import Any
 
 from ociruntime.base.errors import NetworkError, reason
 from ociruntime.base.rtnetlink import IFF_UP
 from ociruntime.pods.net.links import LOOPBACK_INDEX, find, links_inside, open_namespace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_call import PluginCall
 
 
 def bring_up(path: str) -> None:
@@ -27,7 +23,7 @@ def bring_up(path: str) -> None:
         finally:
             links.close()
     finally:
-        posix.close(namespace)
+        os.close(namespace)
 
 
 def validate(call: PluginCall) -> None:
@@ -71,4 +67,4 @@ def check(call: PluginCall) -> None:
         finally:
             links.close()
     finally:
-        posix.close(namespace)
+        os.close(namespace)

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import posix
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ociruntime.base.errors import NetworkError, RuntimeFailure, reason
-from ociruntime.base.rtnetlink import IFF_UP, Rtnetlink
+from ociruntime.base.rtnetlink import IFF_UP, Link, Rtnetlink
 from ociruntime.pods.net import firewall
 from ociruntime.pods.net import links as network_links
+from ociruntime.pods.net.addresses import Network
+from ociruntime.pods.net.ipam import Addresses
 from ociruntime.pods.net.links import add_route, hardware_text
+from ociruntime.pods.net.plugin_call import PluginCall
 from ociruntime.pods.net.rules import Rules, tag
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeVar
+Made = TypeVar("Made")
 
-    from ociruntime.base.rtnetlink import Link
-    from ociruntime.pods.net.addresses import Network
-    from ociruntime.pods.net.ipam import Addresses
-    from ociruntime.pods.net.plugin_call import PluginCall
-
-    Made = TypeVar("Made")
 
 # Members that every configuration has, and those that CNI's runtime adds.
 COMMON = {"cniVersion", "name", "type", "args", "capabilities", "runtimeConfig", "prevResult"}
@@ -71,7 +67,7 @@ def at_both_ends(
             finally:
                 here.close()
         finally:
-            posix.close(namespace)
+            os.close(namespace)
     except OSError as error:
         raise NetworkError(f'network "{call.network}": {name}: {reason(error)}') from None
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import NetworkError, reason
 from ociruntime.base.rtnetlink import Rtnetlink
 from ociruntime.pods.net import conntrack, firewall
 from ociruntime.pods.net.addresses import parse_address
 from ociruntime.pods.net.links import way_to
+from ociruntime.pods.net.plugin_call import PluginCall
 from ociruntime.pods.net.result import addresses, in_version
 from ociruntime.pods.net.rules import Forward, Rules, tag
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.pods.net.plugin_call import PluginCall
 
 PURPOSE = "fwd"
 PROTOCOLS = ("tcp", "udp", "sctp")

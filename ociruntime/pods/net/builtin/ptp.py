@@ -6,10 +6,14 @@ subnet through the gateway.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.fault import fault
+from ociruntime.base.rtnetlink import Link, Rtnetlink
 from ociruntime.pods.net import ipam
 from ociruntime.pods.net.addresses import Network
 from ociruntime.pods.net.builtin import pair
+from ociruntime.pods.net.ipam import Addresses
 from ociruntime.pods.net.links import (
     FORWARDING,
     SCOPE_HOST,
@@ -19,14 +23,7 @@ from ociruntime.pods.net.links import (
     remove_subnet_route,
     set_sysctl,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.base.rtnetlink import Link, Rtnetlink
-    from ociruntime.pods.net.ipam import Addresses
-    from ociruntime.pods.net.plugin_call import PluginCall
+from ociruntime.pods.net.plugin_call import PluginCall
 
 KNOWN = {"ipMasq", "mtu", "ipam", "dns"}
 

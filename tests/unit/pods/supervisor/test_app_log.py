@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import posix
 from pathlib import Path
 
 import pytest
@@ -79,7 +78,7 @@ def test_no_new_file_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(args[0]))
 
     with monkeypatch.context() as patch:
-        patch.setattr(posix, "open", no_space)
+        patch.setattr(os, "open", no_space)
         log.write("stdout", b"without a file\n")
         older = (tmp_path / "a.log.2").read_bytes()
         for _ in range(2):
