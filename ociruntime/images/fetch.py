@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import os.path
+from collections.abc import Callable, Set
+from dataclasses import replace
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.progress import silent
-from ociruntime.images.model.reference import LOCAL_KINDS, parse
-from ociruntime.images.model.value_class import changed
+from ociruntime.images.model.image import Image
+from ociruntime.images.model.progress import Progress, silent
+from ociruntime.images.model.reference import LOCAL_KINDS, Reference, parse
+from ociruntime.images.model.settings import Settings
+from ociruntime.images.registry.sources import Sources
+from ociruntime.images.store.document import Judge
+from ociruntime.images.store.store import Store
 from ociruntime.images.trust.permission import Permission
 from ociruntime.images.trust.policy import ACCEPT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Set
-
-    from ociruntime.images.model.image import Image
-    from ociruntime.images.model.progress import Progress
-    from ociruntime.images.model.reference import Reference
-    from ociruntime.images.model.settings import Settings
-    from ociruntime.images.registry.sources import Sources
-    from ociruntime.images.store.document import Judge
-    from ociruntime.images.store.store import Store
 
 
 def fetch(
@@ -113,7 +107,7 @@ def _recognized(store: Store, reference: Reference, settings: Settings) -> Refer
     """
     if not os.path.lexists(reference.path):
         for kind in LOCAL_KINDS:
-            before = changed(reference, kind=kind)
+            before = replace(reference, kind=kind)
             try:
                 store.record(before.name)
             except ImageError:

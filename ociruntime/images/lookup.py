@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from ociruntime.base.errors import ImageError, RuntimeFailure
 from ociruntime.images.model.reference import parse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.images.store.index_copy import Record
-    from ociruntime.images.store.store import Store
+from ociruntime.images.store.index_copy import Record
+from ociruntime.images.store.store import Store
 
 
 def look_up(store: Store, text: str) -> Record:

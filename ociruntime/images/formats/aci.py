@@ -10,25 +10,22 @@ import hashlib
 import tarfile
 from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import ImageError
 from ociruntime.images.formats.aci_manifest import AciManifest, config_of, read_aci_manifest
+from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
+from ociruntime.images.model.progress import Progress
+from ociruntime.images.store.document import Document
+from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.made_image import StoredLayer, add_documents, minimal_config
+from ociruntime.images.store.store import Store
 from ociruntime.images.tar.archives import Reading, member_name, members, open_file, plain
 from ociruntime.images.tar.attributes import is_text
 from ociruntime.images.tar.header import DIRECTORY, HARD_LINK, REGULAR, Header
 from ociruntime.images.tar.layer_writer import LayerTar, Member
-
-if TYPE_CHECKING:
-    from ociruntime.images.model.limits import Budget
-    from ociruntime.images.model.progress import Progress
-    from ociruntime.images.store.document import Document
-    from ociruntime.images.store.incoming import Incoming
-    from ociruntime.images.store.store import Store
-    from ociruntime.images.tar.streams import Readable
-    from ociruntime.images.trust.permission import Permission
+from ociruntime.images.tar.streams import Readable
+from ociruntime.images.trust.permission import Permission
 
 ID = "appc.io/id"  # annotation of the manifest: appc's image id, sha512 of the uncompressed tar
 ROOTFS = "rootfs"

@@ -11,12 +11,9 @@ import re
 from dataclasses import dataclass
 
 from ociruntime.base.errors import ImageError
+from ociruntime.images.model.image import Json
 from ociruntime.images.model.reference import Reference, parse
 from ociruntime.images.model.reference_parts import TAGS, is_tag
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.images.model.image import Json
 
 _ARCHITECTURES = {"amd64": "amd64", "i386": "386", "aarch64": "arm64", "armv7l": "arm"}
 _ARCHITECTURES |= {"armv6l": "arm", "armv7b": "arm", "ppc64le": "ppc64le", "s390x": "s390x"}

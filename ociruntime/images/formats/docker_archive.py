@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import ImageError
+from ociruntime.images.model.image import Json
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
+from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import parse
 from ociruntime.images.store.document import Document
+from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.made_image import StoredLayer, manifest_of
 from ociruntime.images.tar.archives import ArchiveFiles, read_small
 from ociruntime.images.tar.streams import compression_of
-
-if TYPE_CHECKING:
-    from ociruntime.images.model.image import Json
-    from ociruntime.images.model.progress import Progress
-    from ociruntime.images.store.incoming import Incoming
 
 
 def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progress) -> Document:

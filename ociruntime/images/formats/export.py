@@ -15,15 +15,10 @@ from typing import BinaryIO
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.blobs import CHUNK, Blobs
 from ociruntime.images.model.digest import hasher
-from ociruntime.images.model.image import Image
+from ociruntime.images.model.image import Image, Json
 from ociruntime.images.model.media_types import OCI_INDEX, OCI_MANIFEST
-from ociruntime.images.model.progress import silent
+from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.tar.streams import Readable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.images.model.image import Json
-    from ociruntime.images.model.progress import Progress
 
 REF_NAME = "org.opencontainers.image.ref.name"
 _NAME = "io.containerd.image.name"  # the full name, for docker and containerd

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Set
 from contextlib import closing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.formats.layout import Layout, is_layout
+from ociruntime.images.model.image import Descriptor, Image
+from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import Reference
-from ociruntime.images.model.value_class import changed
 from ociruntime.images.store.document import Document, Judge
 from ociruntime.images.store.document import take_in as take_in_documents
 from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.store import Store
 from ociruntime.images.tar.archives import (
     ArchiveFiles,
     DirectoryFiles,
@@ -24,14 +26,8 @@ from ociruntime.images.tar.archives import (
     open_file,
     plain,
 )
+from ociruntime.images.trust.permission import Permission
 from ociruntime.images.trust.policy import ACCEPT, REJECT
-
-if TYPE_CHECKING:
-    from ociruntime.images.model.image import Descriptor, Image
-    from ociruntime.images.model.limits import Budget
-    from ociruntime.images.model.progress import Progress
-    from ociruntime.images.store.store import Store
-    from ociruntime.images.trust.permission import Permission
 
 _TELLING = ("oci-layout", "index.json", "manifest.json", "manifest")
 _LOOKED_AT = 1000  # members to inspect in a compressed archive, which cannot be seeked
@@ -42,7 +38,7 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
     path = reference.path
     if os.path.isdir(path):
         kind = "oci" if is_layout(DirectoryFiles(path).has) else "dir"
-        return changed(reference, kind=kind)
+        return replace(reference, kind=kind)
     with open_file(path) as file:
         limit = _LOOKED_AT if compression_of_file(file, path) else budget.limits.files
         names: set[str] = set()
@@ -53,7 +49,7 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
             names.add(name if name in _TELLING else "rootfs" if top == "rootfs" else "")
             if count >= limit:
                 break
-    return changed(reference, kind=kind_of_archive(names))
+    return replace(reference, kind=kind_of_archive(names))
 
 
 def kind_of_archive(names: Set[str]) -> str:

@@ -9,19 +9,17 @@ import hashlib
 import os
 import tarfile
 from contextlib import closing
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from ociruntime.base.errors import ImageError
+from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.progress import Progress
+from ociruntime.images.store.document import Document
+from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.made_image import StoredLayer, add_documents, minimal_config
 from ociruntime.images.tar.archives import Reading, compression_of_file, open_file, plain
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory
 from ociruntime.images.tar.streams import CHUNK, OF_LAYERS
-
-if TYPE_CHECKING:
-    from ociruntime.images.model.limits import Budget
-    from ociruntime.images.model.progress import Progress
-    from ociruntime.images.store.document import Document
-    from ociruntime.images.store.incoming import Incoming
 
 
 def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document:

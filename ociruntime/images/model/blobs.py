@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import BinaryIO
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.files import sync_directory
 from ociruntime.images.model.digest import check_content, check_digest, hasher, is_digest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import BinaryIO
 
 CHUNK = 1 << 20
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
+import hashlib
+from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import ImageError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hashlib import _Hash
 
@@ -16,7 +16,9 @@ LENGTHS = {"sha256": 64, "sha512": 128}  # digits
 def check_digest(text: object) -> str:
     """Return ``text`` if it is a digest, which is safe in a path.  Raises ImageError if not."""
     if not isinstance(text, str) or not is_digest(text):
-        raise ImageError(f'no digest: "{text}"', "sha256:, or sha512:, and hexadecimal digits")
+        raise ImageError(
+            f'invalid digest "{text}"', "use sha256: or sha512: and hexadecimal digits"
+        )
     return text
 
 
@@ -28,22 +30,20 @@ def is_digest(text: str) -> bool:
 
 def hasher(digest: str) -> _Hash:
     """Return a new hash object for the algorithm of ``digest``, which must be valid."""
-    import hashlib
-
     return hashlib.new(digest.partition(":")[0])
 
 
 def digest_of(content: bytes, like: str = "sha256:") -> str:
     """Return the digest of ``content``, with the algorithm of the digest ``like``."""
     algorithm = like.partition(":")[0]
-    return f"{algorithm}:{_hash(algorithm, content).hexdigest()}"
+    return f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}"
 
 
 def check_content(content: bytes, digest: str, what: str) -> None:
     """Check that ``content`` has this (valid) digest.  Raises ImageError."""
     found = digest_of(content, digest)
     if found != digest:
-        raise ImageError(f"digest mismatch of {what}: {found} instead of {digest}")
+        raise ImageError(f"digest mismatch of {what}: expected {digest}, got {found}")
 
 
 def chain_id(diff_ids: list[str]) -> str:
@@ -54,14 +54,3 @@ def chain_id(diff_ids: list[str]) -> str:
     for diff_id in diff_ids[1:]:
         chain = digest_of(f"{chain} {diff_id}".encode())
     return chain
-
-
-def _hash(algorithm: str, content: bytes) -> _Hash:
-    """Hash with the interpreter's built-in module: loading OpenSSL would take longer."""
-    try:
-        name = "_sha2" if sys.version_info >= (3, 12) else f"_{algorithm}"
-        own: _Hash = getattr(__import__(name), algorithm)(content)
-    except ImportError:  # an interpreter built without them
-        own = hasher(algorithm)
-        own.update(content)
-    return own

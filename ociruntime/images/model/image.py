@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from ociruntime.images.model.value_class import frozen
+from dataclasses import dataclass
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Json = dict[str, Any]
+Json = dict[str, Any]
 
 
-@frozen
+@dataclass(frozen=True)
 class Descriptor:
     """An OCI descriptor, which refers to a blob; ``size`` in bytes."""
 
@@ -20,7 +17,7 @@ class Descriptor:
     size: int
 
 
-@frozen
+@dataclass(frozen=True)
 class Layer:
     """``diff_id`` is the digest of the uncompressed tar, ``compression`` "", "gzip" or "zstd"."""
 
@@ -31,7 +28,7 @@ class Layer:
     compression: str
 
 
-@frozen
+@dataclass(frozen=True)
 class Image:
     """An image for a single platform.
 

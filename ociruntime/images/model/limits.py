@@ -6,14 +6,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.images.model.value_class import frozen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -26,7 +23,7 @@ _ROOM_STEP = 64 * MIB
 _RESERVED_PART = 100
 
 
-@frozen
+@dataclass(frozen=True)
 class Limits:
     """The limits of an image; the members of ``limits.json`` have the same names.
 

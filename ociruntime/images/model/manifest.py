@@ -5,17 +5,13 @@ Everything raises ImageError for a document that is malformed or of an unsupport
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import ImageError
 from ociruntime.base.json_text import load
 from ociruntime.images.model import media_types
 from ociruntime.images.model.digest import check_digest
-from ociruntime.images.model.image import Descriptor, Layer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.images.model.image import Json
+from ociruntime.images.model.image import Descriptor, Json, Layer
 
 LARGEST_DOCUMENT = 4 << 20  # bytes, the limit of common registries
 MOST_LAYERS = 1000

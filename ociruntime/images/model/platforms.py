@@ -9,12 +9,8 @@ from dataclasses import dataclass
 
 from ociruntime.base.errors import ImageError
 from ociruntime.images.model import media_types
-from ociruntime.images.model.image import Descriptor
+from ociruntime.images.model.image import Descriptor, Json
 from ociruntime.images.model.manifest import descriptor, load_document
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.images.model.image import Json
 
 Platform = tuple[str, str]  # architecture and variant, as Go and the image specification write them
 

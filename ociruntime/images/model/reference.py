@@ -14,6 +14,7 @@ with a slash or a dot, or have an archive's extension.
 from __future__ import annotations
 
 import os.path
+from dataclasses import dataclass
 
 from ociruntime.base.errors import ImageError
 from ociruntime.images.model.digest import is_digest
@@ -27,7 +28,6 @@ from ociruntime.images.model.reference_parts import (
     is_tag,
     registry_name,
 )
-from ociruntime.images.model.value_class import frozen
 
 DEFAULT_TAG = "latest"
 LOCAL_KINDS = ("oci", "oci-archive", "docker-archive", "dir", "tar", "aci", "path")
@@ -42,7 +42,7 @@ _ARCHIVES = (".aci", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst
 _LONGEST_REPOSITORY = 255
 
 
-@frozen
+@dataclass(frozen=True)
 class Reference:
     """A parsed reference to an image.
 

@@ -9,21 +9,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.json_text import load
+from ociruntime.images.model.limits import Limits
 from ociruntime.images.model.reference_parts import registry_name
-from ociruntime.images.model.value_class import frozen
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.images.model.limits import Limits
-
-    Json = dict[str, Any]
+Json = dict[str, Any]
 
 
-@frozen
+@dataclass(frozen=True)
 class Settings:
     """The three configuration directories, as absolute paths; "" for one that does not exist."""
 

@@ -19,11 +19,7 @@ from dataclasses import dataclass
 
 from ociruntime.base.errors import ImageError
 from ociruntime.images.model.reference_parts import prefix_name
-from ociruntime.images.model.settings import Settings, read_object
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.images.model.settings import Json
+from ociruntime.images.model.settings import Json, Settings, read_object
 
 _PARAMETER = re.compile(r'([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,\s*)?')
 _SCHEME = re.compile(r"\s*([A-Za-z0-9-]+)(?:\s+|$)")

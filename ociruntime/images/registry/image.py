@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ociruntime.base.errors import ImageError, RegistryError
+from ociruntime.images.model.image import Descriptor, Image
+from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.progress import Progress
+from ociruntime.images.model.reference import Reference
 from ociruntime.images.registry.partial import Download
+from ociruntime.images.registry.sources import Sources
 from ociruntime.images.store.document import Judge, take_in, way_to_image
-
-if TYPE_CHECKING:
-    from ociruntime.images.model.image import Descriptor, Image
-    from ociruntime.images.model.limits import Budget
-    from ociruntime.images.model.progress import Progress
-    from ociruntime.images.model.reference import Reference
-    from ociruntime.images.registry.sources import Sources
-    from ociruntime.images.store.incoming import Incoming
-    from ociruntime.images.store.store import Store
+from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.store import Store
 
 
 def update(

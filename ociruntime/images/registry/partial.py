@@ -11,17 +11,14 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from typing import TYPE_CHECKING
+
+from requests import Response
 
 from ociruntime.base.errors import HostError, ImageError, RegistryError
 from ociruntime.images.model.digest import hasher
-
-if TYPE_CHECKING:
-    from requests import Response
-
-    from ociruntime.images.model.image import Descriptor
-    from ociruntime.images.model.progress import Progress
-    from ociruntime.images.registry.sources import Sources
+from ociruntime.images.model.image import Descriptor
+from ociruntime.images.model.progress import Progress
+from ociruntime.images.registry.sources import Sources
 
 _ATTEMPTS = 5  # connections without receiving a byte
 _CHUNK = 1 << 18

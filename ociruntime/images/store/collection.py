@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from ociruntime.images.model.value_class import frozen
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Set
-
-    from ociruntime.images.store.index_copy import Record
-    from ociruntime.images.unpack.tree_store import Tree
+from ociruntime.images.store.index_copy import Record
+from ociruntime.images.unpack.tree_store import Tree
 
 
-@frozen
+@dataclass(frozen=True)
 class Rubbish:
     """Images and trees that can be removed."""
 

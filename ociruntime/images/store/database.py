@@ -7,16 +7,11 @@ inside ``writing``.
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
+from types import TracebackType
 
 from ociruntime.base.errors import HostError, ImageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import sqlite3
-    from types import TracebackType
-else:
-    import _sqlite3 as sqlite3  # the C module suffices, and imports no adapters for dates
 
 TIMEOUT = 60.0  # seconds to wait for another process's transaction
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import ImageError
+from ociruntime.images.model.image import Descriptor, Image
+from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.manifest import parse_manifest
 from ociruntime.images.model.platforms import choose, host, read_index
 from ociruntime.images.store.incoming import Incoming
-
-if TYPE_CHECKING:
-    from ociruntime.images.model.image import Descriptor, Image
-    from ociruntime.images.model.limits import Budget
-    from ociruntime.images.store.store import Store
+from ociruntime.images.store.store import Store
 
 _DEEPEST = 3  # maximum nesting of indexes
 

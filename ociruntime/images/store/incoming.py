@@ -11,23 +11,19 @@ import os
 import secrets
 import shutil
 import time
-from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.files import sync_directory
 from ociruntime.images.model.blobs import CHUNK
 from ociruntime.images.model.digest import check_digest, digest_of, hasher
+from ociruntime.images.model.image import Descriptor, Image
 from ociruntime.images.model.limits import Budget, Limits
 from ociruntime.images.model.manifest import parse_config, parse_manifest
-from ociruntime.images.model.progress import silent
+from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.store.database import writing
 from ociruntime.images.store.names import put_name
+from ociruntime.images.store.store import Store
 from ociruntime.images.tar.streams import Readable
-
-if TYPE_CHECKING:
-    from ociruntime.images.model.image import Descriptor, Image
-    from ociruntime.images.model.progress import Progress
-    from ociruntime.images.store.store import Store
 
 
 class Incoming:

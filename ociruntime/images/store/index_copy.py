@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from ociruntime.base.errors import ImageError
 from ociruntime.base.files import replace_file
 from ociruntime.base.json_text import dump, read
 from ociruntime.images.model.reference_parts import is_id_digits
-from ociruntime.images.model.value_class import changed, frozen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # File times have a coarse resolution: soon after a change, another one may not be visible.
 _SETTLED = 1_000_000_000  # nanoseconds
 
 
-@frozen
+@dataclass(frozen=True)
 class Record:
     """What the index knows of an image, even if its blobs are damaged; see Image.
 
@@ -110,7 +107,7 @@ def chosen(records: Iterable[Record], reference: str) -> Record:
     found = []
     for record in records:
         if reference in record.names:
-            return changed(record, name=reference)
+            return replace(record, name=reference)
         if beginning and record.id.startswith(beginning):
             found.append(record)
     if len(found) > 1:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ociruntime.images.model import media_types
 from ociruntime.images.model.digest import digest_of
+from ociruntime.images.model.image import Json
 from ociruntime.images.model.platforms import host
 from ociruntime.images.store.document import Document
-
-if TYPE_CHECKING:
-    from ociruntime.images.model.image import Json
-    from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.incoming import Incoming
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 from ociruntime.base.errors import ImageError
 from ociruntime.images.model.digest import is_digest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import sqlite3
 
 _LONGEST = 4200  # characters: a name may be the path of a file
 

@@ -12,22 +12,17 @@ Only root may enter the directory, because the trees contain setuid programs.
 from __future__ import annotations
 
 import os
+import sqlite3
+from collections.abc import Callable, Iterable
+from typing import BinaryIO
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.trusted import make_directory
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import chain_id
-from ociruntime.images.model.image import Image
+from ociruntime.images.model.image import Descriptor, Image
 from ociruntime.images.model.manifest import parse_config, parse_manifest
 from ociruntime.images.store.index_copy import Record, chosen, identity, read_copy, write_copy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Iterable
-    from typing import BinaryIO
-
-    from ociruntime.images.model.image import Descriptor
 
 
 class Store:

@@ -10,17 +10,15 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, BinaryIO
+from dataclasses import dataclass
+from typing import BinaryIO
 
 from ociruntime.base.errors import HostError, ImageError, reason
 from ociruntime.images.model.limits import Budget
-from ociruntime.images.model.value_class import frozen
 from ociruntime.images.tar.header import HARD_LINK, REGULAR, SYMLINK, Header
 from ociruntime.images.tar.reader import TarReader
+from ociruntime.images.tar.sparse import Piece
 from ociruntime.images.tar.streams import CHUNK, MAGIC, Readable, compression_of, decompressed
-
-if TYPE_CHECKING:
-    from ociruntime.images.tar.sparse import Piece
 
 _MOST_LINKS = 8
 _MEMBER_COST = 300  # bytes of memory per member, besides its name
@@ -233,7 +231,7 @@ class _Range:
         return data
 
 
-@frozen
+@dataclass(frozen=True)
 class _Member:
     """The offset of a file in an archive, or the target of a link."""
 

@@ -6,17 +6,13 @@ key must still be allowed to sign images of that name.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.digest import digest_of
-from ociruntime.images.trust.policy import ACCEPT, REJECT, load_policy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Set
-
-    from ociruntime.images.model.settings import Settings
-    from ociruntime.images.store.store import Store
-    from ociruntime.images.trust.policy import Rule
+from ociruntime.images.model.settings import Settings
+from ociruntime.images.store.store import Store
+from ociruntime.images.trust.policy import ACCEPT, REJECT, Rule, load_policy
 
 
 def openpgp_signer(fingerprint: str) -> str:

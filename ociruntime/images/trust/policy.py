@@ -15,15 +15,12 @@ Only the file in the configuration directory of the highest precedence is used.
 from __future__ import annotations
 
 import os.path
+from dataclasses import dataclass
 
 from ociruntime.base.errors import ImageError
 from ociruntime.images.model.reference import LOCAL_KINDS
 from ociruntime.images.model.reference_parts import is_host_alone, prefix_name
-from ociruntime.images.model.value_class import frozen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.images.model.settings import Json, Settings
+from ociruntime.images.model.settings import Json, Settings
 
 ACCEPT = "accept"
 REJECT = "reject"
@@ -31,7 +28,7 @@ SIGNED_BY = "signedBy"
 _WANTED = '"accept", "reject" or {"signedBy": {"openpgp": true, "cosign": ["FILE", ...]}}'
 
 
-@frozen
+@dataclass(frozen=True)
 class Rule:
     """A rule of the policy; ``kind`` is accept, reject or signedBy.
 
@@ -45,7 +42,7 @@ class Rule:
     cosign: tuple[str, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True)
 class Policy:
     """A mapping of prefixes to rules."""
 

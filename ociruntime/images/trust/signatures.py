@@ -7,21 +7,17 @@ or an index that leads to it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ociruntime.base.errors import ImageError, RegistryError
 from ociruntime.images.model.digest import check_content
 from ociruntime.images.model.manifest import load_document
 from ociruntime.images.model.reference import Reference, parse
 from ociruntime.images.registry.http_client import read_body
+from ociruntime.images.registry.sources import Sources
 from ociruntime.images.store.document import Document, Judge
 from ociruntime.images.trust import cosign, openpgp
 from ociruntime.images.trust.permission import Permission, openpgp_signer
 from ociruntime.images.trust.policy import ACCEPT
 from ociruntime.images.trust.trusted_keys import keys_for
-
-if TYPE_CHECKING:
-    from ociruntime.images.registry.sources import Sources
 
 _TYPES = ("atomic container signature", "cosign container image signature")
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import ImageError
-
-if TYPE_CHECKING:
-    from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.limits import Budget
 
 MOST_LINKS = 40
 MOST_LAYER_STEPS = 32_000_000  # half a minute; 16 for each of a layer's maximum of 2,000,000 files

@@ -9,24 +9,22 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import HostError
-from ociruntime.images.model.progress import silent
-from ociruntime.images.model.value_class import frozen
+from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.tar.attributes import refusal
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hashlib import _Hash
-
-    from ociruntime.images.model.progress import Progress
 
 _CHUNK = 1 << 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-@frozen
+@dataclass(frozen=True)
 class TreeHash:
     """The digest of a tree; ``entries`` counts the files, ``size`` their bytes."""
 

@@ -12,6 +12,9 @@ A crash at any time, also of the machine, leaves nothing worse.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.fault import fault
@@ -21,25 +24,17 @@ from ociruntime.base.locks import FileLock, forget_lock
 from ociruntime.base.trusted import make_directory
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import is_digest
-from ociruntime.images.model.progress import silent
-from ociruntime.images.model.value_class import frozen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from ociruntime.images.model.image import Image
-    from ociruntime.images.model.limits import Limits
-    from ociruntime.images.model.progress import Progress
-    from ociruntime.images.unpack.tree_hash import TreeHash
+from ociruntime.images.model.image import Image
+from ociruntime.images.model.limits import Limits
+from ociruntime.images.model.progress import Progress, silent
+from ociruntime.images.unpack.tree_hash import TreeHash
 
 WHOLE = "whole"
 CHANGED = "changed"
 NOT_RENDERED = "not rendered"
 
 
-@frozen
+@dataclass(frozen=True)
 class Tree:
     """A rendered tree; ``size`` is the bytes of its files, 0 if it is not ``rendered``."""
 

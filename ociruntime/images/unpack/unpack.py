@@ -9,15 +9,11 @@ from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import hasher
 from ociruntime.images.model.image import Layer
 from ociruntime.images.model.limits import Budget, Limits
-from ociruntime.images.model.progress import silent
+from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.tar.attributes import Notes
 from ociruntime.images.tar.reader import TarReader
 from ociruntime.images.tar.streams import CHUNK, Counted, Readable, decompressed
 from ociruntime.images.unpack.layer import LayerUnpacker
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.images.model.progress import Progress
 
 
 class Checked:

@@ -40,7 +40,7 @@ def test_docker_and_oci_mean_the_same() -> None:
         (manifest(mediaType=images.OCI_INDEX), "an index stands where"),
         (manifest(mediaType="text/plain"), 'unknown media type of a manifest: "text/plain"'),
         (manifest(config=None), "the configuration has no descriptor"),
-        (manifest(config={"mediaType": "x", "digest": "../../x", "size": 1}), "no digest"),
+        (manifest(config={"mediaType": "x", "digest": "../../x", "size": 1}), "invalid digest"),
         (manifest(layers=None), "no list of layers"),
         (manifest(layers=[{"mediaType": "x", "size": -1}]), "layer 1 has no size"),
         (manifest(layers=[{"digest": "x", "size": 1}]), "layer 1 has no media type"),
@@ -70,7 +70,7 @@ def test_layers_that_are_none(media_type: str, message: str) -> None:
     [
         ({"rootfs": {"diff_ids": []}}, "2 layers and names 0"),
         ({"rootfs": None}, "2 layers and names 0"),
-        ({"rootfs": {"diff_ids": ["x", "y"]}}, "no digest"),
+        ({"rootfs": {"diff_ids": ["x", "y"]}}, "invalid digest"),
         ({"os": "windows"}, 'made for "windows"'),
         ({"config": []}, "not a JSON object"),
         ({"config": {"Env": "PATH=x"}}, "config.Env of the image is not a list"),
