@@ -83,7 +83,7 @@ def test_a_name_stays_when_the_aci_that_would_replace_it_cannot_be_unpacked(
     labels = aci.version("latest")
     device = images.member(b"3", devmajor=1 << 14)
     aci.write(work / "bad.aci", aci.manifest("nginx", labels=labels), {"dev": device})
-    ocipod("fetch", "--replace", f"{work}/bad.aci").failed("is no device")
+    ocipod("fetch", "--replace", f"{work}/bad.aci").failed("invalid device number")
     assert names(ocipod)[NGINX] == nginx
 
 

@@ -75,9 +75,9 @@ def test_layouts_and_archives(ocipod: Ocipod, built: images.BuiltImage, work: Pa
     assert [layer.diff_id for layer in image.layers] == found(ocipod, built.id).config["rootfs"][
         "diff_ids"
     ]
-    ocipod("fetch", f"oci:{work}/layout:v2").failed('index.json has no image "v2"', "there are: v1")
+    ocipod("fetch", f"oci:{work}/layout:v2").failed('index.json has no image "v2"', "available: v1")
     ocipod("fetch", f"{docker}:v2").failed(
-        'manifest.json has no image "v2"', "there are: example.org/web:v1"
+        'manifest.json has no image "v2"', "available: example.org/web:v1"
     )
 
 
@@ -103,7 +103,7 @@ def test_several_images_in_one_layout(ocipod: Ocipod, work: Path) -> None:
     entries = [images.tagged(one.entry, "one"), images.tagged(two.entry, "two")]
     images.write_directory(work / "l", images.layout_files(one.blobs | two.blobs, entries))
     assert ocipod("fetch", "--full", f"oci:{work}/l:two").ok().out == f"{two.id}\n"
-    ocipod("fetch", f"oci:{work}/l").failed("index.json has several images", "one, two")
+    ocipod("fetch", f"oci:{work}/l").failed("index.json contains several images", "one, two")
 
 
 def test_an_index_in_a_layout(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
@@ -168,10 +168,10 @@ def test_what_is_no_image(ocipod: Ocipod, refused: Refused, work: Path) -> None:
     cases = {
         str(work / "nothing"): "no such file",
         f"oci:{work}/nothing": "no such file",
-        str(work / "fifo"): "fifo is no regular file",
+        str(work / "fifo"): "fifo is not a regular file",
         f"tar:{work}/fifo": "no regular file",
         write("text.tar", b"hello" * 1000): "damaged",
-        f"tar:{work}/text.tar": "text.tar is no tar",
+        f"tar:{work}/text.tar": "text.tar is not a tar archive",
         "tar:/proc/self/mem": "/proc/self/mem cannot be read: input/output error",
         write("short.tar.gz", packed[:-20]): "",
         write("other.tar.gz", packed[:-8] + bytes(8)): "other.tar.gz: the gzip data is damaged",
@@ -203,9 +203,9 @@ def test_damaged_layouts(
         ({blob: files[blob][:-1] + b"x"}, "digest mismatch"),
         ({blob: files[blob][:-1]}, "ends after"),
         ({manifest: files[manifest] + b" "}, "digest mismatch"),
-        ({"oci-layout": b'{"imageLayoutVersion": "2.0.0"}'}, "layout of version '2.0.0'"),
+        ({"oci-layout": b'{"imageLayoutVersion": "2.0.0"}'}, "unsupported layout version '2.0.0'"),
         ({"index.json": b"[]"}, "not a JSON object"),
-        ({"index.json": files[manifest]}, "index.json is no index"),
+        ({"index.json": files[manifest]}, "index.json is not an index"),
     ]
     for number, (change, words) in enumerate(changes):
         images.write_directory(work / str(number), files | change)
@@ -278,7 +278,7 @@ def test_dependencies_of_an_aci(ocipod: Ocipod, work: Path) -> None:
     base = {"imageName": "example.com/base", "labels": label}
     aci.write(work / "top.aci", aci.manifest("example.com/top", dependencies=[base]), {"b": "top"})
     ocipod("fetch", f"{work}/top.aci").failed(
-        'depends on another: image "example.com/base:1.0"', "fetch that one first"
+        'depends on another image: image "example.com/base:1.0"', "fetch that one first"
     )
     id = aci.write(work / "base.aci", aci.manifest("example.com/base"), {"a": "base", "b": "base"})
     ocipod("fetch", f"{work}/base.aci", f"{work}/top.aci").ok()
@@ -319,14 +319,18 @@ def test_a_whitelist_of_an_aci(ocipod: Ocipod, work: Path) -> None:
 def test_acis_that_are_refused(ocipod: Ocipod, refused: Refused, work: Path) -> None:
     name = "example.com/app"
     cases: list[tuple[dict[str, object], dict[str, Any], str]] = [
-        (aci.manifest("Bad Name"), {}, "is no name"),
+        (aci.manifest("Bad Name"), {}, "invalid name"),
         (aci.manifest(name, labels=[{"name": [], "value": "x"}]), {}, "a list of names and values"),
         (aci.manifest(name, labels=[{"name": "os", "value": "darwin"}]), {}, 'made for "darwin"'),
         (aci.manifest(name, labels=[{"name": "arch", "value": "pdp"}]), {}, "unknown architecture"),
-        (aci.manifest(name, labels=aci.version("1/2")), {}, 'the version "1/2" is no tag'),
+        (aci.manifest(name, labels=aci.version("1/2")), {}, 'the version "1/2" is not a valid tag'),
         (aci.manifest(name, app={"eventHandlers": [{}]}), {}, "pods know no such programs"),
-        (aci.manifest(name, app=["x"]), {}, "app is no object"),
-        (aci.manifest(name, app={"user": 0}), {}, "user, group and workingDirectory are texts"),
+        (aci.manifest(name, app=["x"]), {}, "app must be an object"),
+        (
+            aci.manifest(name, app={"user": 0}),
+            {},
+            "user, group and workingDirectory must be strings",
+        ),
         (aci.manifest(name, app={"exec": "x"}), {}, "exec"),
         (aci.manifest(name, app={"ports": [{"port": 0}]}), {}, "ports"),
         (aci.manifest(name, app={"ports": [{"port": 1, "protocol": "x"}]}), {}, "ports"),

@@ -148,7 +148,7 @@ def test_a_registry_that_does_not_tell_digests(
 
 def test_platforms(ocipod: Ocipod, refused: Refused, registry: Registry) -> None:
     registry.push_index("web", "v1", [foreign()])
-    refused(f"{registry.host}/web:v1", "no image for", "there are: linux/s390x")
+    refused(f"{registry.host}/web:v1", "no image for", "available: linux/s390x")
 
 
 def test_names_that_are_not_there(ocipod: Ocipod, registry: Registry) -> None:

@@ -57,7 +57,7 @@ def test_skopeo_writes_it(
     found = ocipod("fetch", "--full", f"{kind}:{work}/out:{name}").ok().out.strip()
     assert ocipod("fetch", "--full", f"{work}/out").ok().out.strip() == found
     assert (found == built.id) == (kind != "docker-archive")
-    ocipod("fetch", f"{kind}:{work}/out:other").failed("there are: ", "web:v1")
+    ocipod("fetch", f"{kind}:{work}/out:other").failed("available: ", "web:v1")
 
 
 @needs("podman")

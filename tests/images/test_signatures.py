@@ -137,8 +137,8 @@ def test_wrong_openpgp_signatures(
         "simple signing": gpg.sign(alice, b"{}", "--sign"),
         "not JSON": gpg.sign(alice, b"hello", "--sign"),
         "was changed": good.replace(b"tests", b"TESTS"),
-        "no OpenPGP signature": b"hello",
-        "no OpenPGP": b"",
+        "not an OpenPGP signature": b"hello",
+        "not an OpenPGP": b"",
     }
     for words, data in wrong.items():
         refused(name, words, signature=data)
@@ -213,7 +213,7 @@ def test_trust_refuses(ocipod: Ocipod, work: Path) -> None:
     ocipod("trust", "--root", "--prefix=example.org", str(key)).failed("--root")
     ocipod("trust", "--prefix=https://example.org", str(key)).failed("no prefix of images")
     ocipod("trust", "--prefix=busybox", str(key)).failed("docker.io/library/busybox")
-    ocipod("trust", "--root", str(key)).failed("key: no OpenPGP key")
+    ocipod("trust", "--root", str(key)).failed("key: not an OpenPGP key")
     ocipod("trust", "--root", str(work / "nothing")).failed("no such file")
     assert list((work / "config").iterdir()) == []
 
@@ -241,7 +241,7 @@ def test_cosign(
     cosign(registry, "web", digest, name, ours)
     ocipod("fetch", f"{name}:v1").ok()
     registry.tags["web", f"{digest.replace(':', '-')}.sig"] = (images.OCI_MANIFEST, b"{}")
-    refused(f"{name}@{digest}", "the cosign signatures are no image")
+    refused(f"{name}@{digest}", "the cosign signatures are not an image")
 
 
 def test_a_signature_of_another_image(
@@ -267,7 +267,7 @@ def test_wrong_cosign_keys(
     set_rule(work, registry.host, {"signedBy": {"cosign": ["team.pub"]}})
     refused(name, "team.pub", "no such file")
     (work / "config" / "team.pub").write_text("hello")
-    refused(name, "team.pub: no public key in PEM form")
+    refused(name, "team.pub: not a public key in PEM form")
     (work / "config" / "team.pub").write_bytes(public_pem(ec.generate_private_key(ec.SECP384R1())))
     refused(name, "team.pub: not an ECDSA key on P-256")
     assert is_empty(work)

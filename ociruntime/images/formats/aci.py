@@ -54,7 +54,7 @@ def add_aci(
     manifest = read_manifest(path, incoming.budget)
     lower = _lower(incoming, store, manifest, path, permission)
     if lower and manifest.whitelist:
-        raise ImageError(f"{path}: a pathWhitelist with dependencies cannot be kept to")
+        raise ImageError(f"{path}: a pathWhitelist together with dependencies is not supported")
     about, app = config_of(manifest, path)
     budget = incoming.budget
     with open_file(path) as file, closing(plain(file, path, budget)) as stream:
@@ -92,7 +92,9 @@ def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> 
         if name in ("", "manifest"):
             continue
         if top != ROOTFS or ".." in below.split("/"):
-            raise ImageError(f'{stream.what}: "{member.shown()}" is neither manifest nor in rootfs')
+            raise ImageError(
+                f'{stream.what}: "{member.shown()}" is neither the manifest nor below rootfs'
+            )
         if whitelist and member.type != DIRECTORY and below not in whitelist:
             continue
         header = _tar_info(member, below or ".")
@@ -126,7 +128,7 @@ def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
 def _inside(target: str, whitelist: frozenset[str], what: str) -> str:
     top, _, below = member_name(target).partition("/")
     if top != ROOTFS or not below or (whitelist and below not in whitelist):
-        raise ImageError(f'{what}: a link leads to "{target}", which is not in the image')
+        raise ImageError(f'{what}: link target "{target}" is not in the image')
     return below
 
 
@@ -140,13 +142,15 @@ def _lower(
             image = store.find(reference.name)
         except ImageError as error:
             hint = "fetch that one first"
-            raise ImageError(f"{what} depends on another: {error.message}", hint) from None
+            raise ImageError(f"{what} depends on another image: {error.message}", hint) from None
         permission.require(image.id, reference.name)
         annotations = image.manifest.get("annotations") or {}
         if id and annotations.get(ID) != id:
-            raise ImageError(f'{what} depends on another "{reference.name}"', id)
+            raise ImageError(f'{what} depends on a different "{reference.name}"', id)
         for layer in image.layers:
             if not incoming.has(layer.digest):
-                raise ImageError(f"the store has lost layer {layer.digest} of {reference.name}")
+                raise ImageError(
+                    f"layer {layer.digest} of {reference.name} is missing from the store"
+                )
             layers.append(StoredLayer(layer.digest, layer.size, layer.diff_id, layer.compression))
     return layers

@@ -40,21 +40,21 @@ class AciManifest:
 def read_aci_manifest(document: Json, what: str) -> AciManifest:
     """Parse and validate an appc manifest.  Raises ImageError."""
     if document.get("acKind") != "ImageManifest":
-        raise ImageError(f"{what} is no manifest of an App Container Image")
+        raise ImageError(f"{what} is not the manifest of an App Container Image")
     name = document.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ImageError(f"{what}: {name!r} is no name")
+        raise ImageError(f"{what}: invalid name {name!r}")
     labels = _pairs(document, "labels", what)
     if labels.get("os", "linux") != "linux":
-        raise ImageError(f'{what}: the image is made for "{labels["os"]}"', "only linux can be run")
+        raise ImageError(f'{what}: unsupported os "{labels["os"]}"', "supported: linux")
     app = document.get("app") or {}
     if not isinstance(app, dict):
-        raise ImageError(f"{what}: app is no object")
+        raise ImageError(f"{what}: app must be an object")
     if app.get("eventHandlers"):
-        raise ImageError(f"{what}: app.eventHandlers: pods know no such programs")
+        raise ImageError(f"{what}: app.eventHandlers is not supported")
     paths = document.get("pathWhitelist") or []
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-        raise ImageError(f"{what}: pathWhitelist is no list of paths")
+        raise ImageError(f"{what}: pathWhitelist must be a list of paths")
     found = _list(document, "dependencies", what)
     return AciManifest(
         name,
@@ -74,13 +74,13 @@ def config_of(manifest: AciManifest, what: str) -> tuple[Json, Json]:
     labels = {**manifest.labels, **manifest.annotations, "appc.io/name": manifest.name}
     mounts = [one.get("path") for one in _list(app, "mountPoints", what)]
     if not all(isinstance(path, str) and path.startswith("/") for path in mounts):
-        raise ImageError(f"{what}: app.mountPoints: a path is missing")
+        raise ImageError(f"{what}: app.mountPoints: path is missing")
     command = app.get("exec") or []
     if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
-        raise ImageError(f"{what}: app.exec is no list of words")
+        raise ImageError(f"{what}: app.exec must be a list of strings")
     texts = [app.get(name, "") for name in ("user", "group", "workingDirectory")]
     if not all(isinstance(text, str) for text in texts):
-        raise ImageError(f"{what}: app: user, group and workingDirectory are texts")
+        raise ImageError(f"{what}: app: user, group and workingDirectory must be strings")
     user, group, directory = texts
     config: Json = {
         "Entrypoint": command,
@@ -114,7 +114,9 @@ def _ports(app: Json, what: str) -> list[str]:
             or not 0 < number <= number + count - 1 < 65536
             or count > _MOST_PORTS
         ):
-            raise ImageError(f"{what}: app.ports: {port!r} is no port", "port, protocol tcp or udp")
+            raise ImageError(
+                f"{what}: app.ports: invalid port {port!r}", "port, protocol tcp or udp"
+            )
         found += [f"{number + offset}/{protocol}" for offset in range(count)]
     return found
 
@@ -122,7 +124,7 @@ def _ports(app: Json, what: str) -> list[str]:
 def _dependency(value: Json, what: str) -> tuple[Reference, str]:
     name, id = value.get("imageName"), value.get("imageID") or ""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(id, str):
-        raise ImageError(f"{what}: dependencies: {name!r} is no name")
+        raise ImageError(f"{what}: dependencies: invalid name {name!r}")
     return _reference(name, _pairs(value, "labels", what), what), id
 
 
@@ -130,7 +132,7 @@ def _reference(name: str, labels: dict[str, str], what: str) -> Reference:
     """Return a reference with the version as tag; it must not contain a digest or a path."""
     version = labels.get("version", "")
     if version and not is_tag(version):
-        raise ImageError(f'{what}: the version "{version}" is no tag', TAGS)
+        raise ImageError(f'{what}: the version "{version}" is not a valid tag', TAGS)
     return parse(f"docker://{name}" + (f":{version}" if version else ""))
 
 
@@ -138,12 +140,12 @@ def _pairs(document: Json, member: str, what: str) -> dict[str, str]:
     found = _list(document, member, what)
     pairs = [(one.get("name"), one.get("value")) for one in found]
     if not all(isinstance(text, str) for pair in pairs for text in pair):
-        raise ImageError(f"{what}: {member}: not a list of names and values")
+        raise ImageError(f"{what}: {member}: must be a list of objects with name and value")
     return {str(name): str(value) for name, value in pairs}
 
 
 def _list(document: Json, member: str, what: str) -> list[Json]:
     found = document.get(member) or []
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise ImageError(f"{what}: {member} is no list of objects")
+        raise ImageError(f"{what}: {member} must be a list of objects")
     return found

@@ -31,7 +31,7 @@ def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progr
     diff_ids = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
     names = entry["Layers"]
     if not isinstance(diff_ids, list) or len(diff_ids) != len(names):
-        raise ImageError(f"{files}: {entry['Config']} does not name {len(names)} layers")
+        raise ImageError(f"{files}: {entry['Config']} does not list {len(names)} layers")
     layers = []
     for number, (name, diff_id) in enumerate(zip(names, diff_ids, strict=True), 1):
         stream, size = files.open(name)
@@ -57,7 +57,7 @@ def listing(files: ArchiveFiles) -> list[Json]:
     except (ValueError, RecursionError) as error:
         raise ImageError(f"{what} is not JSON: {error}") from None
     if not isinstance(entries, list) or not entries or not all(map(_is_entry, entries)):
-        raise ImageError(f"{what} is no list of images with Config and Layers")
+        raise ImageError(f"{what} must be a list of objects with Config and Layers")
     return entries
 
 
@@ -77,13 +77,13 @@ def chosen(entries: list[Json], tag: str, what: str) -> Json:
     if not tag:
         if len(entries) == 1:
             return entries[0]
-        raise ImageError(f"{what} has several images", f"one of: {', '.join(there)}")
+        raise ImageError(f"{what} contains several images", f"name one of: {', '.join(there)}")
     wanted = {tag, full_name(tag)}
     for entry in entries:
         names = [str(name) for name in entry.get("RepoTags") or []]
         if wanted & {*names, *map(full_name, names)} - {""}:
             return entry
-    raise ImageError(f'{what} has no image "{tag}"', f"there are: {', '.join(there) or 'none'}")
+    raise ImageError(f'{what} has no image "{tag}"', f"available: {', '.join(there) or 'none'}")
 
 
 def full_name(name: str) -> str:

@@ -42,7 +42,7 @@ def write_layout(blobs: Blobs, image: Image, target: int, progress: Progress = s
                 shutil.copyfileobj(checked, file, CHUNK)
                 checked.finish()
     except OSError as error:
-        raise HostError("write the image layout", error) from None
+        raise HostError("write the OCI layout", error) from None
     finally:
         del made[""]
         for fd in made.values():
@@ -107,7 +107,7 @@ class _Checked:
     def finish(self) -> None:
         """Verify the digest.  Raises ImageError."""
         if self.hash.hexdigest() != self.digest.partition(":")[2]:
-            raise ImageError(f"blob {self.digest} is damaged", "ocipod image verify says more")
+            raise ImageError(f"blob {self.digest} is damaged", "run ocipod image verify")
 
 
 def blobs_of(blobs: Blobs, image: Image) -> dict[str, int]:

@@ -24,7 +24,7 @@ class Layout:
         head = load_document(read_small(files, "oci-layout", 1 << 16), f"{files}: oci-layout")
         version = head.get("imageLayoutVersion")
         if not isinstance(version, str) or not version.startswith("1."):
-            raise ImageError(f"{files}: layout of version {version!r}", "1.0.0 is understood")
+            raise ImageError(f"{files}: unsupported layout version {version!r}", "supported: 1.0.0")
 
     def image(self, tag: str) -> list[Document]:
         """Return the documents that lead to the image called ``tag``, or to the only one if "".
@@ -35,7 +35,7 @@ class Layout:
         data = read_small(self.files, "index.json", LARGEST_DOCUMENT)
         entries = read_index(data, "", what)
         if entries is None:
-            raise ImageError(f"{what} is no index")
+            raise ImageError(f"{what} is not an index")
         chosen = _chosen(entries, tag, what)
         return way_to_image(self._document(chosen.digest), self._document)
 
@@ -62,12 +62,12 @@ def _chosen(entries: list[Entry], tag: str, what: str) -> Descriptor:
     named = [one for one in entries if not tag or tag in (*names_of(one), one.descriptor.digest)]
     there = sorted({names_of(one)[0] for one in entries if names_of(one)})
     if not named:
-        raise ImageError(f'{what} has no image "{tag}"', f"there are: {', '.join(there) or 'none'}")
+        raise ImageError(f'{what} has no image "{tag}"', f"available: {', '.join(there) or 'none'}")
     if len(named) == 1:
         return named[0].descriptor
     called = {names_of(one)[0] if names_of(one) else "" for one in named}
     if len(called) > 1:
-        raise ImageError(f"{what} has several images", f"one of: {', '.join(there)}")
+        raise ImageError(f"{what} contains several images", f"name one of: {', '.join(there)}")
     return choose(named, host(), what)
 
 

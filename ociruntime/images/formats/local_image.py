@@ -87,7 +87,7 @@ class Claims:
             other = store.claim_name(image.id, name, replace=self.replace)
             if not other:
                 return
-            why = f"it is the name of another image, {other[:19]}"
+            why = f"the name belongs to another image, {other[:19]}"
             hint = "ocipod fetch --replace gives it to this one"
         self.warn(f'"{path}" calls itself "{name}": the name is not taken over: {why} ({hint})')
 

@@ -65,7 +65,7 @@ def _measured(file: BinaryIO, path: str, budget: Budget) -> tuple[str, int]:
             try:
                 tarfile.TarInfo.frombuf(first[: tarfile.BLOCKSIZE], "utf-8", "surrogateescape")
             except tarfile.HeaderError:
-                raise ImageError(f"{path} is no tar") from None
+                raise ImageError(f"{path} is not a tar archive") from None
         hashed, size = hashlib.sha256(first), len(first)
         while data := stream.read(CHUNK):
             hashed.update(data)

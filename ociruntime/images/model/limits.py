@@ -117,7 +117,7 @@ class Budget:
     def check_depth(self, depth: int) -> None:
         """Check the nesting of directories."""
         if depth > self.limits.depth:
-            raise _exceeded(f"more than {self.limits.depth} directories in one another", "depth")
+            raise _exceeded(f"directories nested more than {self.limits.depth} deep", "depth")
 
     def take_name(self, length: int) -> None:
         """Draw a name of ``length`` bytes, which is kept in memory until ``forget_names``."""
@@ -134,7 +134,7 @@ class Budget:
         limits = self.limits
         if plain > limits.floor and plain > stored * limits.ratio:
             hint = f'a decompression bomb? The limits "ratio" and "floor" are set in {FILE}'
-            raise ImageError(f"{what} makes {plain} bytes of {stored}", hint)
+            raise ImageError(f"{what} decompresses {stored} bytes to {plain}", hint)
 
     def take_hole(self, count: int) -> None:
         """Draw zeros for a hole of a sparse file in the archive being read."""
@@ -158,7 +158,7 @@ def _room(place: str | int, reserve: int) -> tuple[int, int]:
     try:
         found = os.statvfs(place)
     except OSError as error:
-        raise HostError("find out how much room is left on the file system", error) from None
+        raise HostError("read the free space of the filesystem", error) from None
     kept = min(reserve, found.f_blocks * found.f_frsize // _RESERVED_PART)
     # Some filesystems, such as btrfs, report no inodes.
     inodes = found.f_ffree - found.f_files // _RESERVED_PART if found.f_files else _MOST

@@ -54,16 +54,16 @@ def parse_manifest(data: bytes) -> tuple[Json, Descriptor, list[Descriptor]]:
     document = load_document(data, "the manifest")
     if document.get("schemaVersion") != 2:
         version = document.get("schemaVersion")
-        raise ImageError(f"the manifest has schema version {version}", "only 2 is understood")
+        raise ImageError(f"the manifest has schemaVersion {version}", "supported: 2")
     if is_index(document):
-        raise ImageError("an index stands where an image's manifest should be")
+        raise ImageError("expected an image manifest, got an index")
     media_type = document.get("mediaType", media_types.OCI_MANIFEST)
     if media_type not in media_types.MANIFESTS:
-        raise ImageError(f'unknown media type of a manifest: "{media_type}"')
+        raise ImageError(f'unsupported media type of a manifest: "{media_type}"')
     config = descriptor(document.get("config"), "the configuration")
     if config.media_type not in media_types.CONFIGS:
-        hint = "not every artifact is an image of a container"
-        raise ImageError(f'unknown media type of a configuration: "{config.media_type}"', hint)
+        hint = "the artifact may not be a container image"
+        raise ImageError(f'unsupported media type of a configuration: "{config.media_type}"', hint)
     if config.size > LARGEST_DOCUMENT:
         raise ImageError(f"the configuration is too large: {config.size} bytes")
     layers = document.get("layers")

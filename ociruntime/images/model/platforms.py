@@ -91,7 +91,7 @@ def read_index(data: bytes, served_as: str, what: str) -> list[Entry] | None:
         raise ImageError(f"{what} is of schema 1", "push the image again to renew it")
     if "manifests" not in document:
         if media_type in media_types.INDEXES:
-            raise ImageError(f"{what} is no index, as its media type says")
+            raise ImageError(f"{what} is not an index, in spite of its media type")
         return None
     if media_type in media_types.MANIFESTS:
         raise ImageError(f"{what} is an index, against its media type")
@@ -124,5 +124,5 @@ def choose(entries: list[Entry], platforms: list[Platform], what: str) -> Descri
     there = sorted({str(entry) for entry in entries} - {"unknown/unknown"})
     wanted = "/".join(("linux", *filter(None, platforms[0])))
     raise ImageError(
-        f"{what} has no image for {wanted}", f"there are: {', '.join(there) or 'none'}"
+        f"{what} has no image for {wanted}", f"available: {', '.join(there) or 'none'}"
     )

@@ -104,7 +104,7 @@ def parse(text: str) -> Reference:
         return Reference("path", text, path=_absolute(text, path))
     if text.startswith("sha256:"):
         if not is_id_digits(text.removeprefix("sha256:")):
-            raise ImageError(f'"{text}" is no image id', "sha256: and 7 to 64 hexadecimal digits")
+            raise ImageError(f'invalid image id "{text}"', "sha256: and 7 to 64 hexadecimal digits")
         return Reference("id", text, digest=text)
     if "://" in text and not text.startswith("docker://"):
         raise ImageError(f'"{text}": images are not fetched from such addresses', FORMS)
@@ -132,13 +132,15 @@ def _registry(text: str) -> Reference:
     explicit = text.startswith("docker://")
     rest, at, digest = text.removeprefix("docker://").partition("@")
     if at and not (digest.startswith("sha256:") and is_digest(digest)):
-        raise ImageError(f'"{text}": "{digest}" is no digest', "sha256: and 64 hexadecimal digits")
+        raise ImageError(
+            f'"{text}": invalid digest "{digest}"', "sha256: and 64 hexadecimal digits"
+        )
     # A colon after the last slash starts the tag; one before it starts the port.
     name, tag = rest, ""
     if ":" in rest.rpartition("/")[2]:
         name, _, tag = rest.rpartition(":")
         if not is_tag(tag):
-            raise ImageError(f'"{text}": "{tag}" is no tag', TAGS)
+            raise ImageError(f'"{text}": invalid tag "{tag}"', TAGS)
     host, repository = split_name(text, name)
     return Reference(
         "registry",
@@ -160,7 +162,7 @@ def split_name(text: str, name: str) -> tuple[str, str]:
     if slash and is_host_alone(first):
         host, repository = first, rest
         if not is_host(host):
-            raise ImageError(f'"{text}": "{host}" is no registry', "HOST or HOST:PORT")
+            raise ImageError(f'"{text}": invalid registry "{host}"', "HOST or HOST:PORT")
         host = registry_name(host)
     else:
         host, repository = DOCKER_HUB, name
@@ -168,7 +170,7 @@ def split_name(text: str, name: str) -> tuple[str, str]:
         repository = f"library/{repository}"
     if not is_repository(repository) or len(repository) > _LONGEST_REPOSITORY:
         hint = "repositories are written in lower case" if repository != repository.lower() else ""
-        raise ImageError(f'"{text}" is no name of an image', hint or FORMS)
+        raise ImageError(f'invalid image name "{text}"', hint or FORMS)
     return host, repository
 
 

@@ -83,25 +83,33 @@ class HttpClient:
                 following = urljoin(url, target)
                 leaves = _origin(following) != _origin(url)
             except ValueError:
-                raise RegistryError(f"{_shown(url)} leads to {target!r}, no address") from None
+                raise RegistryError(
+                    f"refusing redirect from {_shown(url)} to the invalid URL {target!r}"
+                ) from None
             self._check_redirect(url, following)
             if leaves:
                 if form is not None:  # never resend a form, which may contain a secret
-                    raise RegistryError(f"{_shown(url)} leads to {_shown(following)}")
+                    raise RegistryError(
+                        f"refusing redirect from {_shown(url)} to {_shown(following)}"
+                    )
                 sent.pop("Authorization", None)
             url = following
         raise RegistryError(f"{method} {_shown(url)}: more than {_MOST_REDIRECTS} redirects")
 
     def _check_redirect(self, url: str, following: str) -> None:
         if not is_plain(following):
-            raise RegistryError(f"{_shown(url)} leads to {_shown(following)!r}, no plain address")
+            raise RegistryError(
+                f"refusing redirect from {_shown(url)} to the ambiguous URL {_shown(following)!r}"
+            )
         old, new = urlsplit(url), urlsplit(following)
         plain = new.scheme == "http" and (
             "http" in self.insecure or (old.scheme == "http" and is_loopback(new.netloc))
         )
         if not new.hostname or (new.scheme != "https" and not plain):
             hint = "--insecure-options=http allows it" if new.scheme == "http" else ""
-            raise RegistryError(f"{_shown(url)} leads to {_shown(following)}", hint)
+            raise RegistryError(
+                f"refusing redirect from {_shown(url)} to {_shown(following)}", hint
+            )
 
     def _patiently(
         self,
@@ -281,7 +289,9 @@ def _wanted_pause(response: Response, pause: float, url: str) -> float:
         return pause
     if wanted > _LONGEST_PAUSE:
         status = f"{response.status_code} {response.reason}".lower()
-        raise RegistryError(f"{_shown(url)}: {status}: it wants a pause of {wanted:.0f} s")
+        raise RegistryError(
+            f"{_shown(url)}: {status}: the registry demands a pause of {wanted:.0f} s"
+        )
     return wanted
 
 
@@ -332,7 +342,7 @@ def _unanswered(method: str, url: str, error: Exception) -> RegistryError:
     if isinstance(error, Timeout):
         return RegistryError(f"{method} {_shown(url)}: no answer in time")
     if "NameResolutionError" in text:
-        return RegistryError(f"{host}: no such host, or no name server to ask")
+        return RegistryError(f"cannot resolve {host}")
     if "refused" in text:
         return RegistryError(f"{host}: connection refused")
     return RegistryError(f"{method} {_shown(url)}: {text}")

@@ -73,7 +73,7 @@ class Download:
             progress(kind, self._at, size)
         if f"{found.name}:{found.hexdigest()}" != digest:
             came = f"{found.name}:{found.hexdigest()}"
-            raise ImageError(f"digest mismatch: {came} instead of {digest}")
+            raise ImageError(f"digest mismatch: expected {digest}, got {came}")
         try:
             os.fsync(self._file)
         except OSError as error:
@@ -124,8 +124,8 @@ class Download:
         if length.isdigit() and begin + int(length) != self.blob.size:
             self._disconnect()
             total = begin + int(length)
-            words = f"blob {self.blob.digest}: size mismatch: {self.blob.size} bytes are wanted"
-            raise ImageError(f"{words}, {total} are offered by {response.url.partition('?')[0]}")
+            words = f"blob {self.blob.digest}: size mismatch: expected {self.blob.size} bytes"
+            raise ImageError(f"{words}, got {total} from {response.url.partition('?')[0]}")
         while begin < self._at:  # the registry ignores ranges: skip what we have
             data, reason = _read(response, min(_CHUNK, self._at - begin))
             if not data:

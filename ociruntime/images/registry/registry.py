@@ -73,7 +73,9 @@ class Registry:
             if begin.partition("-")[0].strip() == str(offset):
                 return response, offset
             response.close()
-            raise RegistryError(f"{self}: blob {digest}: another range came than was asked for")
+            raise RegistryError(
+                f"{self}: blob {digest}: the response has a different range than requested"
+            )
         if response.status_code == 416 and offset:
             response.close()
             return self.open_blob(digest)

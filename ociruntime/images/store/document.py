@@ -54,7 +54,7 @@ def way_to_image(first: Document, get: Callable[[str], Document]) -> list[Docume
         if entries is None:
             return way
         if len(way) > _DEEPEST:
-            raise ImageError(f"{what}: more than {_DEEPEST} indexes in one another")
+            raise ImageError(f"{what}: indexes nested more than {_DEEPEST} deep")
         way.append(get(choose(entries, host(), what).digest))
 
 

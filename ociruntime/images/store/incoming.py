@@ -239,4 +239,4 @@ def _check(algorithm: str, hexadecimal: str, done: int, digest: str, size: int) 
     if 0 <= size != done:
         raise ImageError(f"{what} ends after {done} of {size} bytes")
     if digest and digest != f"{algorithm}:{hexadecimal}":
-        raise ImageError(f"digest mismatch: {algorithm}:{hexadecimal} instead of {digest}")
+        raise ImageError(f"digest mismatch: expected {digest}, got {algorithm}:{hexadecimal}")

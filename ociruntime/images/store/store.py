@@ -72,7 +72,7 @@ class Store:
         """
         image = self.load(self.record(reference))
         if digest and not self._is_of(image, digest):
-            hint = "what has the name is another image"
+            hint = "the name belongs to another image"
             raise ImageError(f'image "{reference}" is not in the store', hint)
         if use:
             self.mark_used(image.id)

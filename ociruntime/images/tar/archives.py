@@ -74,7 +74,7 @@ def open_file(path: str) -> BinaryIO:
         raise HostError(f"open {path}", error) from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise ImageError(f"{path} is no regular file")
+        raise ImageError(f"{path} is not a regular file")
     return os.fdopen(fd, "rb")
 
 

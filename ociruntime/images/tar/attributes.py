@@ -29,16 +29,16 @@ class Notes:
     def add(self, what: str, why: str, name: str) -> None:
         """Report that ``what`` was left out of the file ``name``."""
         if len(self._found) >= _MOST_NOTES and (what, why) not in self._found:
-            what, why = "another extended attribute", "it is one of too many to list"
+            what, why = "further extended attributes", "too many to list"
         example, count = self._found.get((what, why), (name, 0))
         self._found[what, why] = (example, count + 1)
 
     def lines(self) -> list[str]:
         """Return the reports as lines for a log."""
         return [
-            f'{what} of "{example}"'
+            f'left out {what} of "{example}"'
             + (f" and {count - 1} others" if count > 1 else "")
-            + f" is left out: {why}"
+            + f": {why}"
             for (what, why), (example, count) in self._found.items()
         ]
 

@@ -160,9 +160,9 @@ def apply_records(header: Header, records: list[Record]) -> None:
 def check_values(header: Header) -> None:
     """Refuse ids and device numbers that the kernel would refuse or misinterpret."""
     if not (0 <= header.uid <= _LAST_ID and 0 <= header.gid <= _LAST_ID):
-        raise ImageError(f'the owner {header.uid}:{header.gid} of "{header.shown()}" is no id')
+        raise ImageError(f'"{header.shown()}": invalid owner {header.uid}:{header.gid}')
     if not (0 <= header.major < 1 << 12 and 0 <= header.minor < 1 << 20):
-        raise ImageError(f'"{header.shown()}" is no device: {header.major}:{header.minor}')
+        raise ImageError(f'"{header.shown()}": invalid device number {header.major}:{header.minor}')
     header.mtime = min(max(header.mtime, -_LATEST * 1_000_000_000), _LATEST * 1_000_000_000)
 
 

@@ -46,7 +46,7 @@ class LayerTar:
 def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
     for header, content in members:
         if os.path.basename(header.name).startswith(WHITEOUT):
-            hint = "in a layer such a name removes another file"
+            hint = "in a layer, a name with this prefix removes another file"
             raise ImageError(f'a file called "{header.name}" cannot be in an image', hint)
         yield header.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
         if content is None:

@@ -127,7 +127,7 @@ class TarReader:
         if block == _ZERO:
             block = self._up_to(BLOCK)
             if block not in (_ZERO, b""):
-                raise ImageError("the archive goes on behind its end")
+                raise ImageError("the archive has data after its end")
             block = b""
         if not block and at_start:
             return None

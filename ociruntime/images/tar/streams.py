@@ -252,7 +252,7 @@ class Unzstd:
 def _dictionary(what: str, kind: str, budget: Budget) -> ImageError:
     most = budget.limits.dictionary
     hint = f'the limit "dictionary" is set in {FILE}'
-    return ImageError(f"{what}: the {kind} data needs a dictionary of more than {most} bytes", hint)
+    return ImageError(f"{what}: the {kind} data needs a dictionary larger than {most} bytes", hint)
 
 
 class _Metered:

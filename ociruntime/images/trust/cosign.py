@@ -32,7 +32,7 @@ def signatures(manifest: bytes) -> Iterator[tuple[Descriptor, bytes]]:
     """Yield (payload's descriptor, signature) from a signature image.  Raises ImageError."""
     layers = load_document(manifest, "the cosign signatures").get("layers")
     if not isinstance(layers, list):
-        raise ImageError("the cosign signatures are no image")
+        raise ImageError("the cosign signatures are not an image")
     for layer in layers[:_MOST_SIGNATURES]:
         payload = descriptor(layer, "a cosign signature")
         annotations = layer.get("annotations") or {}
@@ -55,7 +55,7 @@ def load_keys(paths: tuple[str, ...]) -> dict[str, Callable[[bytes, bytes], bool
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
     except ImportError:
         hint = "pip install 'ociruntime[image]'"
-        raise ImageError("signatures of cosign need the package cryptography", hint) from None
+        raise ImageError("cosign signatures need the Python package cryptography", hint) from None
     found = {}
     for path in paths:
         try:
@@ -65,7 +65,7 @@ def load_keys(paths: tuple[str, ...]) -> dict[str, Callable[[bytes, bytes], bool
         except OSError as error:
             raise HostError(f"read {path}", error) from None
         except (ValueError, UnsupportedAlgorithm) as error:
-            raise ImageError(f"{path}: no public key in PEM form: {error}") from None
+            raise ImageError(f"{path}: not a public key in PEM form: {error}") from None
         if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name != "secp256r1":
             raise ImageError(f"{path}: not an ECDSA key on P-256")
         found[cosign_signer(data)] = _verifier(key)

@@ -37,16 +37,18 @@ def read_keys(data: bytes, what: str) -> list[Key]:
     found: list[tuple[bytes, list[tuple[int, bytes]], int, int]] = []
     for tag, body, begin, end in _packets(binary, what):
         if tag in _SECRET_KEYS:
-            raise ImageError(f"{what}: a secret key", "gpg --export writes public ones")
+            raise ImageError(
+                f"{what}: contains a secret key", "export public keys with gpg --export"
+            )
         if tag == _PUBLIC_KEY:
             found.append((body, [], begin, end))
         elif not found:
-            raise ImageError(f"{what}: no public key")
+            raise ImageError(f"{what}: contains no public key")
         else:
             first = found[-1]
             found[-1] = (first[0], [*first[1], (tag, body)], first[2], end)
     if not found:
-        raise ImageError(f"{what}: no public key")
+        raise ImageError(f"{what}: contains no public key")
     return [
         Key(
             _fingerprint(body, what),
@@ -61,7 +63,7 @@ def dearmored(data: bytes, what: str) -> bytes:
     """Decode all ASCII-armored blocks to bytes.  Raises ImageError."""
     blocks = [block[2] for block in _ARMOR.finditer(data)]
     if not blocks:
-        raise ImageError(f"{what}: ASCII armor without its end")
+        raise ImageError(f"{what}: ASCII armor is truncated")
     return b"".join(_block(block, what) for block in blocks)
 
 
@@ -73,7 +75,7 @@ def _block(block: bytes, what: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise ImageError(f"{what}: ASCII armor that is no base64") from None
+        raise ImageError(f"{what}: ASCII armor is not valid base64") from None
 
 
 def _packets(data: bytes, what: str) -> Iterator[tuple[int, bytes, int, int]]:
@@ -84,11 +86,11 @@ def _packets(data: bytes, what: str) -> Iterator[tuple[int, bytes, int, int]]:
         try:
             tag, length, at = _header(data, at + 1, first)
         except IndexError:
-            raise ImageError(f"{what}: an OpenPGP packet without its end") from None
+            raise ImageError(f"{what}: truncated OpenPGP packet") from None
         if not first & 0x80 or length < 0:
-            raise ImageError(f"{what}: no OpenPGP key")
+            raise ImageError(f"{what}: not an OpenPGP key")
         if at + length > len(data):
-            raise ImageError(f"{what}: an OpenPGP packet without its end")
+            raise ImageError(f"{what}: truncated OpenPGP packet")
         yield tag, data[at : at + length], begin, at + length
         at += length
 
@@ -109,7 +111,7 @@ def _header(data: bytes, at: int, first: int) -> tuple[int, int, int]:
 
 def _fingerprint(body: bytes, what: str) -> str:
     if body[:1] != b"\x04":
-        raise ImageError(f"{what}: a key of another version than 4")
+        raise ImageError(f"{what}: unsupported key version (supported: 4)")
     framed = b"\x99" + len(body).to_bytes(2) + body
     return hashlib.sha1(framed, usedforsecurity=False).hexdigest().upper()
 
@@ -148,7 +150,7 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
         if content is not None:
             return signer, content
         if not signed:
-            raise ImageError("the OpenPGP signature is about nothing")
+            raise ImageError("the OpenPGP signature signs no content")
         return signer, signed
 
 
@@ -177,9 +179,11 @@ def _run(command: list[str], status: str) -> tuple[str, int, bytes]:
                 timer.cancel()
                 child.kill()
         if late:
-            raise TimeoutError(f"no end in {TIMEOUT:.0f} s")
+            raise TimeoutError(f"timed out after {TIMEOUT:.0f} s")
         if len(signed) > LARGEST_DOCUMENT:
-            message = f"what the OpenPGP signature holds is larger than {LARGEST_DOCUMENT} bytes"
+            message = (
+                f"the content of the OpenPGP signature is larger than {LARGEST_DOCUMENT} bytes"
+            )
             raise ImageError(message)
         with open(status, "rb") as file:
             words = file.read(LARGEST_DOCUMENT).decode(errors="replace")
@@ -200,8 +204,8 @@ def _signer(status: str, code: int) -> str:
         "EXPKEYSIG": "its key has expired",
         "REVKEYSIG": "its key was revoked",
         "NO_PUBKEY": "its key is not trusted for this image",
-        "ERRSIG": "it cannot be checked",
-        "NODATA": "it is no OpenPGP signature",
+        "ERRSIG": "cannot be checked",
+        "NODATA": "not an OpenPGP signature",
     }
     reason = next((text for word, text in explained.items() if word in words), "gpgv refuses it")
     by = words.get("NO_PUBKEY") or words.get("BADSIG") or []

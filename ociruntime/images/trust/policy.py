@@ -77,13 +77,13 @@ def read_policy(document: Json, path: str) -> Policy:
         raise ImageError(f'{path}: unknown member "{min(unknown)}"', "default, prefixes")
     prefixes = document.get("prefixes", {})
     if not isinstance(prefixes, dict):
-        raise ImageError(f"{path}: prefixes: not an object")
+        raise ImageError(f"{path}: prefixes: must be an object")
     rules: dict[str, Rule] = {}
     for written, value in prefixes.items():
         prefix = check_prefix(written, f"{path}: prefixes")
         where = f'{path}: prefixes["{written}"]'
         if prefix in rules:
-            raise ImageError(f"{where}: there is a rule for {prefix} already", rules[prefix].where)
+            raise ImageError(f"{where}: duplicate rule for {prefix}", rules[prefix].where)
         rules[prefix] = _rule(value, path, where)
     return Policy(_rule(document.get("default", ACCEPT), path, f"{path}: default"), rules)
 
@@ -108,7 +108,7 @@ def check_prefix(prefix: str, where: str) -> str:
         or prefix != prefix.lower()
     ):
         hint = "HOST or HOST/PATH as in docker.io/library/busybox, or KIND:PATH as in oci:/srv"
-        raise ImageError(f'{where}: "{prefix}" is no prefix of images', hint)
+        raise ImageError(f'{where}: invalid image prefix "{prefix}"', hint)
     return prefix_name(prefix)
 
 
@@ -131,13 +131,13 @@ def _rule(value: object, path: str, where: str) -> Rule:
         raise ImageError(f"{where}: unknown rule", _WANTED)
     keys = value[SIGNED_BY]
     if not isinstance(keys, dict) or keys.keys() - {"openpgp", "cosign"}:
-        raise ImageError(f"{where}.{SIGNED_BY}: unknown kind of keys", _WANTED)
+        raise ImageError(f"{where}.{SIGNED_BY}: unknown kind of key", _WANTED)
     openpgp, cosign = keys.get("openpgp", False), keys.get("cosign", [])
     if not isinstance(openpgp, bool) or not isinstance(cosign, list):
-        raise ImageError(f"{where}.{SIGNED_BY}: not of the wanted form", _WANTED)
+        raise ImageError(f"{where}.{SIGNED_BY}has an invalid form", _WANTED)
     if not all(isinstance(file, str) and file for file in cosign):
-        raise ImageError(f"{where}.{SIGNED_BY}.cosign: not a list of files")
+        raise ImageError(f"{where}.{SIGNED_BY}.cosign: must be a list of files")
     if not openpgp and not cosign:
-        raise ImageError(f"{where}.{SIGNED_BY}: no key can sign it", _WANTED)
+        raise ImageError(f"{where}.{SIGNED_BY}: names no key", _WANTED)
     beside = os.path.dirname(path)
     return Rule(SIGNED_BY, where, openpgp, tuple(os.path.join(beside, file) for file in cosign))

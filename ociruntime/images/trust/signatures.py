@@ -77,7 +77,7 @@ class SignatureJudge(Judge):
             fingerprint, payload = openpgp.verify(signature, None, keys)
             fault = self._payload_fault(payload, documents)
             if fault:
-                raise ImageError(f'image "{name}" is not what was signed: {fault}')
+                raise ImageError(f'image "{name}" does not match its signature: {fault}')
             return fingerprint
         last = None
         for document in documents:
@@ -129,7 +129,7 @@ class SignatureJudge(Judge):
         if kind not in _TYPES:
             return f'the signature is a "{kind}"'
         if digest not in [document.digest for document in documents]:
-            return f"the signature is about {digest}"
+            return f"the signature is for {digest}"
         return identity_fault(name, self.reference)
 
 

@@ -97,7 +97,7 @@ def read_key_file(path: str) -> list[Key]:
     """Return the keys in a user's file.  Raises HostError, ImageError."""
     data = _read(path)
     if not data:
-        raise ImageError(f"{path}: empty")
+        raise ImageError(f"{path}: file is empty")
     return read_keys(data, path)
 
 

@@ -52,7 +52,9 @@ class Inside:
             return self._fd, self._place
         self.close()
         if self._steps > MOST_LAYER_STEPS:
-            raise ImageError(f"the layer takes more than {MOST_LAYER_STEPS} steps to its files")
+            raise ImageError(
+                f"resolving the layer's paths takes more than {MOST_LAYER_STEPS} steps"
+            )
         walk = _Walk(self.root, self.budget, made)
         try:
             walk.go(parts)
@@ -88,7 +90,7 @@ class _Walk:
             self.steps += 1
             if self.steps > MOST_STEPS:
                 raise ImageError(
-                    f"the layer has links that take more than {MOST_STEPS} steps to a file"
+                    f"resolving one of the layer's paths takes more than {MOST_STEPS} steps"
                 )
             if part == b"..":
                 if self.names:
@@ -128,11 +130,13 @@ class _Walk:
         shown = b"/".join([*self.names, part]).decode("utf-8", "backslashreplace")
         self.links += 1
         if self.links > MOST_LINKS:
-            raise ImageError(f'too many symbolic links on the way to "{shown}"')
+            raise ImageError(f'too many symbolic links in the path "{shown}"')
         try:
             return os.readlink(part, dir_fd=self.fds[-1])
         except OSError:
-            raise ImageError(f'"{shown}" is no directory, and the layer has a file in it') from None
+            raise ImageError(
+                f'"{shown}" is not a directory, but the layer has a file below it'
+            ) from None
 
 
 class Made:
@@ -164,7 +168,9 @@ def split_name(name: bytes) -> list[bytes]:
     """
     parts = [part for part in name.split(b"/") if part not in (b"", b".")]
     if b".." in parts:
-        raise ImageError(f'the layer has the name "{_shown(name)}", which leads upwards')
+        raise ImageError(
+            f'the layer has the name "{_shown(name)}", which escapes the root directory'
+        )
     if len(name) > LONGEST_NAME:
         begin = _shown(name)
         raise ImageError(

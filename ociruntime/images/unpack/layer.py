@@ -91,7 +91,7 @@ class LayerUnpacker:
 
     def _set_root(self, header: Header) -> None:
         if header.type != DIRECTORY:
-            raise ImageError("the layer has something else where its root directory should be")
+            raise ImageError("the layer's root is not a directory")
         set_of_open(self.root, header, self.notes)
         self.directory_times[b""] = header.mtime
 
@@ -107,7 +107,7 @@ class LayerUnpacker:
         make = _KINDS.get(header.type)
         if make is None:
             kind = header.type.decode("latin-1")
-            raise ImageError(f'"{header.shown()}" is of an unknown type: {kind!r}')
+            raise ImageError(f'"{header.shown()}" has the unknown type {kind!r}')
         self._clear(fd, name)
         make(self, header, fd, name)
 
@@ -165,7 +165,7 @@ class LayerUnpacker:
 
     def _symlink(self, header: Header, fd: int, name: bytes) -> None:
         if not header.link:
-            raise ImageError(f'the symbolic link "{header.shown()}" points nowhere')
+            raise ImageError(f'the symbolic link "{header.shown()}" has no target')
         os.symlink(header.link, name, dir_fd=fd)
         set_by_name(fd, name, header, self.notes, link=True)
 
@@ -189,12 +189,12 @@ class LayerUnpacker:
                 return
             mode = os.stat(target, dir_fd=source, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
-                raise ImageError(f'the hard link "{header.shown()}" leads to a directory')
+                raise ImageError(f'the hard link "{header.shown()}" refers to a directory')
             self._clear(fd, name)
             os.link(target, name, src_dir_fd=source, dst_dir_fd=fd, follow_symlinks=False)
         except FileNotFoundError:
             link = header.link.decode("utf-8", "backslashreplace")
-            message = f'the hard link "{header.shown()}" leads to "{link}", which is not there'
+            message = f'the hard link "{header.shown()}" refers to "{link}", which does not exist'
             raise ImageError(message) from None
         finally:
             inside.close()
@@ -212,7 +212,7 @@ class LayerUnpacker:
         hidden = name[len(WHITEOUT) :]
         if hidden in (b"", b".", b".."):
             shown = name.decode("utf-8", "backslashreplace")
-            raise ImageError(f'the layer has a whiteout "{shown}" of nothing')
+            raise ImageError(f'the layer has an invalid whiteout "{shown}"')
         self._hide(fd, place, hidden)
 
     def _hide(self, fd: int, place: bytes, name: bytes) -> None:

@@ -155,7 +155,7 @@ class TreeStore:
 
     def _place(self, tree: str) -> str:
         if not _is_id(tree):
-            raise ImageError(f'no id of a tree: "{tree}"')
+            raise ImageError(f'invalid tree id "{tree}"')
         return f"{self.path}/{tree}"
 
     def _lock(self, tree: str) -> str:

@@ -80,9 +80,9 @@ def test_errors_tell_no_queries(http: HttpClient, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("http://[", "leads to 'http://[', no address"),
-        ("http://127.0.0.1:1:2/", "leads to 'http://127.0.0.1:1:2/', no address"),
-        ("http://127.0.0.1:99999/", "leads to 'http://127.0.0.1:99999/', no address"),
+        ("http://[", "to the invalid URL 'http://['"),
+        ("http://127.0.0.1:1:2/", "to the invalid URL 'http://127.0.0.1:1:2/'"),
+        ("http://127.0.0.1:99999/", "to the invalid URL 'http://127.0.0.1:99999/'"),
     ],
 )
 def test_redirects_to_no_address(
@@ -116,7 +116,7 @@ def test_redirects_to_ambiguous_addresses(registry: Registry, http: HttpClient, 
         with pytest.raises(RegistryError) as raised:
             client.manifest("v1")
         place = f"http://{first.host}/v2/web/manifests/v1"
-        assert f"{place} leads to {target!r}, no plain address" in str(raised.value)
+        assert f"redirect from {place} to the ambiguous URL {target!r}" in str(raised.value)
         assert len(first.log) == 1
     assert registry.log == []
 

@@ -67,7 +67,7 @@ def test_stale_ones_go_unless_they_are_in_use(tmp_path: Path, sources: Sources) 
 
 def test_a_size_that_the_registry_does_not_have(tmp_path: Path, sources: Sources) -> None:
     wanted = len(CONTENT) + 5
-    words = f"size mismatch: {wanted} bytes are wanted, {len(CONTENT)} are offered by http://127"
+    words = f"size mismatch: expected {wanted} bytes, got {len(CONTENT)} from http://127"
     with download(tmp_path, sources, wanted) as one, pytest.raises(ImageError, match=words):
         one.complete(silent, "")
 

@@ -75,10 +75,12 @@ def test_redirects_carry_no_secrets(registry: Registry, http: HttpClient) -> Non
         assert first.asked("blobs")[-1].authorization.startswith("Basic ")
         assert [one.authorization for one in registry.asked("blobs")] == [""]
         first.redirect = "http://registry.example.org"
-        with pytest.raises(RegistryError, match=r"leads to http://registry\.example\.org"):
+        with pytest.raises(
+            RegistryError, match=r"refusing redirect from .* to http://registry\.example\.org"
+        ):
             client.open_blob(digest)
         first.redirect = "file:///etc/passwd"
-        with pytest.raises(RegistryError, match="leads to file"):
+        with pytest.raises(RegistryError, match="to file"):
             client.open_blob(digest)
 
 
@@ -116,7 +118,7 @@ def test_identity_tokens_go_nowhere_else(registry: Registry, http: HttpClient) -
             (307, {"Location": f"http://{registry.host}/token"}),
         ]
         client = Client(guarded.host, "web", http, Credential("", "", "identity"))
-        with pytest.raises(RegistryError, match=f"leads to http://{registry.host}/token"):
+        with pytest.raises(RegistryError, match=f"to http://{registry.host}/token"):
             client.manifest("v1")
     assert registry.log == []
 

@@ -83,6 +83,6 @@ def test_notes_are_one_line_a_reason() -> None:
         notes.add("x", "why", name)
     notes.add("y", "why", "d")
     assert notes.lines() == [
-        'x of "a" and 2 others is left out: why',
-        'y of "d" is left out: why',
+        'left out x of "a" and 2 others: why',
+        'left out y of "d": why',
     ]

@@ -147,7 +147,7 @@ def test_what_ends_too_early_is_refused(length: int) -> None:
         (b"x" * 512, "no tar archive, or damaged"),
         (b"\x1f\x8b" + b"x" * 600, "no tar archive, or damaged"),
         (pack({"a": ""})[:512] + b"junk" * 128, "no tar archive, or damaged"),
-        (bytes(512) + pack({"a": ""}), "goes on behind its end"),
+        (bytes(512) + pack({"a": ""}), "has data after its end"),
         (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"9999 a=b\n")), "is damaged"),
         (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"0 \n")), "is damaged"),
         (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"7 a=b\nx")), "is damaged"),
@@ -211,10 +211,10 @@ def test_sparse_files_of_gnu_tar(tmp_path: Path, options: list[str]) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"uid": (1 << 32) - 1}, 'the owner 4294967295:0 of "x" is no id'),
-        ({"gid": -1}, 'the owner 0:-1 of "x" is no id'),
-        ({"devmajor": 1 << 12}, '"x" is no device: 4096:0'),
-        ({"devminor": 1 << 20}, '"x" is no device: 0:1048576'),
+        ({"uid": (1 << 32) - 1}, '"x": invalid owner 4294967295:0'),
+        ({"gid": -1}, '"x": invalid owner 0:-1'),
+        ({"devmajor": 1 << 12}, '"x": invalid device number 4096:0'),
+        ({"devminor": 1 << 20}, '"x": invalid device number 0:1048576'),
     ],
 )
 def test_numbers_that_the_kernel_does_not_take(fields: dict[str, int], message: str) -> None:

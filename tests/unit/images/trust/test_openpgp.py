@@ -33,20 +33,20 @@ def test_keys() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "it: no public key"),
-        (USER, "it: no public key"),
-        (PUBLIC + SECRET, "it: a secret key .gpg --export"),
-        (b"\x98\x06\x03" + bytes(5), "it: a key of another version than 4"),
-        (PUBLIC[:5], "it: an OpenPGP packet without its end"),
-        (PUBLIC + b"\xb4", "it: an OpenPGP packet without its end"),
-        (PUBLIC + b"\xb5\x00", "it: an OpenPGP packet without its end"),
-        (PUBLIC + b"\xcd\xff\x00", "it: an OpenPGP packet without its end"),
-        (PUBLIC + b"\xcd\xff\x00\x00\x00", "it: an OpenPGP packet without its end"),
-        (PUBLIC + b"\xcd\xc1", "it: an OpenPGP packet without its end"),
-        (PUBLIC + b"\xcd\xe1", "it: no OpenPGP key"),
-        (b"hello", "it: no OpenPGP key"),
-        (armored(PUBLIC)[:-10], "it: ASCII armor without its end"),
-        (armored(PUBLIC).replace(b"m", b"?"), "it: ASCII armor that is no base64"),
+        (b"", "it: contains no public key"),
+        (USER, "it: contains no public key"),
+        (PUBLIC + SECRET, "it: contains a secret key .export public keys"),
+        (b"\x98\x06\x03" + bytes(5), "it: unsupported key version"),
+        (PUBLIC[:5], "it: truncated OpenPGP packet"),
+        (PUBLIC + b"\xb4", "it: truncated OpenPGP packet"),
+        (PUBLIC + b"\xb5\x00", "it: truncated OpenPGP packet"),
+        (PUBLIC + b"\xcd\xff\x00", "it: truncated OpenPGP packet"),
+        (PUBLIC + b"\xcd\xff\x00\x00\x00", "it: truncated OpenPGP packet"),
+        (PUBLIC + b"\xcd\xc1", "it: truncated OpenPGP packet"),
+        (PUBLIC + b"\xcd\xe1", "it: not an OpenPGP key"),
+        (b"hello", "it: not an OpenPGP key"),
+        (armored(PUBLIC)[:-10], "it: ASCII armor is truncated"),
+        (armored(PUBLIC).replace(b"m", b"?"), "it: ASCII armor is not valid base64"),
     ],
 )
 def test_what_is_no_key(data: bytes, message: str) -> None:
@@ -72,7 +72,7 @@ def test_another_gpgv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gpgv").write_text(f"#!/bin/sh\necho '{good}' >&2\n")
     (tmp_path / "gpgv").chmod(0o755)
     assert verify(b"x", b"y", []) == ("34", b"y")
-    with pytest.raises(ImageError, match="the OpenPGP signature is about nothing"):
+    with pytest.raises(ImageError, match="the OpenPGP signature signs no content"):
         verify(b"x", None, [])
 
 
@@ -81,7 +81,9 @@ def test_a_signature_that_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(openpgp, "find_program", lambda name: f"{tmp_path}/{name}")
     (tmp_path / "gpgv").write_text("#!/bin/sh\nexec cat /dev/zero\n")
     (tmp_path / "gpgv").chmod(0o755)
-    with pytest.raises(ImageError, match="what the OpenPGP signature holds is larger than 4194304"):
+    with pytest.raises(
+        ImageError, match="the content of the OpenPGP signature is larger than 4194304"
+    ):
         verify(b"x", None, [])
 
 
@@ -90,5 +92,5 @@ def test_a_gpgv_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(openpgp, "TIMEOUT", 0.2)
     (tmp_path / "gpgv").write_text("#!/bin/sh\nexec sleep 100\n")
     (tmp_path / "gpgv").chmod(0o755)
-    with pytest.raises(HostError, match="run gpgv: no end in 0 s"):
+    with pytest.raises(HostError, match="run gpgv: timed out after 0 s"):
         verify(b"x", None, [])

@@ -44,7 +44,7 @@ def test_covers(prefix: str, name: str, covered: bool) -> None:
     "prefix", ["", "busybox", "library/busybox", "https://a.org", "a.org/", "/a.org", "A.org"]
 )
 def test_what_is_no_prefix(prefix: str) -> None:
-    with pytest.raises(ImageError, match="no prefix of images"):
+    with pytest.raises(ImageError, match="invalid image prefix"):
         check_prefix(prefix, "it")
 
 
@@ -80,14 +80,17 @@ def test_slashes_lead_around_no_rule() -> None:
         ({"default": "maybe"}, r"p\.json: default: unknown rule"),
         (
             {"prefixes": {"a.org": "accept", "a.org:443": "reject"}},
-            r'prefixes\["a\.org:443"\]: there is a rule for a\.org already',
+            r'prefixes\["a\.org:443"\]: duplicate rule for a\.org',
         ),
-        ({"prefixes": []}, r"p\.json: prefixes: not an object"),
-        ({"prefixes": {"busybox": "accept"}}, '"busybox" is no prefix of images'),
-        ({"prefixes": {"a.org": {"signedBy": {}}}}, r'"a\.org"\]\.signedBy: no key can sign it'),
-        ({"prefixes": {"a.org": {"signedBy": {"x": 1}}}}, "signedBy: unknown kind of keys"),
-        ({"prefixes": {"a.org": {"signedBy": {"cosign": "x"}}}}, "not of the wanted form"),
-        ({"prefixes": {"a.org": {"signedBy": {"cosign": [""]}}}}, "cosign: not a list of files"),
+        ({"prefixes": []}, r"p\.json: prefixes: must be an object"),
+        ({"prefixes": {"busybox": "accept"}}, 'invalid image prefix "busybox"'),
+        ({"prefixes": {"a.org": {"signedBy": {}}}}, r'"a\.org"\]\.signedBy: names no key'),
+        ({"prefixes": {"a.org": {"signedBy": {"x": 1}}}}, "signedBy: unknown kind of key"),
+        ({"prefixes": {"a.org": {"signedBy": {"cosign": "x"}}}}, "has an invalid form"),
+        (
+            {"prefixes": {"a.org": {"signedBy": {"cosign": [""]}}}},
+            "cosign: must be a list of files",
+        ),
     ],
 )
 def test_wrong_documents(document: dict[str, object], message: str) -> None:

@@ -199,7 +199,7 @@ def test_remove(trees: TreeStore, image: Image) -> None:
 @pytest.mark.parametrize("tree", ["", "..", "sha256-1", f"sha256:{'0' * 64}", f"../{'0' * 64}"])
 def test_what_is_no_tree(trees: TreeStore, tree: str) -> None:
     for call in (trees.rootfs, trees.remove, trees.verify):
-        with pytest.raises(ImageError, match="no id of a tree"):
+        with pytest.raises(ImageError, match="invalid tree id"):
             call(tree)
 
 
