@@ -169,7 +169,7 @@ def test_what_is_no_image(ocipod: Ocipod, refused: Refused, work: Path) -> None:
         str(work / "nothing"): "no such file",
         f"oci:{work}/nothing": "no such file",
         str(work / "fifo"): "fifo is not a regular file",
-        f"tar:{work}/fifo": "no regular file",
+        f"tar:{work}/fifo": "not a regular file",
         write("text.tar", b"hello" * 1000): "damaged",
         f"tar:{work}/text.tar": "text.tar is not a tar archive",
         "tar:/proc/self/mem": "/proc/self/mem cannot be read: input/output error",
@@ -290,7 +290,7 @@ def test_dependencies_of_an_aci(ocipod: Ocipod, work: Path) -> None:
         aci.write(work / "top.aci", aci.manifest("example.com/x", dependencies=[named]), {"b": ""})
         done = ocipod("fetch", f"{work}/top.aci")
         if given == other:
-            done.failed(f'top.aci depends on another "example.com/base:1.0" ({other})')
+            done.failed(f'top.aci depends on a different "example.com/base:1.0" ({other})')
         else:
             done.ok()
 
@@ -320,11 +320,19 @@ def test_acis_that_are_refused(ocipod: Ocipod, refused: Refused, work: Path) -> 
     name = "example.com/app"
     cases: list[tuple[dict[str, object], dict[str, Any], str]] = [
         (aci.manifest("Bad Name"), {}, "invalid name"),
-        (aci.manifest(name, labels=[{"name": [], "value": "x"}]), {}, "a list of names and values"),
-        (aci.manifest(name, labels=[{"name": "os", "value": "darwin"}]), {}, 'made for "darwin"'),
+        (
+            aci.manifest(name, labels=[{"name": [], "value": "x"}]),
+            {},
+            "a list of objects with name and value",
+        ),
+        (
+            aci.manifest(name, labels=[{"name": "os", "value": "darwin"}]),
+            {},
+            'unsupported os "darwin"',
+        ),
         (aci.manifest(name, labels=[{"name": "arch", "value": "pdp"}]), {}, "unknown architecture"),
         (aci.manifest(name, labels=aci.version("1/2")), {}, 'the version "1/2" is not a valid tag'),
-        (aci.manifest(name, app={"eventHandlers": [{}]}), {}, "pods know no such programs"),
+        (aci.manifest(name, app={"eventHandlers": [{}]}), {}, "is not supported"),
         (aci.manifest(name, app=["x"]), {}, "app must be an object"),
         (
             aci.manifest(name, app={"user": 0}),
@@ -336,7 +344,7 @@ def test_acis_that_are_refused(ocipod: Ocipod, refused: Refused, work: Path) -> 
         (aci.manifest(name, app={"ports": [{"port": 1, "protocol": "x"}]}), {}, "ports"),
         (aci.manifest(name, app={"mountPoints": [{"name": "x"}]}), {}, "mountPoints"),
         (aci.manifest(name, dependencies=[{"imageName": "?"}]), {}, "dependencies"),
-        (aci.manifest(name), {"../x": ""}, "neither manifest nor in rootfs"),
+        (aci.manifest(name), {"../x": ""}, "neither the manifest nor below rootfs"),
         (aci.manifest(name), {".wh.x": ""}, ".wh.x"),
         (
             aci.manifest(name),

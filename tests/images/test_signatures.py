@@ -128,7 +128,7 @@ def test_wrong_openpgp_signatures(
     other = f"sha256:{'0' * 64}"
     wrong = {
         "its key is not trusted": gpg.sign(mallory, right, "--sign"),
-        f"is about {other}": gpg.sign(alice, payload(other, name), "--sign"),
+        f"is for {other}": gpg.sign(alice, payload(other, name), "--sign"),
         "web:v2": gpg.sign(alice, payload(built.id, f"{registry.host}/web:v2"), "--sign"),
         "example.org/web": gpg.sign(alice, payload(built.id, "example.org/web:v1"), "--sign"),
         'is a "something else"': gpg.sign(
@@ -211,7 +211,7 @@ def test_trust_refuses(ocipod: Ocipod, work: Path) -> None:
     key.write_bytes(b"hello")
     ocipod("trust", str(key)).failed("--root")
     ocipod("trust", "--root", "--prefix=example.org", str(key)).failed("--root")
-    ocipod("trust", "--prefix=https://example.org", str(key)).failed("no prefix of images")
+    ocipod("trust", "--prefix=https://example.org", str(key)).failed("invalid image prefix")
     ocipod("trust", "--prefix=busybox", str(key)).failed("docker.io/library/busybox")
     ocipod("trust", "--root", str(key)).failed("key: not an OpenPGP key")
     ocipod("trust", "--root", str(work / "nothing")).failed("no such file")
@@ -256,7 +256,7 @@ def test_a_signature_of_another_image(
     cosign(registry, "web", other, f"{registry.host}/web", key)
     moved = registry.tags["web", f"{other.replace(':', '-')}.sig"]
     registry.tags["web", f"{digest.replace(':', '-')}.sig"] = moved
-    refused(f"{registry.host}/web:v1", f"is about {other}")
+    refused(f"{registry.host}/web:v1", f"is for {other}")
 
 
 def test_wrong_cosign_keys(

@@ -15,7 +15,7 @@ from typing import Any
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.json_text import load
 from ociruntime.images.model.limits import Limits
-from ociruntime.images.model.reference_parts import registry_name
+from ociruntime.images.model.reference import registry_name
 
 Json = dict[str, Any]
 

@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.reference_parts import prefix_name
+from ociruntime.images.model.reference import prefix_name
 from ociruntime.images.model.settings import Json, Settings, read_object
 
 _PARAMETER = re.compile(r'([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,\s*)?')

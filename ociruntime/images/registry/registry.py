@@ -14,7 +14,7 @@ from ociruntime.base.errors import ImageError, RegistryError
 from ociruntime.images.model import media_types
 from ociruntime.images.model.digest import check_content, digest_of, is_digest
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
-from ociruntime.images.model.reference_parts import DOCKER_HUB
+from ociruntime.images.model.reference import DOCKER_HUB
 from ociruntime.images.registry.auth import Challenge, Credential, challenges
 from ociruntime.images.registry.http_client import HttpClient, is_plain, read_body, refusal
 from ociruntime.images.store.document import Document

@@ -8,8 +8,7 @@ from typing import TypeVar
 from requests import Response
 
 from ociruntime.base.errors import ImageError, RegistryError
-from ociruntime.images.model.reference import Reference
-from ociruntime.images.model.reference_parts import prefix_name
+from ociruntime.images.model.reference import Reference, prefix_name
 from ociruntime.images.model.settings import Settings
 from ociruntime.images.registry.auth import credential
 from ociruntime.images.registry.http_client import HttpClient

@@ -20,8 +20,7 @@ from ociruntime.images.model.image import Descriptor, Image
 from ociruntime.images.model.limits import Budget, Limits
 from ociruntime.images.model.manifest import parse_config, parse_manifest
 from ociruntime.images.model.progress import Progress, silent
-from ociruntime.images.store.database import writing
-from ociruntime.images.store.names import put_name
+from ociruntime.images.store.database import put_name, writing
 from ociruntime.images.store.store import Store
 from ociruntime.images.tar.streams import Readable
 

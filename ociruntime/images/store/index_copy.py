@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ociruntime.base.errors import ImageError
 from ociruntime.base.files import replace_file
 from ociruntime.base.json_text import dump, read
-from ociruntime.images.model.reference_parts import is_id_digits
+from ociruntime.images.model.reference import is_id_digits
 
 # File times have a coarse resolution: soon after a change, another one may not be visible.
 _SETTLED = 1_000_000_000  # nanoseconds

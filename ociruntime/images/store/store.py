@@ -189,8 +189,7 @@ class Store:
         Returns the id of another image that keeps the name, or "".  For the policy, the names under
         which the image was imported still count.  Raises ImageError.
         """
-        from ociruntime.images.store.database import writing
-        from ociruntime.images.store.names import claim_name
+        from ociruntime.images.store.database import claim_name, writing
 
         with writing(self.database):
             return claim_name(self.database, id, name, replace=replace)

@@ -16,8 +16,7 @@ from typing import BinaryIO
 from ociruntime.base.errors import HostError, ImageError, reason
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.tar.header import HARD_LINK, REGULAR, SYMLINK, Header
-from ociruntime.images.tar.reader import TarReader
-from ociruntime.images.tar.sparse import Piece
+from ociruntime.images.tar.reader import Piece, TarReader
 from ociruntime.images.tar.streams import CHUNK, MAGIC, Readable, compression_of, decompressed
 
 _MOST_LINKS = 8

@@ -18,8 +18,7 @@ import os.path
 from dataclasses import dataclass
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.reference import LOCAL_KINDS
-from ociruntime.images.model.reference_parts import is_host_alone, prefix_name
+from ociruntime.images.model.reference import LOCAL_KINDS, is_host_alone, prefix_name
 from ociruntime.images.model.settings import Json, Settings
 
 ACCEPT = "accept"

@@ -13,8 +13,7 @@ import os
 import secrets
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.images.model.reference import LOCAL_KINDS
-from ociruntime.images.model.reference_parts import prefix_name
+from ociruntime.images.model.reference import LOCAL_KINDS, prefix_name
 from ociruntime.images.model.settings import Settings
 from ociruntime.images.trust.openpgp import Key, read_keys
 from ociruntime.images.trust.policy import covers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.formats.aci_manifest import read_aci_manifest
+from ociruntime.images.formats.aci import read_aci_manifest
 
 
 def labels(version: str) -> list[dict[str, str]]:

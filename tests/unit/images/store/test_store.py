@@ -72,7 +72,7 @@ def test_what_is_not_there(store: Store, reference: str) -> None:
 
 
 def test_beginning_of_several_ids(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ociruntime.images.model.reference_parts.FEWEST_DIGITS", 1)
+    monkeypatch.setattr("ociruntime.images.model.reference.FEWEST_DIGITS", 1)
     ids = [put(store, small(str(number))).id for number in range(17)]
     first = [id[7] for id in ids]
     digit = next(one for one in first if first.count(one) > 1)

@@ -15,8 +15,14 @@ import pytest
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.image import Image
 from ociruntime.images.store.store import Store
-from ociruntime.images.unpack.tree_hash import hash_tree
-from ociruntime.images.unpack.tree_store import CHANGED, NOT_RENDERED, WHOLE, TreeStore, tree_id
+from ociruntime.images.unpack.tree_store import (
+    CHANGED,
+    NOT_RENDERED,
+    WHOLE,
+    TreeStore,
+    hash_tree,
+    tree_id,
+)
 from tests.support import images
 from tests.unit.images.trees import contents
 
