@@ -11,11 +11,13 @@ import ipaddress
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Set
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
-from requests import PreparedRequest, Response, Session
-
 from ociruntime.base.errors import RegistryError
+
+if TYPE_CHECKING:
+    from requests import PreparedRequest, Response, Session
 
 CONNECT_SECONDS = 15.0
 SILENT_SECONDS = 60.0  # timeout without a byte received

@@ -11,14 +11,16 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-
-from requests import Response
+from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import HostError, ImageError, RegistryError
 from ociruntime.images.model.digest import hasher
 from ociruntime.images.model.image import Descriptor
 from ociruntime.images.model.progress import Progress
 from ociruntime.images.registry.sources import Sources
+
+if TYPE_CHECKING:
+    from requests import Response
 
 _ATTEMPTS = 5  # connections without receiving a byte
 _CHUNK = 1 << 18

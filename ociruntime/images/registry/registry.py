@@ -6,9 +6,8 @@ Registry("localhost:5000", "team/web", http, credential)
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
-
-from requests import Response
 
 from ociruntime.base.errors import ImageError, RegistryError
 from ociruntime.images.model import media_types
@@ -18,6 +17,9 @@ from ociruntime.images.model.reference import DOCKER_HUB
 from ociruntime.images.registry.auth import Challenge, Credential, challenges
 from ociruntime.images.registry.http_client import HttpClient, is_plain, read_body, refusal
 from ociruntime.images.store.document import Document
+
+if TYPE_CHECKING:
+    from requests import Response
 
 # Docker Hub's API has a different host than its images' names.
 _ADDRESSES = {DOCKER_HUB: "registry-1.docker.io"}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
-
-from requests import Response
+from typing import TYPE_CHECKING, TypeVar
 
 from ociruntime.base.errors import ImageError, RegistryError
 from ociruntime.images.model.reference import Reference, prefix_name
@@ -14,6 +12,9 @@ from ociruntime.images.registry.auth import credential
 from ociruntime.images.registry.http_client import HttpClient
 from ociruntime.images.registry.registry import Registry
 from ociruntime.images.store.document import Document
+
+if TYPE_CHECKING:
+    from requests import Response
 
 Answer = TypeVar("Answer")
 
