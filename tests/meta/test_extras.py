@@ -1,4 +1,4 @@
-"""What an installation without extras lacks: the packages of an extra are imported where they serve.
+"""An installation without extras: the package of an extra is imported where it serves.
 
 An image that is in the store is run, and a local one imported, without the packages that only
 registries need.
