@@ -16,7 +16,7 @@ from aiohttp import web
 from ociruntime.base.errors import BadRequest
 from ociruntime.base.json_files import time_text
 from ociruntime.manager.api.stream_queries import has_gone, moment
-from ociruntime.pods.store.app_states import app_record
+from ociruntime.pods.store.description import app_record
 from ociruntime.pods.store.logs import Line, LogReader, form
 from ociruntime.pods.store.phases import open_pod
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.commandline.output import write
-from ociruntime.pods.store.app_states import app_names, app_record
+from ociruntime.pods.store.description import app_names, app_record
 from ociruntime.pods.store.phases import open_pod
 
 TYPE_CHECKING = False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ociruntime.pods.store.app_states import choose_app
 from ociruntime.pods.store.control import ask
+from ociruntime.pods.store.description import choose_app
 from ociruntime.pods.store.phases import open_pod
 
 TYPE_CHECKING = False

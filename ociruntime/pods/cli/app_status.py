@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.commandline.output import write, write_lines
-from ociruntime.pods.store.app_states import app_record, choose_app
+from ociruntime.pods.store.description import app_record, choose_app
 from ociruntime.pods.store.manifest_file import read_manifest
 from ociruntime.pods.store.phases import open_pod
 

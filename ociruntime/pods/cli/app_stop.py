@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ociruntime.base.errors import UsageError
 from ociruntime.commandline.output import write
-from ociruntime.pods.store.app_states import app_record, choose_app
 from ociruntime.pods.store.control import ask
+from ociruntime.pods.store.description import app_record, choose_app
 from ociruntime.pods.store.phases import open_pod
 
 TYPE_CHECKING = False

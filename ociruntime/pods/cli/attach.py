@@ -5,8 +5,8 @@ from __future__ import annotations
 from ociruntime.base.detach_keys import DETACH_KEYS, parse_keys
 from ociruntime.commandline.output import write
 from ociruntime.pods.operations.attach import attach, parse_mode
-from ociruntime.pods.store.app_states import choose_app
 from ociruntime.pods.store.control import ask
+from ociruntime.pods.store.description import choose_app
 from ociruntime.pods.store.phases import open_pod
 
 TYPE_CHECKING = False

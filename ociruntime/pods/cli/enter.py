@@ -5,7 +5,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.pods.operations.app_exec import Command, become_command
-from ociruntime.pods.store.app_states import choose_app
+from ociruntime.pods.store.description import choose_app
 from ociruntime.pods.store.phases import open_pod
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.base.errors import UsageError
-from ociruntime.pods.store.app_states import app_names
+from ociruntime.pods.store.description import app_names
 from ociruntime.pods.store.logs import Line, LogReader, check_app, form, in_order
 from ociruntime.pods.store.phases import open_pod
 

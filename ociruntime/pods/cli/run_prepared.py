@@ -35,7 +35,7 @@ def run(context: Context, arguments: Arguments) -> int:
     check_network(manifest, [name for name, _ in settings["net"]])
     check_networks(context, settings["net"])
     if config["flavor"] == "kvm":
-        from ociruntime.pods.kvm.refusals import check_run
+        from ociruntime.pods.kvm.settings import check_run
 
         check_run(values, context.local_config, str(config.get("kvm_kernel") or ""))
     if settings["interactive"]:

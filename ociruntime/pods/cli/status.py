@@ -38,7 +38,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def _wait(pod: Pod, until_ready: float, until_end: float) -> None:
-    from ociruntime.pods.store.waiting import wait_for_end, wait_until_ready
+    from ociruntime.pods.store.description import wait_for_end, wait_until_ready
 
     if until_ready and not wait_until_ready(pod, until_ready):
         raise PodError(f"pod {pod.uuid} is not ready: it is {pod.state}")

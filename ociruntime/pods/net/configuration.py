@@ -12,7 +12,7 @@ from typing import Any
 
 from ociruntime.base.errors import NetworkError, reason
 from ociruntime.pods.net.cni import is_plugin_name
-from ociruntime.pods.net.result import UNSAID, VERSIONS, check_dns
+from ociruntime.pods.net.plugin_call import UNSAID, VERSIONS, check_dns
 
 SUFFIXES = (".conf", ".conflist")
 # Keywords of --net, which cannot be names.

@@ -24,8 +24,7 @@ from ociruntime.base.fault import fault
 from ociruntime.pods.net import choice, cni, conntrack, firewall, owners
 from ociruntime.pods.net.configuration import Configuration, load, plugin_directories
 from ociruntime.pods.net.links import set_sysctl
-from ociruntime.pods.net.plugin_call import PluginCall
-from ociruntime.pods.net.result import addresses, dns
+from ociruntime.pods.net.plugin_call import PluginCall, addresses, dns
 from ociruntime.pods.net.rules import Rules
 
 VERSION = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ociruntime.base.errors import NetworkError
 from ociruntime.pods.net.rules import Rules
 
 
@@ -77,3 +78,89 @@ class PluginCall:
             if key == name:
                 return value
         return ""
+
+
+VERSIONS = ("0.3.1", "0.4.0", "1.0.0", "1.1.0")
+WITH_FAMILY = ("0.3.1", "0.4.0")
+# Version of a configuration without one: the oldest that all current plugins support and that
+# passes the result to DEL.
+UNSAID = "0.4.0"
+
+
+def check_result(value: object, plugin: str) -> dict[str, Any]:
+    """Validate and return the parsed output of a plugin.  Raises NetworkError."""
+    if not isinstance(value, dict):
+        raise NetworkError(f"plugin {plugin}: its result must be a JSON object")
+    for name in ("interfaces", "ips", "routes"):
+        items = value.get(name)
+        if items is not None and not (
+            isinstance(items, list) and all(isinstance(item, dict) for item in items)
+        ):
+            raise NetworkError(f'plugin {plugin}: "{name}" of its result must be a list of objects')
+    for item in value.get("ips") or ():
+        if not isinstance(item.get("address"), str):
+            raise NetworkError(f'plugin {plugin}: an address of its result lacks "address"')
+        _check_address(item["address"], plugin)
+    check_dns(value.get("dns"), f'plugin {plugin}: "dns" of its result')
+    return value
+
+
+def _check_address(address: str, plugin: str) -> None:
+    """Check an address, which is later printed and written to files.  Raises NetworkError."""
+    from ipaddress import ip_interface
+
+    try:
+        ip_interface(address)
+    except ValueError:
+        shown = ascii(address)
+        raise NetworkError(f"plugin {plugin}: invalid address {shown} in its result") from None
+
+
+def check_dns(value: object, what: str) -> None:
+    """Check ``dns``, whose members are written to resolv.conf.  Raises NetworkError."""
+    if value is None:
+        return
+    if not isinstance(value, dict):
+        raise NetworkError(f"{what} must be an object")
+    for name in ("nameservers", "search", "options"):
+        words = value.get(name) or []
+        if not isinstance(words, list) or not all(map(_is_word, words)):
+            raise NetworkError(f'{what}: "{name}" must be a list of words')
+    if value.get("domain") and not _is_word(value["domain"]):
+        raise NetworkError(f'{what}: "domain" must be a word')
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable() and value != "" and " " not in value
+
+
+def in_version(result: dict[str, Any], version: str) -> dict[str, Any]:
+    """Convert one of our results to the form of a CNI version."""
+    made = {"cniVersion": version, **{k: v for k, v in result.items() if k != "cniVersion"}}
+    if version in WITH_FAMILY:
+        made["ips"] = [
+            {"version": "6" if ":" in ip["address"] else "4", **ip}
+            for ip in result.get("ips") or ()
+        ]
+    return made
+
+
+def addresses(result: dict[str, Any]) -> tuple[str, str]:
+    """Return the first address of each family, without prefix length: (IPv4 or "", IPv6 or "")."""
+    found = {False: "", True: ""}
+    for item in result.get("ips") or ():
+        address = item["address"].partition("/")[0]
+        found[":" in address] = found[":" in address] or address
+    return found[False], found[True]
+
+
+def dns(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the result's ``dns``, {} if all its members are empty."""
+    said = result.get("dns") or {}
+    members = {}
+    for name in ("nameservers", "search", "options"):
+        if said.get(name):
+            members[name] = list(said[name])
+    if said.get("domain"):
+        members["domain"] = said["domain"]
+    return members

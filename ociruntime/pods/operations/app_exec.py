@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls, failure, find_runtime
-from ociruntime.pods.store.app_states import app_record
+from ociruntime.pods.store.description import app_record
 from ociruntime.pods.store.manifest_file import read_object, read_runtime_config
 from ociruntime.pods.store.pod import Pod
 

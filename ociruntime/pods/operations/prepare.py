@@ -95,7 +95,7 @@ def check(request: Request) -> Flavour:
         if options.list("port"):
             raise UsageError(f"--net={alone}: port forwarding is not possible", "leave out --port")
     if kind.name == "kvm":
-        from ociruntime.pods.kvm.refusals import check_options
+        from ociruntime.pods.kvm.settings import check_options
 
         check_options(options, request.host.local_config)
     elif options.text("kvm-kernel"):
@@ -182,7 +182,7 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
             name, source = volume["name"], volume["source"]
             raise UsageError(f'volume "{name}": {source}: no such file or directory on this host')
     if kind.name == "kvm":
-        from ociruntime.pods.kvm.refusals import check_manifest
+        from ociruntime.pods.kvm.settings import check_manifest
 
         check_manifest(draft.manifest)
 
@@ -194,8 +194,8 @@ def _make(
     kind: Flavour,
 ) -> Pod:
     from ociruntime.pods.store.lock import prepare_lock
-    from ociruntime.pods.store.making import make_pod
     from ociruntime.pods.store.manifest_file import write_manifest, write_runtime_config
+    from ociruntime.pods.store.phases import make_pod
 
     options, host = request.words.options, request.host
 

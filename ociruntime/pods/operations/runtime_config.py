@@ -91,7 +91,7 @@ def run_settings(values: Values, uuid: str, flavour: str) -> dict[str, Any]:
     else:
         ipc = "parent" if values.text("ipc") == "parent" else "private"
     if flavour == "kvm":
-        from ociruntime.pods.kvm.refusals import check_networks
+        from ociruntime.pods.kvm.settings import check_networks
 
         check_networks(networks, ipc)
     return {

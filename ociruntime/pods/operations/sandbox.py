@@ -23,9 +23,8 @@ from ociruntime.pods.operations.prepare import (
     render,
 )
 from ociruntime.pods.operations.runtime_config import Host, prepared_settings, run_settings
-from ociruntime.pods.store.app_states import choose_app
 from ociruntime.pods.store.control import ask
-from ociruntime.pods.store.description import is_ready
+from ociruntime.pods.store.description import choose_app, is_ready
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.manifest_file import (
     manifest_lock,
@@ -86,8 +85,8 @@ def parse_port(text: str) -> dict[str, Any]:
 
 def make_sandbox(host: Host, values: Values) -> Pod:
     """Return an empty mutable pod in phase ``prepare``, locked by us.  Raises RuntimeFailure."""
-    from ociruntime.pods.store.making import make_pod
     from ociruntime.pods.store.manifest_file import write_manifest, write_runtime_config
+    from ociruntime.pods.store.phases import make_pod
 
     networks = [name for name, _ in settings_of(host, values, "")["net"]]
     manifest = manifest_of(values, networks)

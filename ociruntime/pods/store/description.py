@@ -1,4 +1,4 @@
-"""Describe a pod for ``status`` and ``list``: state, times, networks, apps and exit codes.
+"""A pod and its apps as `status` and `list` show them; waiting for a state.
 
 The member names are rkt's; times are in seconds since 1970::
 
@@ -14,13 +14,14 @@ Members whose values are not known are omitted.
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 from ociruntime.base.errors import PodError, RuntimeFailure
 from ociruntime.base.process import is_alive
-from ociruntime.pods.store.app_states import app_record
-from ociruntime.pods.store.manifest_file import MANIFEST, read_object
-from ociruntime.pods.store.pod import GONE, RUN, STATES, Pod
+from ociruntime.pods.store.lock import open_directory, wait_for_release
+from ociruntime.pods.store.manifest_file import MANIFEST, read_manifest, read_object
+from ociruntime.pods.store.pod import EMBRYO, GONE, PREPARE, PREPARED, RUN, STATES, Pod
 
 RUNNING = STATES[RUN][0]
 ENDED = ("exited", "exited garbage", "exited deleting")
@@ -155,3 +156,92 @@ def try_describe(pod: Pod, problems: list[str]) -> dict[str, Any] | None:
         problems.append(str(failure))
         return None
     return None if found["state"] == GONE else found
+
+
+APP_STATES = ("unknown", "preparing", "prepared", "running", "stopping", "exited", "deleting")
+_BEFORE = {EMBRYO: "preparing", PREPARE: "preparing", PREPARED: "prepared"}
+
+
+def app_names(pod: Pod) -> list[str]:
+    """Return the names in the manifest's order.  Raises PodError, HostError."""
+    return [str(entry["name"]) for entry in read_manifest(pod).get("apps") or ()]
+
+
+def choose_app(pod: Pod, wanted: str) -> str:
+    """Return ``wanted`` if the pod has it, or the only app if empty.  Raises PodError."""
+    names = app_names(pod)
+    if wanted:
+        if wanted not in names:
+            known = ", ".join(names) or "the pod has no apps"
+            raise PodError(f'pod {pod.uuid} has no app "{wanted}"', known)
+        return wanted
+    if len(names) != 1:
+        hint = f"choose one with --app: {', '.join(names)}" if names else ""
+        raise PodError(f"pod {pod.uuid} has {len(names) or 'no'} apps", hint)
+    return names[0]
+
+
+def app_record(pod: Pod, name: str) -> dict[str, Any]:
+    """Return an app's ``state.json`` with its current state; ``pod`` must be freshly refreshed.
+
+    After its monitor was killed, the app counts as exited, with no exit code.  Raises PodError.
+    """
+    record = read_object(pod, f"apps/{name}/state.json") or {}
+    record["state"] = state_of(record.get("state"), pod.state, pod.phase)
+    return record
+
+
+def state_of(recorded: object, pod_state: str, phase: str) -> str:
+    """Return one of ``APP_STATES``."""
+    if phase in _BEFORE:
+        return _BEFORE[phase]
+    if pod_state != "running":
+        return "exited"
+    return str(recorded) if recorded in APP_STATES else "unknown"
+
+
+# States that change only by removal.
+SETTLED = ("aborted prepare", "exited", "exited garbage", "garbage", GONE)
+_LOCKED = tuple(locked for locked, free in STATES.values() if locked != free)
+_GLANCE = 0.05
+
+
+def wait_for_end(pod: Pod, timeout: float) -> bool:
+    """Wait up to ``timeout`` seconds; return False if the pod has not ended.  Raises HostError."""
+    deadline = time.monotonic() + timeout
+    while pod.refresh() not in SETTLED:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            return False
+        if pod.state in _LOCKED:
+            _wait_for_lock(pod, remaining)
+        else:
+            time.sleep(min(_GLANCE, remaining))
+    return True
+
+
+def wait_until_ready(pod: Pod, timeout: float) -> bool:
+    """Wait up to ``timeout`` seconds; return False if not ready or ended.  Raises HostError."""
+    deadline = time.monotonic() + timeout
+    while not is_ready(pod):
+        if pod.state in SETTLED or pod.refresh() in SETTLED or time.monotonic() >= deadline:
+            return False
+        time.sleep(_GLANCE)
+    return True
+
+
+def _wait_for_lock(pod: Pod, seconds: float) -> None:
+    from threading import TIMEOUT_MAX, Thread
+
+    # Use a separate open file: others refresh the pod's, which releases its lock.
+    fd = open_directory(".", pod.fd)
+    thread = Thread(target=_wait_and_close, args=(fd,), daemon=True)
+    thread.start()
+    thread.join(min(seconds, TIMEOUT_MAX))
+
+
+def _wait_and_close(fd: int) -> None:
+    try:
+        wait_for_release(fd)
+    finally:
+        os.close(fd)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from ociruntime.base.errors import HostError, NoSuchPod, PodError
 from ociruntime.base.fault import fault
@@ -27,6 +27,7 @@ from ociruntime.pods.store.pod import (
     Pod,
     phase_path,
 )
+from ociruntime.pods.store.removal import discard
 
 __all__ = (
     "Pod",
@@ -345,3 +346,25 @@ def mark_aborted(pod: Pod) -> bool:
     Raises HostError, PodError.
     """
     return pod.phase == PREPARE and not is_locked(pod.fd) and pod.move(GARBAGE)
+
+
+PARTS = ("apps", "logs", "volumes")
+
+
+def make_pod(directory: str, fill: Callable[[Pod], None]) -> Pod:
+    """Return a pod in phase ``prepare``, locked by us, with the files that ``fill`` creates.
+
+    On failure the pod is removed again.  Raises HostError (also for an OSError of ``fill``),
+    PodError, and what ``fill`` raises.
+    """
+    pod = new_pod(directory)
+    try:
+        for part in PARTS:
+            os.mkdir(f"{pod.path()}/{part}", 0o750)
+        fill(pod)
+    except BaseException as error:
+        discard(pod)
+        if isinstance(error, OSError):
+            raise HostError(f"prepare pod {pod.uuid}", error) from error
+        raise
+    return pod

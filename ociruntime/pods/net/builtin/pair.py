@@ -92,7 +92,7 @@ def add_routes(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 
 def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> dict[str, Any]:
     """Return the CNI result; ``ends`` are the links on the host, then the pod's."""
-    from ociruntime.pods.net.result import in_version
+    from ociruntime.pods.net.plugin_call import in_version
 
     devices: list[dict[str, Any]] = [
         {"name": link.name, "mac": hardware_text(link)} for link in ends

@@ -9,8 +9,7 @@ from ociruntime.base.rtnetlink import Rtnetlink
 from ociruntime.pods.net import conntrack, firewall
 from ociruntime.pods.net.addresses import parse_address
 from ociruntime.pods.net.links import way_to
-from ociruntime.pods.net.plugin_call import PluginCall
-from ociruntime.pods.net.result import addresses, in_version
+from ociruntime.pods.net.plugin_call import PluginCall, addresses, in_version
 from ociruntime.pods.net.rules import Forward, Rules, tag
 
 PURPOSE = "fwd"

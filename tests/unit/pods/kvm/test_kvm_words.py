@@ -10,7 +10,7 @@ from ociruntime.base.errors import PodError, UsageError
 from ociruntime.base.linux import CAPABILITIES
 from ociruntime.pods.kvm.launch import describe
 from ociruntime.pods.kvm.qemu import Hardware, Share, command
-from ociruntime.pods.kvm.refusals import check_manifest, check_networks
+from ociruntime.pods.kvm.settings import check_manifest, check_networks
 
 COMMAND = """
 /usr/bin/qemu-system-x86_64

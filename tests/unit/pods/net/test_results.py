@@ -9,8 +9,7 @@ import pytest
 from ociruntime.base.errors import NetworkError
 from ociruntime.pods.net import ipam
 from ociruntime.pods.net.builtin.host_local import add, delete, ranges_of
-from ociruntime.pods.net.plugin_call import PluginCall
-from ociruntime.pods.net.result import check_result, in_version
+from ociruntime.pods.net.plugin_call import PluginCall, check_result, in_version
 
 SUBNET = {"subnet": "10.1.0.0/24"}
 

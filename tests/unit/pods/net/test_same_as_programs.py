@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ociruntime.pods.net import cni
-from ociruntime.pods.net.result import WITH_FAMILY
+from ociruntime.pods.net.plugin_call import WITH_FAMILY
 from tests.support.network_host import NetworkHost, Pod
 
 PROGRAMS = "/usr/lib/cni"

@@ -16,7 +16,7 @@ from ociruntime.pods.operations.layer_tar import write_layer
 from ociruntime.pods.store import phases
 from ociruntime.pods.store.deep_tree import Place, open_regular, walk
 from ociruntime.pods.store.lock import open_directory
-from ociruntime.pods.store.making import make_pod
+from ociruntime.pods.store.phases import make_pod
 from ociruntime.pods.store.pod import PHASES, Pod
 from ociruntime.pods.store.removal import remove_tree
 from tests.support.descriptors import open_descriptors
