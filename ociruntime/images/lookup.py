@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import ImageError, RuntimeFailure
+from ociruntime.images.model.image import Record
 from ociruntime.images.model.reference import parse
-from ociruntime.images.store.index_copy import Record
 from ociruntime.images.store.store import Store
 
 

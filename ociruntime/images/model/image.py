@@ -61,3 +61,20 @@ class Image:
         """The image configuration's member ``config``: Env, Cmd, User and so on."""
         found = self.config.get("config")
         return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True)
+class Record:
+    """An image as the index describes it, even if its blobs are damaged; see ``Image``.
+
+    ``origins`` maps each name that it was imported under to its signer, "" if none was required.
+    """
+
+    id: str
+    name: str
+    names: tuple[str, ...]
+    size: int
+    imported: float
+    used: float
+    index: str
+    origins: tuple[tuple[str, str], ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
-from ociruntime.images.store.index_copy import Record
+from ociruntime.images.model.image import Record
 from ociruntime.images.unpack.tree_store import Tree
 
 

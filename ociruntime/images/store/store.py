@@ -1,7 +1,6 @@
 """The image store: blobs by digest, and an index of images and their names.
 
     $D/cas/index.db         names, times and which image has which blob (database.py)
-    $D/cas/index.json       a copy of the index for lookups (index_copy.py)
     $D/cas/blobs/sha256/..  manifests, configurations and layers (blobs.py)
     $D/cas/tmp/..           imports in progress (incoming.py)
     $D/cas/tree/..          root filesystems rendered from images (tree_store.py)
@@ -14,15 +13,16 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import BinaryIO
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.trusted import make_directory
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import chain_id
-from ociruntime.images.model.image import Descriptor, Image
+from ociruntime.images.model.image import Descriptor, Image, Record
 from ociruntime.images.model.manifest import parse_config, parse_manifest
-from ociruntime.images.store.index_copy import Record, chosen, identity, read_copy, write_copy
+from ociruntime.images.model.reference import is_id_digits
 
 
 class Store:
@@ -40,7 +40,6 @@ class Store:
         for path in (self.path, self.blobs.path, self.tmp, *kinds):
             make_directory(os.path.abspath(path), 0o700, "image store")
         self._index = f"{self.path}/index.db"
-        self._copy = f"{self.path}/index.json"
         self._database: sqlite3.Connection | None = None
 
     @property
@@ -87,16 +86,7 @@ class Store:
 
     def record(self, reference: str) -> Record:
         """Return the record, like ``find`` but from the index alone.  Raises ImageError."""
-        return chosen(self._known(), reference)
-
-    def _known(self) -> list[Record]:
-        """Return all records, like ``records`` but with outdated times of use."""
-        found = read_copy(self._copy, self._index) if self._database is None else None
-        if found is None:
-            before = identity(self._index)
-            found = self.records()
-            write_copy(self._copy, before, found)
-        return found
+        return _chosen(self.records(), reference)
 
     def records(self) -> list[Record]:
         """Return all images, including damaged ones, oldest import first.  Raises ImageError."""
@@ -156,7 +146,7 @@ class Store:
 
     def origins(self, id: str) -> dict[str, str]:
         """Return name at import -> signer, "" if none was required."""
-        return next((dict(one.origins) for one in self._known() if one.id == id), {})
+        return next((dict(one.origins) for one in self.records() if one.id == id), {})
 
     # Modify
 
@@ -267,3 +257,21 @@ class Store:
                     raise HostError(f'remove "{path}"', error) from None
                 count, total = count + 1, total + size
         return count, total
+
+
+def _chosen(records: Iterable[Record], reference: str) -> Record:
+    """Return the image with a name, an id or a unique prefix of one.  Raises ImageError."""
+    digits = reference.removeprefix("sha256:")
+    beginning = f"sha256:{digits}" if is_id_digits(digits) else ""
+    found = []
+    for record in records:
+        if reference in record.names:
+            return replace(record, name=reference)
+        if beginning and record.id.startswith(beginning):
+            found.append(record)
+    if len(found) > 1:
+        ids = ", ".join(record.id[:19] for record in found)
+        raise ImageError(f'"{reference}" means several images', ids)
+    if not found:
+        raise ImageError(f'image "{reference}" is not in the store')
+    return found[0]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ociruntime.commandline.parser import Arguments
-    from ociruntime.images.store.index_copy import Record
+    from ociruntime.images.model.image import Record
     from ociruntime.images.store.store import Store
     from ociruntime.images.unpack.tree_store import Tree, TreeStore
     from ociruntime.pods.cli.context import Context

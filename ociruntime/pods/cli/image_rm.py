@@ -9,7 +9,7 @@ from ociruntime.commandline.progress import amount
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
-    from ociruntime.images.store.index_copy import Record
+    from ociruntime.images.model.image import Record
     from ociruntime.images.store.store import Store
     from ociruntime.pods.cli.context import Context
 

@@ -8,8 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
     from ociruntime.commandline.progress import Bar
-    from ociruntime.images.model.image import Image
-    from ociruntime.images.store.index_copy import Record
+    from ociruntime.images.model.image import Image, Record
     from ociruntime.images.store.store import Store
     from ociruntime.pods.cli.context import Context
 

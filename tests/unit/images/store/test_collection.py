@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ociruntime.images.model.image import Record
 from ociruntime.images.store.collection import rubbish
-from ociruntime.images.store.index_copy import Record
 from ociruntime.images.tar.attributes import Notes, refusal
 from ociruntime.images.unpack.tree_store import Tree
 
