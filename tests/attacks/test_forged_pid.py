@@ -55,4 +55,12 @@ def test_neighbour_names_another_child(
             pass  # the message was not believed
         assert victim.poll() is None
     assert "forged" in neighbour.output
-    processes.reap_orphans()
+    # Our children that the neighbour still traces can be reaped only once it has ended, and its
+    # namespace ends only once they are.
+    neighbour.kill("KILL")
+
+    def ended() -> bool:
+        processes.reap_orphans()
+        return not processes.alive(neighbour.pid)
+
+    assert processes.until(ended)
