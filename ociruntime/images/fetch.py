@@ -6,8 +6,8 @@ import os.path
 from collections.abc import Callable, Set
 from dataclasses import replace
 
-from ociruntime.base.errors import ImageError
-from ociruntime.images.model.image import Image
+from ociruntime.base.errors import ImageError, RuntimeFailure
+from ociruntime.images.model.image import Image, Record
 from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.model.reference import LOCAL_KINDS, Reference, parse
 from ociruntime.images.model.settings import Settings
@@ -170,3 +170,34 @@ def _from_registry(
 
 def _ignore(warning: str) -> None:
     del warning
+
+
+def look_up(store: Store, text: str) -> Record:
+    """Return the image for ``text``: an id, a prefix of one, or a name in any form.
+
+    Raises ImageError if it is not in the store.
+    """
+    try:
+        return store.record(text)
+    except ImageError as failure:
+        name = _full_name(store, text)
+        if name in ("", text):
+            raise
+        try:
+            return store.record(name)
+        except ImageError:
+            raise failure from None
+
+
+def _full_name(store: Store, text: str) -> str:
+    """Return the name as the store has it; "" if ``text`` is not a valid name."""
+    try:
+        reference = parse(text)
+        if reference.kind == "path":
+            from ociruntime.images.formats.local_image import recognized
+            from ociruntime.images.model.limits import Budget, Limits
+
+            reference = recognized(reference, Budget.at(store.path, Limits()))
+    except RuntimeFailure:
+        return ""
+    return reference.name

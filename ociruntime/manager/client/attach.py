@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.base.detach_keys import DETACH_KEYS, parse_keys
+from ociruntime.base.terminal import DETACH_KEYS, parse_keys
 from ociruntime.manager.client.attachment import DETACHED, Attachment
 
 TYPE_CHECKING = False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base.detach_keys import DETACH_KEYS, parse_keys
 from ociruntime.base.errors import UsageError
+from ociruntime.base.terminal import DETACH_KEYS, parse_keys
 from ociruntime.manager.client.connection import container
 from ociruntime.manager.client.session import DETACHED, Session
 from ociruntime.manager.client.websocket import TEXT, open_websocket

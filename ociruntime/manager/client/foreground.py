@@ -25,7 +25,7 @@ def started(connection: Connection, ref: str, arguments: Arguments, *, stdin: bo
 
     Raises UsageError, RuntimeFailure.
     """
-    from ociruntime.base.detach_keys import DETACH_KEYS, parse_keys
+    from ociruntime.base.terminal import DETACH_KEYS, parse_keys
     from ociruntime.manager.client.attachment import Attachment
 
     keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))

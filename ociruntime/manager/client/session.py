@@ -10,8 +10,8 @@ from __future__ import annotations
 import posix
 import select
 
-from ociruntime.base.detach_keys import KeyWatch
 from ociruntime.base.errors import HostError, RuntimeFailure
+from ociruntime.base.terminal import KeyWatch
 from ociruntime.manager.client.connection import refusal
 from ociruntime.manager.client.websocket import BINARY, TEXT, WebSocket
 

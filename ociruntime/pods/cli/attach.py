@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.base.detach_keys import DETACH_KEYS, parse_keys
+from ociruntime.base.terminal import DETACH_KEYS, parse_keys
 from ociruntime.commandline.output import write
 from ociruntime.pods.operations.attach import attach, parse_mode
 from ociruntime.pods.store.control import ask

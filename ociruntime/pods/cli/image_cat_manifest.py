@@ -16,7 +16,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
     The digest of the document is that of the bytes without this newline.
     """
-    from ociruntime.images.lookup import look_up
+    from ociruntime.images.fetch import look_up
     from ociruntime.images.store.store import Store
 
     if arguments.flag("config") and arguments.flag("index"):

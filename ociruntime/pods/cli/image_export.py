@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def run(context: Context, arguments: Arguments) -> int:
     """Write an archive, or with ``--format=oci`` a directory; on failure, nothing remains."""
     from ociruntime.commandline.progress import Bar
+    from ociruntime.images.fetch import look_up
     from ociruntime.images.formats.export import write_archive, write_layout
-    from ociruntime.images.lookup import look_up
     from ociruntime.images.store.store import Store
     from ociruntime.pods.cli.new_directory import check_target, new_file, put_directory
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 def run(context: Context, arguments: Arguments) -> int:
     """Write the image's documents and packed layers as an OCI image layout."""
     from ociruntime.commandline.progress import Bar
+    from ociruntime.images.fetch import look_up
     from ociruntime.images.formats.export import write_layout
-    from ociruntime.images.lookup import look_up
     from ociruntime.images.store.store import Store
     from ociruntime.pods.cli.new_directory import check_target, put_directory
 

@@ -17,7 +17,7 @@ CONFIG = "image-config.json"
 def run(context: Context, arguments: Arguments) -> int:
     """Unpack the layers of an image, in order, into a directory."""
     from ociruntime.commandline.progress import Bar
-    from ociruntime.images.lookup import look_up
+    from ociruntime.images.fetch import look_up
     from ociruntime.images.model.settings import Settings
     from ociruntime.images.store.store import Store
     from ociruntime.pods.cli.new_directory import check_target, put_directory

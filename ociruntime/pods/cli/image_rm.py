@@ -21,7 +21,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
     The lock of ``prepare`` is held, so that no image is removed that a new pod is about to use.
     """
-    from ociruntime.images.lookup import look_up
+    from ociruntime.images.fetch import look_up
     from ociruntime.images.store.store import Store
     from ociruntime.pods.store.lock import prepare_lock
     from ociruntime.pods.store.references import used_images

@@ -18,7 +18,7 @@ _FAILED = 254
 def run(context: Context, arguments: Arguments) -> int:
     """Verify blobs and trees; print a line for each damaged blob, and one for the tree."""
     from ociruntime.commandline.progress import Bar
-    from ociruntime.images.lookup import look_up
+    from ociruntime.images.fetch import look_up
     from ociruntime.images.store.store import Store
 
     status = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups import statistics_v1, statistics_v2
-from ociruntime.runtime.cgroups.statistics_files import UNLIMITED, number, text, without_zeros
+from ociruntime.runtime.cgroups.control_files import UNLIMITED, number, text, without_zeros
 from ociruntime.runtime.spec.cpu_list import listed_numbers
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ Source: Documentation/admin-guide/cgroup-v1.  Times are nanoseconds, sizes bytes
 
 from __future__ import annotations
 
-from ociruntime.runtime.cgroups.statistics_files import (
+from ociruntime.runtime.cgroups.control_files import (
     keyed,
     number,
     page_sizes,

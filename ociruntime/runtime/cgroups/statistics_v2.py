@@ -6,7 +6,7 @@ sizes bytes.
 
 from __future__ import annotations
 
-from ociruntime.runtime.cgroups.statistics_files import (
+from ociruntime.runtime.cgroups.control_files import (
     UNLIMITED,
     keyed,
     number,

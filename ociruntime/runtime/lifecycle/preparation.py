@@ -164,7 +164,7 @@ def plan_cgroup(context: Context, layout: Layout, config: Config, container_id: 
             layout, path, container_id, annotations, context.user_manager
         )
     if context.cgroup_manager == "disabled":
-        from ociruntime.runtime.cgroups.no_group import NoCgroup
+        from ociruntime.runtime.cgroups.delegation import NoCgroup
 
         return NoCgroup.plan_none(layout, config)
     cgroup = Cgroup.plan(layout, path, container_id)

@@ -58,7 +58,7 @@ def compile_adding(config: Config, facts: HostFacts, request: Request, place: Pl
     for index, mount in enumerate(mounts):
         _check(mount, f"mounts[{index}]")
     if any(is_id_mapped(mount) for mount in mounts):
-        from ociruntime.runtime.plan.id_maps import compile_id_maps
+        from ociruntime.runtime.plan.namespaces import compile_id_maps
 
         compile_id_maps(job, _user_namespace(job, place))
     open_trees(job)

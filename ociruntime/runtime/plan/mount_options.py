@@ -169,7 +169,7 @@ def parse_mount_options(options: Sequence[str], where: str) -> MountOptions:
 
 
 def _take_action(found: MountOptions, word: str) -> None:
-    # The ids of all mounts are decided before any is made: runtime/plan/id_maps.py.
+    # The ids of all mounts are decided before any is made: runtime/plan/namespaces.py.
     if word == "remount":
         found.remount = True
     elif word == "tmpcopyup":

@@ -10,6 +10,7 @@ privileges are dropped (runtime/plan/process.py).
 
 from __future__ import annotations
 
+from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import (
     CLONE_NEWCGROUP,
     CLONE_NEWIPC,
@@ -29,6 +30,7 @@ from ociruntime.runtime.plan.process import add_hard_limits, add_oom_score
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.runtime.plan.compilation import Compilation
+    from ociruntime.runtime.spec.document import IdMapping, Mount
 
 # Created by the clone of the container's init. The cgroup namespace is not: its root is the
 # creator's cgroup, so it is unshared once the process is in its own.
@@ -60,8 +62,6 @@ def compile_namespaces(job: Compilation) -> None:
     add_oom_score(job)
     slots = _open(job, joins)
     if any(is_id_mapped(mount) for mount in job.config.get("mounts") or ()):
-        from ociruntime.runtime.plan.id_maps import compile_id_maps
-
         compile_id_maps(job, slots.get(CLONE_NEWUSER, NO_SLOT))
     if not joins and not job.new & (CLONE_NEWUSER | CLONE_NEWTIME):
         job.plan.clone_flags = job.new & WITH_THE_PROCESS
@@ -187,3 +187,57 @@ def _add_sysctls(job: Compilation, sysctls: dict[str, str]) -> None:
                 where=f'linux.sysctl["{key}"]',
             ),
         )
+
+
+def compile_id_maps(job: Compilation, joined: int) -> None:
+    """Make each distinct pair of maps once; ``joined`` is the slot of a user namespace to join.
+
+    Raises ConfigError for a mount whose ids cannot be mapped.
+    """
+    made: dict[tuple[str, str], int] = {}
+    for index, mount in enumerate(job.config.get("mounts") or ()):
+        if not is_id_mapped(mount):
+            continue
+        where = f"mounts[{index}]"
+        _check(job, mount, where)
+        if is_bind(mount) is None and (job.new | job.joined) & CLONE_NEWUSER:
+            continue  # made in that namespace, a filesystem has its ids already
+        if mount.get("uidMappings"):
+            maps = _lines(mount.get("uidMappings")), _lines(mount.get("gidMappings"))
+        elif joined != NO_SLOT:
+            job.id_maps[index] = joined
+            continue
+        else:
+            maps = _lines(job.linux.get("uidMappings")), _lines(job.linux.get("gidMappings"))
+        if maps not in made:
+            made[maps] = job.take_slot()
+            job.add(
+                operations.id_map(slot=made[maps], uid_map=maps[0], gid_map=maps[1], where=where)
+            )
+        job.id_maps[index] = made[maps]
+    if job.next_slot + len(job.id_maps) > SLOTS:
+        raise ConfigError("mounts", f"more than {SLOTS} id-mapped mounts and maps for them")
+
+
+def _check(job: Compilation, mount: Mount, where: str) -> None:
+    if "remount" in (mount.get("options") or ()):
+        raise ConfigError(where, "the ids of a mount that is there already cannot be mapped")
+    if mount.get("type") in ("cgroup", "cgroup2") and is_bind(mount) is None:
+        raise ConfigError(where, "the ids of a cgroup mount cannot be mapped")
+    if is_bind(mount) is not None:
+        if job.facts.uid != 0:
+            hint = "CAP_SYS_ADMIN in the user namespace that its filesystem was mounted in"
+            raise ConfigError(where, "only root can map the ids of a bind mount", hint)
+    elif mount.get("uidMappings") and (job.new | job.joined) & CLONE_NEWUSER:
+        raise ConfigError(
+            f"{where}.uidMappings",
+            "a filesystem made in the container's user namespace has that namespace's ids",
+            "leave the mappings out, or bind one that is mounted on the host",
+        )
+
+
+def _lines(mappings: list[IdMapping] | None) -> str:
+    """Format the mappings for a uid_map or gid_map."""
+    return "".join(
+        f"{entry['containerID']} {entry['hostID']} {entry['size']}\n" for entry in mappings or ()
+    )

@@ -60,7 +60,7 @@ def test_the_exec_args_a_program() -> None:
 
 
 def test_the_page_has_all_that_can_be_said_of_a_program() -> None:
-    block = re.search(r"first message to `exec` says .*?```json\n(.*?)```", PAGE, re.DOTALL)
+    block = re.search(r"first message to `exec` describes .*?```json\n(.*?)```", PAGE, re.DOTALL)
     assert block
     assert check(json.loads(block[1])).keys() == MEMBERS.keys()
 

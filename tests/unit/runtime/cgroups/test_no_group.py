@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.cgroups.delegation import NoCgroup, visible_directories
 from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
-from ociruntime.runtime.cgroups.no_group import NoCgroup, visible_directories
 
 V1 = Layout(
     "v1",
