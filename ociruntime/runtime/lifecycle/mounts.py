@@ -10,7 +10,6 @@ from ociruntime.base.errors import HostError, NotRunning, RuntimeFailure, StepEr
 from ociruntime.base.files import read_file, replace_file
 from ociruntime.base.json_text import dump
 from ociruntime.base.linux import CLONE_NEWNS
-from ociruntime.base.mountinfo import Mount as KernelMount
 from ociruntime.base.mountinfo import Mount as ShownMount
 from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.base.process import end_on_signals, open_process
@@ -254,7 +253,7 @@ def write_added(directory: str, added: Iterable[AddedMount]) -> None:
         raise HostError(f"write {path}", error) from None
 
 
-def still_mounted(added: Iterable[AddedMount], mounts: Iterable[KernelMount]) -> list[AddedMount]:
+def still_mounted(added: Iterable[AddedMount], mounts: Iterable[ShownMount]) -> list[AddedMount]:
     """The part of the record that a mountinfo shows."""
     numbers = {mount.id for mount in mounts}
     return [each for each in added if each.id.number in numbers]
@@ -265,7 +264,7 @@ def check_removal(
     where: str,
     found: MountId,
     added: Iterable[AddedMount],
-    mounts: Mapping[int, KernelMount],
+    mounts: Mapping[int, ShownMount],
 ) -> None:
     """Raise StepError unless the mount that ``target`` has led to is the one that is meant.
 
