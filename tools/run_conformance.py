@@ -34,7 +34,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Cases that differ on cgroup v2, whether or not this machine can run them.
 ON_V2 = ("linux_cgroups_path::", "linux_resources_", "runtime_operations::")
 # The box has one processor and slow system calls.
-PATIENCE = ("--timeout", "150", "--command-timeout", "60", "--jobs", "2")
+TIMEOUT = ("--timeout", "150", "--command-timeout", "60", "--jobs", "2")
 SECONDS = 1500
 ALONE = "OCIRUNTIME_CONFORMANCE_ALONE"
 
@@ -67,7 +67,7 @@ def differences(options: list[str]) -> int:
 
 def in_box(box: machine.Machine, report: str, systemd: bool, options: list[str]) -> int:
     """The kit on ociruntime, for what the first report lacks; its exit status."""
-    kit = [f"{box.place}/bin/python", "-m", "conformance", *PATIENCE]
+    kit = [f"{box.place}/bin/python", "-m", "conformance", *TIMEOUT]
     kit += ["--runtime", f"{box.place}/bin/ociruntime"]
     kit += ["--skipped-in", f"{machine.REPORTS}/v1.json"]
     kit += [word for name in ON_V2 for word in ("--filter", name)]

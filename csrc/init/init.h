@@ -22,6 +22,6 @@ _Noreturn void be_init(const struct init *init);
  * NULL-terminated `cgroups`, whose processes it kills, are empty; `control` as above reports the
  * monitor's end.  The inherited lock descriptor is held meanwhile.  Never returns.
  */
-_Noreturn void be_keeper(int watched, int control, char *const cgroups[]);
+_Noreturn void be_lock_holder(int watched, int control, char *const cgroups[]);
 
 #endif

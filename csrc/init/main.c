@@ -94,7 +94,7 @@ static _Noreturn void start_pod(int lock, const struct init *init, char **argv)
 	}
 	tell(init->report, pid);
 	close(init->report);
-	be_keeper(pidfd, init->control, argv + FIRST_CGROUP);
+	be_lock_holder(pidfd, init->control, argv + FIRST_CGROUP);
 }
 
 int main(int argc, char **argv)
@@ -110,6 +110,6 @@ int main(int argc, char **argv)
 		start_pod((int)number(argv[2]), &init, argv);
 	}
 	if (argc >= 5 && strcmp(argv[1], "keep") == 0)
-		be_keeper((int)number(argv[3]), (int)number(argv[4]), argv + 5);
+		be_lock_holder((int)number(argv[3]), (int)number(argv[4]), argv + 5);
 	return WRONG_USE;
 }

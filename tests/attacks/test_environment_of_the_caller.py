@@ -77,12 +77,12 @@ def python(program: str, *args: str, **environment: str) -> subprocess.Completed
 
 @judge_by("ociruntime")
 def test_faults_outside_of_a_test_build(runtime: Runtime, installed: Path) -> None:
-    variables = {"OCIPOD_FAULT": "point:kill", "OCIPOD_PATIENCE": "0"}
+    variables = {"OCIPOD_FAULT": "point:kill", "OCIPOD_IDLE_TIMEOUT": "0"}
     done = python(CALL, str(installed), **variables)
     assert (done.returncode, done.stdout) == (0, "5.0\n"), done
     (installed / "ociruntime" / MARKER).touch()  # and this is what the variables do
     assert python(CALL, str(installed), **variables).returncode == -9
-    assert float(python(CALL, str(installed), OCIPOD_PATIENCE="0").stdout) == 0
+    assert float(python(CALL, str(installed), OCIPOD_IDLE_TIMEOUT="0").stdout) == 0
 
 
 @judge_by("ociruntime")

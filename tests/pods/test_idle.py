@@ -17,10 +17,17 @@ from tests.support import processes
 from tests.support.ocipod import Ocipod
 from tests.support.pod_images import busybox, shell
 from tests.support.pod_members import children, command_line, is_free, living, pid_namespace
+from tests.support.runtime import execute
 from tests.support.terminal import PtyCommand
 
 # Seconds: much longer than an interpreter needs to handle what has woken it.
-PATIENCE = {"OCIPOD_PATIENCE": "0.1"}
+TIMEOUT = {"OCIPOD_IDLE_TIMEOUT": "0.1"}
+
+
+@pytest.fixture(autouse=True)
+def _snapshots(ocipod: Ocipod) -> None:
+    """Make the runtime's snapshot: a maker in the background would be adopted by a monitor."""
+    execute([str(ocipod.runtime), "snapshot", "make"]).ok()
 
 
 class Idle:
@@ -38,7 +45,7 @@ class Idle:
         app = [busybox(work), "--name=a", "--mount=volume=v,target=/v"]
         app += [option for option in options if not option.startswith("--flavor")]
         lines = shell(script or "while :; do read -r line </v/go; eval $line; done")
-        env = {**PATIENCE, "OCIPOD_FAULT": fault}
+        env = {**TIMEOUT, "OCIPOD_FAULT": fault}
         self.uuid = ocipod("run", *pod, *app, *lines, env=env).ok().out.strip()
         self.pid = int(ocipod.monitor(self.uuid)["pid"])
         self.wait()
@@ -83,8 +90,8 @@ def is_asleep(pid: int) -> bool:
         return False  # it is just waking up
 
 
-def keepers(pid: int) -> list[int]:
-    return [one for one in children(pid) if command_line(one)[:1] == ["ocipod-keeper"]]
+def lock_holders(pid: int) -> list[int]:
+    return [one for one in children(pid) if command_line(one)[:1] == ["ocipod-lock"]]
 
 
 def descriptors(pid: int) -> list[str]:
@@ -205,7 +212,7 @@ def test_apps_come_and_go(ocipod: Ocipod, work: Path) -> None:
     image = busybox(work)
     ocipod("fetch", image).ok()
     words = ("app", "sandbox", "--detach", "--net=none")
-    uuid = ocipod(*words, env=PATIENCE).ok().out.strip()
+    uuid = ocipod(*words, env=TIMEOUT).ok().out.strip()
     pid = int(ocipod.monitor(uuid)["pid"])
 
     def do(*words: str) -> str:
@@ -243,7 +250,7 @@ def test_the_foreground(ocipod: Ocipod, work: Path) -> None:
     volume = f"--volume=v,kind=host,source={fifos[0].parent}"
     app = (busybox(work), "--name=a", "--mount=volume=v,target=/v", *script[:-1])
     words = ("run", "--net=none", volume, *app, f"{script[-1]}; exit 5")
-    process = ocipod.popen(*words, env=PATIENCE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = ocipod.popen(*words, env=TIMEOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     for fifo in fifos:
         assert processes.until(lambda: is_asleep(process.pid), 20)
         fifo.write_text("go\n")  # it waits until the app reads
@@ -260,7 +267,7 @@ def test_events_at_the_moment_of_going_to_sleep(ocipod: Ocipod, work: Path) -> N
     number = "i=$((i+1)); echo $i"
     script = f"i=0; while [ $i -lt 120 ]; do {number}; sleep 0.02; done; read x </v/go; exit 4"
     fault = "monitor.before-sleep:sleep=30,monitor.after-sleep:sleep=30"
-    env = {"OCIPOD_PATIENCE": "0.005", "OCIPOD_FAULT": fault}
+    env = {"OCIPOD_IDLE_TIMEOUT": "0.005", "OCIPOD_FAULT": fault}
     volume = work / "v"
     volume.mkdir()
     os.mkfifo(volume / "go")
@@ -311,11 +318,11 @@ def test_its_sudden_end(ocipod: Ocipod, work: Path, point: str) -> None:
     assert living(pod.uuid, namespace) == []
 
 
-def test_another_keeper(ocipod: Ocipod, work: Path) -> None:
+def test_another_lock_holder(ocipod: Ocipod, work: Path) -> None:
     pod = Idle(ocipod, work)
-    before = keepers(pod.pid)
+    before = lock_holders(pod.pid)
     os.kill(before[0], signal.SIGKILL)
-    assert processes.until(lambda: keepers(pod.pid) not in ([], before))
+    assert processes.until(lambda: lock_holders(pod.pid) not in ([], before))
     pod.wait()
     pod.do("exit 2")
     assert pod.end()["code"] == 2
@@ -325,12 +332,12 @@ def test_it_does_not_sleep_when_the_pod_ends(ocipod: Ocipod, work: Path) -> None
     """However long the last processes take: it has let go of what it would need."""
     pod = Idle(ocipod, work)
     first = int(ocipod.monitor(pod.uuid)["init_pid"])
-    (keeper,) = keepers(pod.pid)
-    os.kill(keeper, signal.SIGSTOP)
+    (lock_holder,) = lock_holders(pod.pid)
+    os.kill(lock_holder, signal.SIGSTOP)
     pod.do("exit")
     assert processes.until(lambda: not processes.alive(first))
     assert not processes.until(lambda: is_asleep(pod.pid), 0.5)
-    os.kill(keeper, signal.SIGCONT)
+    os.kill(lock_holder, signal.SIGCONT)
     assert pod.end() == {"code": 0, "reason": ""}
 
 

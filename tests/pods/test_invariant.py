@@ -23,7 +23,7 @@ from tests.support.pod_members import (
     pid_namespace,
 )
 
-VICTIMS = ("monitor", "keeper", "init", "app", "runtime", "monitor while it creates")
+VICTIMS = ("monitor", "lock holder", "init", "app", "runtime", "monitor while it creates")
 # Daemons of their own sessions that have let go of everything they were given.
 APP = (
     "for i in 1 2 3 4 5 6 7 8; do setsid sleep 100 </dev/null >/dev/null 2>&1 & done; "
@@ -65,7 +65,7 @@ class Watched:
         everybody = children(self.process.pid)
         for pid in everybody:
             words = command_line(pid)
-            if name == "keeper" and words[0] == "ocipod-keeper":
+            if name == "lock holder" and words[0] == "ocipod-lock":
                 return pid
             if name == "init" and words[0] == "ocipod-init":
                 return pid
@@ -79,12 +79,12 @@ class Watched:
         if victim == "monitor":
             os.kill(self.process.pid, signal.SIGKILL)
             return
-        if victim == "keeper":
+        if victim == "lock holder":
             # Another one takes its place; then nobody but that one is left.
-            os.kill(self.find("keeper"), signal.SIGKILL)
+            os.kill(self.find("lock holder"), signal.SIGKILL)
             time.sleep(random.random() / 50)
             assert not is_free(self.path)
-            self.wait(lambda: self.find("keeper") > 0, "another keeper")
+            self.wait(lambda: self.find("lock holder") > 0, "another lock holder")
             os.kill(self.process.pid, signal.SIGKILL)
             return
         os.kill(self.find(victim), signal.SIGKILL)

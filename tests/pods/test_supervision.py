@@ -155,7 +155,7 @@ def test_nobody_else_has_the_lock(ocipod: Ocipod, work: Path) -> None:
     for pid in (monitor, *children(monitor)):
         links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
         holders += [command_line(pid)[0] or str(pid)] if path in links else []
-    assert holders == [command_line(monitor)[0], "ocipod-keeper"]
+    assert holders == [command_line(monitor)[0], "ocipod-lock"]
 
 
 def test_the_first_process_gives_nothing_away(ocipod: Ocipod, work: Path) -> None:

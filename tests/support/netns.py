@@ -12,7 +12,7 @@ from ociruntime._shim import lib
 
 from ociruntime.base.linux import CLONE_NEWNET
 
-PATIENCE = 20  # seconds for what takes none on an idle machine
+TIMEOUT = 20  # seconds for what takes none on an idle machine
 
 
 class NetworkNamespace:
@@ -65,7 +65,7 @@ class NetworkNamespace:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         server.bind((address, port))
         server.listen()
-        server.settimeout(PATIENCE)
+        server.settimeout(TIMEOUT)
         return server
 
     def connect(self, address: str, port: int) -> socket.socket:
@@ -73,7 +73,7 @@ class NetworkNamespace:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with self.entered():
             client = socket.socket(family)
-        client.settimeout(PATIENCE)
+        client.settimeout(TIMEOUT)
         try:
             client.connect((address, port))
         except OSError:
@@ -96,7 +96,7 @@ def seen_source(
     ):
         theirs, peer = listening.accept()
         with theirs:
-            theirs.settimeout(PATIENCE)
+            theirs.settimeout(TIMEOUT)
             ours.sendall(b"there")
             assert theirs.recv(10) == b"there"
             theirs.sendall(b"back")

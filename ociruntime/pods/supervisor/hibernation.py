@@ -25,7 +25,7 @@ Snapshot = dict[str, Any]
 
 
 PROGRAM = __file__.rpartition("/")[0] + "/_hibernation"
-VARIABLE = "OCIPOD_PATIENCE"  # timeout in seconds, for tests: overrides all of the following
+VARIABLE = "OCIPOD_IDLE_TIMEOUT"  # timeout in seconds, for tests: overrides all of the following
 SHORTEST = 5.0  # seconds without an event before the first hibernation
 LONGEST = 60.0
 WORTH_IT = 60.0  # seconds; after a shorter hibernation, the timeout before the next one grows

@@ -80,12 +80,12 @@ class PodProcesses:
 
     def snapshot(self) -> dict[str, int]:
         """Return a snapshot; only valid while both are running."""
-        pids = {"pid": self.pid, "keeper": self._lock_holder}
+        pids = {"pid": self.pid, "lock_holder": self._lock_holder}
         return {**pids, "control": self._control, "alive": self._alive, "pidfd": self._pidfd}
 
     def restore(self, snapshot: dict[str, int]) -> None:
         """Restore from a snapshot, instead of ``start``."""
-        self.pid, self._lock_holder = snapshot["pid"], snapshot["keeper"]
+        self.pid, self._lock_holder = snapshot["pid"], snapshot["lock_holder"]
         self._control, self._alive = snapshot["control"], snapshot["alive"]
         self._pidfd = snapshot["pidfd"]
         self._loop.expect(self.pid, self._init_ended)
@@ -135,7 +135,7 @@ class PodProcesses:
         ]
         try:
             self._lock_holder = os.posix_spawn(
-                PROGRAM, ["ocipod-keeper", *words], {}, file_actions=actions
+                PROGRAM, ["ocipod-lock", *words], {}, file_actions=actions
             )
         except OSError as error:
             raise HostError(f"start {PROGRAM}", error) from None

@@ -1,4 +1,4 @@
-"""The keeper of a pod's lock kills what is left in the pod's cgroups, and nothing else."""
+"""A pod's lock holder kills what is left in the pod's cgroups, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.support import project
 
 
 def test_a_pid_that_is_used_again_is_spared(tmp_path: Path) -> None:
-    program = str(tmp_path / "check_keeper")
+    program = str(tmp_path / "check_lock_holder")
     flags = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-Icsrc/init"]
-    command = ["gcc", *flags, "-o", program, "tests/executor/check_keeper.c"]
+    command = ["gcc", *flags, "-o", program, "tests/executor/check_lock_holder.c"]
     subprocess.run(command, cwd=project.ROOT, check=True)
     assert subprocess.run([program], timeout=30).returncode == 0

@@ -22,7 +22,7 @@
 #define DEEPEST 32 /* levels of cgroups below that of the pod */
 #define HELD 64u   /* processes of a cgroup to kill in one round */
 #define PAUSE 10   /* milliseconds between two checks */
-#define PATIENCE 1000 /* milliseconds for process 1 to end without its monitor */
+#define TIMEOUT 1000 /* milliseconds for process 1 to end without its monitor */
 
 /* The record that getdents64(2) returns. */
 struct entry {
@@ -181,14 +181,14 @@ static void await_end(int watched, int control)
 		ready = poll(both, 2, -1);
 	while (ready < 0 && errno == EINTR);
 	if (!(both[0].revents & POLLIN))
-		(void)poll(both, 1, PATIENCE);
+		(void)poll(both, 1, TIMEOUT);
 }
 
-void be_keeper(int watched, int control, char *const cgroups[])
+void be_lock_holder(int watched, int control, char *const cgroups[])
 {
 	uint64_t all = ~(uint64_t)0;
 
-	(void)prctl(PR_SET_NAME, "ocipod-keeper", 0, 0, 0);
+	(void)prctl(PR_SET_NAME, "ocipod-lock", 0, 0, 0);
 	(void)setsid();
 	(void)!chdir("/");
 	(void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, NULL, sizeof(all));

@@ -1,5 +1,5 @@
 /*
- * check_keeper: the keeper kills a listed process, but not one whose pid was listed only at first,
+ * check_lock_holder: the lock holder kills a listed process, but not one whose pid was listed only at first,
  * as that of another process is when the pid is used again.
  */
 #define _GNU_SOURCE
@@ -23,7 +23,7 @@ static off_t look_again(int fd, off_t offset, int whence)
 }
 
 #define lseek look_again
-#include "../../csrc/init/keeper.c"
+#include "../../csrc/init/lock_holder.c"
 #undef lseek
 
 static int survives(const char *second)
@@ -55,7 +55,7 @@ static int survives(const char *second)
 
 int main(void)
 {
-	(void)be_keeper;
+	(void)be_lock_holder;
 	if (survives(NULL))
 		return 4;
 	return survives("") ? 0 : 5;
