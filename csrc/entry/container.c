@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const leftovers[] = { ".creating-", ".deleting-" };
+static const char *const stale_prefixes[] = { ".creating-", ".deleting-" };
 
 bool open_root(const struct request *request, struct container *container)
 {
@@ -48,13 +48,13 @@ bool lock_container(const struct container *container)
 }
 
 /* Return true if a killed `create` or `delete` of this id seems to have left stale state. */
-bool has_leftovers(const struct container *container)
+bool has_stale_directories(const struct container *container)
 {
 	char name[NAME_MAX + 1];
 	struct stat found;
 
-	for (size_t i = 0; i < sizeof(leftovers) / sizeof(*leftovers); i++) {
-		if (!text_join(name, sizeof(name), leftovers[i], container->id, NULL) ||
+	for (size_t i = 0; i < sizeof(stale_prefixes) / sizeof(*stale_prefixes); i++) {
+		if (!text_join(name, sizeof(name), stale_prefixes[i], container->id, NULL) ||
 		    fstatat(container->root_fd, name, &found, AT_SYMLINK_NOFOLLOW) == 0 ||
 		    errno != ENOENT)
 			return true;

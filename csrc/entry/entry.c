@@ -23,7 +23,7 @@ static int answer_found(const struct request *request, struct container *contain
 static int answer_request(const struct request *request, struct container *container,
 			  int *failure_fd)
 {
-	if (request->verb == VERB_DELETE && has_leftovers(container))
+	if (request->verb == VERB_DELETE && has_stale_directories(container))
 		return FALL_BACK;
 	if (open_container(container))
 		return answer_found(request, container, failure_fd);

@@ -93,7 +93,7 @@ bool parse_record(struct record *record, size_t length);
 bool open_root(const struct request *request, struct container *container);
 bool open_container(struct container *container);
 bool lock_container(const struct container *container);
-bool has_leftovers(const struct container *container);
+bool has_stale_directories(const struct container *container);
 
 /* process.c */
 bool is_alive(int pid, unsigned long long started);

@@ -12,14 +12,14 @@ from ociruntime.base.errors import RuntimeFailure
 from ociruntime.images.fetch import fetch
 from ociruntime.images.model.settings import Settings
 from ociruntime.images.store.store import Store
+from tests.support.image_store import ImageStore
 from tests.support.ocipod import Ocipod
 from tests.support.registry import Registry
-from tests.support.shop import Shop
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if {"ocipod", "shop"} & set(getattr(item, "fixturenames", ())):
+        if {"ocipod", "image_store"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.root)
             if os.geteuid() != 0:
                 item.add_marker(pytest.mark.skip(reason="needs root"))
@@ -64,7 +64,7 @@ def registry() -> Iterator[Registry]:
 
 
 @pytest.fixture
-def shop(work: Path) -> Iterator[Shop]:
-    one = Shop(work)
+def image_store(work: Path) -> Iterator[ImageStore]:
+    one = ImageStore(work)
     yield one
     one.ocipod.end_started()

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import images, isolation
+from tests.support.image_store import ImageStore
 from tests.support.images import Content, member, pack
-from tests.support.shop import Shop
 
 # VFS_CAP_REVISION_2 with the effective bit; permitted: CAP_NET_RAW
 CAPABILITY = struct.pack("<IIIII", 0x02000001, 1 << 13, 0, 0, 0)
@@ -59,17 +59,17 @@ def _attributes(work: Path) -> None:
         pytest.skip(f"{work} has no extended attributes: {error.strerror}")
 
 
-def rendered(shop: Shop, *layers: bytes) -> Path:
-    return shop.tree(shop.fetch("image", *layers)) / "rootfs"
+def rendered(image_store: ImageStore, *layers: bytes) -> Path:
+    return image_store.tree(image_store.fetch("image", *layers)) / "rootfs"
 
 
-def test_devices(shop: Shop) -> None:
+def test_devices(image_store: ImageStore) -> None:
     layer = {
         "dev/null": member(tarfile.CHRTYPE, mode=0o666, devmajor=1, devminor=3),
         "dev/disk": member(tarfile.BLKTYPE, mode=0o660, gid=6, devmajor=8, devminor=300),
         "dev/pipe": member(tarfile.FIFOTYPE, mode=0o622),
     }
-    root = rendered(shop, pack(layer), pack({"dev/null": "a file now"}), pack(layer))
+    root = rendered(image_store, pack(layer), pack({"dev/null": "a file now"}), pack(layer))
     null, disk = (root / "dev/null").lstat(), (root / "dev/disk").lstat()
     assert stat.S_ISCHR(null.st_mode)
     assert stat.S_IMODE(null.st_mode) == 0o666
@@ -79,7 +79,7 @@ def test_devices(shop: Shop) -> None:
     assert stat.S_ISFIFO((root / "dev/pipe").lstat().st_mode)
 
 
-def test_extended_attributes(shop: Shop) -> None:
+def test_extended_attributes(image_store: ImageStore) -> None:
     wanted = {
         "user.note": b"\0\xff=\n",
         "security.capability": CAPABILITY,
@@ -96,7 +96,7 @@ def test_extended_attributes(shop: Shop) -> None:
     layer += with_attributes("directory", b"5", {"user.note": b"d", "trusted.overlay.opaque": b"y"})
     layer += with_attributes("link", b"2", {"user.note": b"not on links"})
     layer += with_attributes("pipe", b"6", {"user.note": b"nor on these"})
-    root = rendered(shop, layer + bytes(1024))
+    root = rendered(image_store, layer + bytes(1024))
     found = attributes_of(root / "file")
     assert {name: found.get(name) for name in wanted} == wanted
     assert not refused.keys() & found.keys()
@@ -105,35 +105,35 @@ def test_extended_attributes(shop: Shop) -> None:
     assert not attributes_of(root / "pipe")
 
 
-def test_what_is_left_out_is_told(shop: Shop) -> None:
+def test_what_is_left_out_is_told(image_store: ImageStore) -> None:
     layer = with_attributes("a", b"0", {"trusted.overlay.opaque": b"y", "security.selinux": b"s"})
-    images.make_layout(shop.work / "image", layers=[layer + bytes(1024)])
-    done = shop.ocipod("--debug", "fetch", shop.name("image")).ok()
+    images.make_layout(image_store.work / "image", layers=[layer + bytes(1024)])
+    done = image_store.ocipod("--debug", "fetch", image_store.name("image")).ok()
     assert "trusted.overlay.opaque" in done.err
     assert "it would change how the image is mounted" in done.err
     assert "security.selinux" in done.err
 
 
-def test_attributes_of_a_lower_layer_do_not_stay(shop: Shop) -> None:
+def test_attributes_of_a_lower_layer_do_not_stay(image_store: ImageStore) -> None:
     lower = with_attributes("d", b"5", {"user.old": b"o", "user.both": b"1"})
     upper = with_attributes("d", b"5", {"user.both": b"2"})
-    root = rendered(shop, lower + bytes(1024), upper + bytes(1024))
+    root = rendered(image_store, lower + bytes(1024), upper + bytes(1024))
     assert attributes_of(root / "d") == {"user.both": b"2"}
 
 
-def test_files_do_not_inherit_an_access_list(shop: Shop) -> None:
+def test_files_do_not_inherit_an_access_list(image_store: ImageStore) -> None:
     """The kernel hands a directory's default list to whatever is made in it."""
     lower = with_attributes("d", b"5", {"system.posix_acl_default": ACL})
-    root = rendered(shop, lower + bytes(1024), pack({"d/file": "x", "d/e/": ""}))
+    root = rendered(image_store, lower + bytes(1024), pack({"d/file": "x", "d/e/": ""}))
     assert attributes_of(root / "d") == {"system.posix_acl_default": ACL}
     assert attributes_of(root / "d/file") == {}
     assert attributes_of(root / "d/e") == {}
     assert stat.S_IMODE((root / "d/file").stat().st_mode) == 0o644
 
 
-def test_a_tree_is_the_lower_layer_of_an_overlay(shop: Shop) -> None:
-    root = rendered(shop, images.busybox_layer(), pack({"etc/.wh.hostname": "", "new": "n"}))
-    places = {name: shop.work / name for name in ("upper", "work", "mounted")}
+def test_a_tree_is_the_lower_layer_of_an_overlay(image_store: ImageStore) -> None:
+    root = rendered(image_store, images.busybox_layer(), pack({"etc/.wh.hostname": "", "new": "n"}))
+    places = {name: image_store.work / name for name in ("upper", "work", "mounted")}
     for place in places.values():
         place.mkdir()
     options = f"lowerdir={root},upperdir={places['upper']},workdir={places['work']}"
@@ -145,7 +145,7 @@ def test_a_tree_is_the_lower_layer_of_an_overlay(shop: Shop) -> None:
     assert done.stdout == "ngroup\npasswd\n1777\n"
     assert (root / "new").read_text() == "n"
     assert (root / "etc/passwd").exists()
-    shop.ocipod("image", "verify", shop.name("image")).ok()
+    image_store.ocipod("image", "verify", image_store.name("image")).ok()
 
 
 TYPICAL: list[dict[str, Content]] = [
@@ -197,47 +197,55 @@ def facts(root: Path) -> dict[str, tuple[object, ...]]:
 
 @pytest.mark.skipif(not shutil.which("umoci"), reason="umoci is not installed")
 @pytest.mark.parametrize("compression", ["", "gzip"])
-def test_umoci_agrees(shop: Shop, compression: str) -> None:
+def test_umoci_agrees(image_store: ImageStore, compression: str) -> None:
     layers = [pack(layer) for layer in TYPICAL]
-    images.make_layout(shop.work / "image", layers=layers, compression=compression, tag="v1")
-    bundle = shop.work / "bundle"
-    source = ["--image", f"{shop.work}/image:v1", str(bundle)]
+    images.make_layout(image_store.work / "image", layers=layers, compression=compression, tag="v1")
+    bundle = image_store.work / "bundle"
+    source = ["--image", f"{image_store.work}/image:v1", str(bundle)]
     subprocess.run(["umoci", "unpack", *source], check=True, capture_output=True)
-    shop.ocipod("fetch", shop.name("image")).ok()
-    target = shop.work / "out"
-    shop.ocipod("image", "render", "--rootfs-only", shop.name("image"), str(target)).ok()
+    image_store.ocipod("fetch", image_store.name("image")).ok()
+    target = image_store.work / "out"
+    image_store.ocipod(
+        "image", "render", "--rootfs-only", image_store.name("image"), str(target)
+    ).ok()
     ours, theirs = facts(target), facts(bundle / "rootfs")
     assert ours == theirs
     assert ours["etc/conf/d"][6] == "a directory now"
 
 
 @pytest.mark.skipif(not shutil.which("skopeo"), reason="skopeo is not installed")
-def test_skopeo_reads_what_is_exported(shop: Shop) -> None:
-    built = shop.fetch("image", *[pack(layer) for layer in TYPICAL])
-    archive = shop.work / "image.tar"
-    shop.ocipod("image", "export", built.id, str(archive)).ok()
-    shop.ocipod("image", "extract", built.id, str(shop.work / "layout")).ok()
-    for source in (f"oci-archive:{archive}", f"oci:{shop.work}/layout:latest"):
+def test_skopeo_reads_what_is_exported(image_store: ImageStore) -> None:
+    built = image_store.fetch("image", *[pack(layer) for layer in TYPICAL])
+    archive = image_store.work / "image.tar"
+    image_store.ocipod("image", "export", built.id, str(archive)).ok()
+    image_store.ocipod("image", "extract", built.id, str(image_store.work / "layout")).ok()
+    for source in (f"oci-archive:{archive}", f"oci:{image_store.work}/layout:latest"):
         done = subprocess.run(["skopeo", "inspect", source], capture_output=True, check=True)
         assert json.loads(done.stdout)["Digest"] == built.id
-    copy = ["skopeo", "copy", "--quiet", f"oci-archive:{archive}", f"oci:{shop.work}/copy:v1"]
+    copy = [
+        "skopeo",
+        "copy",
+        "--quiet",
+        f"oci-archive:{archive}",
+        f"oci:{image_store.work}/copy:v1",
+    ]
     subprocess.run(copy, check=True, capture_output=True)
-    out = shop.ocipod("fetch", "--full", f"oci:{shop.work}/copy:v1").ok().out
+    out = image_store.ocipod("fetch", "--full", f"oci:{image_store.work}/copy:v1").ok().out
     assert out.strip() == built.id
 
 
-def test_gnu_tar_agrees(shop: Shop) -> None:
+def test_gnu_tar_agrees(image_store: ImageStore) -> None:
     """A whole directory of this machine, as tar packs and unpacks it."""
     source = next(path for path in map(Path, ("/etc", "/usr/share/doc")) if path.is_dir())
     options = ["--xattrs", "--xattrs-include=user.*", "--format=posix", "--ignore-failed-read"]
     packed = subprocess.run(
         ["tar", *options, "-C", str(source), "-cf", "-", "."], capture_output=True
     ).stdout
-    theirs = shop.work / "theirs"
+    theirs = image_store.work / "theirs"
     theirs.mkdir()
     unpack = ["tar", "-C", str(theirs), "--xattrs", "--numeric-owner", "-pxf", "-"]
     subprocess.run(unpack, input=packed, check=True)
-    root = rendered(shop, packed)
+    root = rendered(image_store, packed)
     assert _binary_facts(root) == _binary_facts(theirs)
 
 

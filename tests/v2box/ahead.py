@@ -1,4 +1,4 @@
-"""The session's side of the attendant: begun before the first test, asked by the last ones."""
+"""The session's side of the background process: started before the first test, read by the last."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.v2box import attendant
+from tests.v2box import background
 
 
 class Ahead:
@@ -21,7 +21,7 @@ class Ahead:
         self.told: list[str] = []
         self._log = tempfile.TemporaryFile("w+")
         self._process = subprocess.Popen(
-            [sys.executable, attendant.__file__, str(self.place), *names],
+            [sys.executable, background.__file__, str(self.place), *names],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -34,7 +34,7 @@ class Ahead:
         assert self._process.stdout is not None
         while word not in self.told:
             line = self._process.stdout.readline()
-            assert line, f"the box's attendant ended before {word}: {self._said()}"
+            assert line, f"the test VM's background process ended before {word}: {self._said()}"
             self.told.append(line.strip())
         found: dict[str, Any] = json.loads((self.place / f"{word}.json").read_text())
         return found

@@ -33,7 +33,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """However the session ends; if it is killed, the attendant sees it."""
+    """However the session ends; if it is killed, the background process sees it."""
     if AHEAD in session.config.stash:
         session.config.stash[AHEAD].end()
 

@@ -63,7 +63,7 @@ def take_snapshot(pod: Supervisor) -> Snapshot:
         "control": pod.control.descriptor,
         "apps": [app.snapshot() for app in pod.apps.values()],
         "copies": {name: copy.snapshot() for name, copy in pod.copies.items()},
-        "patience": pod.loop.idle_timeout,
+        "idle_timeout": pod.loop.idle_timeout,
     }
 
 
@@ -106,4 +106,4 @@ def restore(pod: Supervisor, snapshot: Snapshot) -> None:
         pod.add_app(app["entry"], app)
     pod.control = ControlSocket(pod.loop, "ctl", Requests(pod).handle, snapshot["control"])
     pod.ready = True
-    sleep_when_quiet(pod, hibernation.next_timeout(snapshot["patience"], snapshot["slept"]))
+    sleep_when_quiet(pod, hibernation.next_timeout(snapshot["idle_timeout"], snapshot["slept"]))

@@ -69,7 +69,7 @@ def find_directory(root: str, container_id: str) -> str:
     return path
 
 
-def leftovers(root: str, container_id: str) -> list[str]:
+def stale_directories(root: str, container_id: str) -> list[str]:
     """Return the stale directories of an interrupted ``create`` or ``delete`` of this id.
 
     Raises HostError, also if other users may change them.
@@ -138,7 +138,7 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
             posix.mkdir(path, 0o700)
         except FileExistsError:
             if check_entry(path, STATE_DIRECTORY):
-                clear_leftover(path, container_id, clear)
+                clear_stale(path, container_id, clear)
             continue
         except OSError as error:
             raise HostError(f"create {path}", error) from None
@@ -147,7 +147,7 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
             return path, lock
 
 
-def clear_leftover(path: str, container_id: str, clear: Callable[[str], None]) -> None:
+def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> None:
     """Remove a stale directory.  Raises ContainerExists if its lock is held."""
     try:
         lock = Lock.acquire(path, DYING_SECONDS)

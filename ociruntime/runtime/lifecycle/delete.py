@@ -7,7 +7,7 @@ import posix
 from ociruntime.base.errors import ContainerError, HostError, NoSuchContainer
 from ociruntime.base.files import exists
 from ociruntime.base.process import SIGKILL, await_end, open_process, send_signal, signal_process
-from ociruntime.runtime.host.store import clear_leftover, leftovers, remove_directory
+from ociruntime.runtime.host.store import clear_stale, remove_directory, stale_directories
 from ociruntime.runtime.lifecycle.container import CREATED, STOPPED, document, load, lock
 from ociruntime.runtime.lifecycle.identifier import check_id
 
@@ -115,7 +115,7 @@ def clear_interrupted(context: Context, container_id: str) -> None:
 
     Raises HostError, or ContainerExists while such a command is still at work.
     """
-    for path in leftovers(context.root, container_id):
+    for path in stale_directories(context.root, container_id):
         from ociruntime.runtime.lifecycle.creation import clear_recorded
 
-        clear_leftover(path, container_id, lambda found: clear_recorded(found, context.log))
+        clear_stale(path, container_id, lambda found: clear_recorded(found, context.log))

@@ -15,7 +15,7 @@ from ociruntime.images.registry.http_client import HttpClient
 from ociruntime.images.registry.partial import Download, remove_stale
 from ociruntime.images.registry.registry import Registry as Client
 from ociruntime.images.registry.sources import Sources
-from tests.support import images, room
+from tests.support import file_size_limit, images
 from tests.support.registry import Registry
 
 CONTENT = b"content" * 1000
@@ -80,7 +80,7 @@ def test_no_place_for_it(tmp_path: Path, sources: Sources) -> None:
     words = f"keep a download in {tmp_path}/here/sha256-[0-9a-f]*: file too large"
     with (
         download(tmp_path / "here", sources, len(CONTENT)) as other,
-        room.for_files(4096),
+        file_size_limit.limited(4096),
         pytest.raises(HostError, match=words),
     ):
         other.complete(silent, "")

@@ -46,13 +46,13 @@ def http(pauses: list[float]) -> Iterator[HttpClient]:
     one.close()
 
 
-def test_patience(registry: Registry, http: HttpClient, pauses: list[float]) -> None:
+def test_timeout(registry: Registry, http: HttpClient, pauses: list[float]) -> None:
     registry.failures += [(503, {}), (429, {"Retry-After": "7"}), (500, {})]
     assert Client(registry.host, "web", http).manifest("v1").digest
     assert pauses == [0.2, 7, 1.0]
 
 
-def test_patience_ends(registry: Registry, http: HttpClient, pauses: list[float]) -> None:
+def test_timeout_ends(registry: Registry, http: HttpClient, pauses: list[float]) -> None:
     registry.failures += [(503, {})] * 10
     with pytest.raises(RegistryError, match="503"):
         Client(registry.host, "web", http).manifest("v1")

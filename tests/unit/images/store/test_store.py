@@ -13,7 +13,7 @@ from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.image import Descriptor, Image
 from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.store import Store
-from tests.support import images, room
+from tests.support import file_size_limit, images
 from tests.support.images import BuiltImage
 
 
@@ -339,7 +339,7 @@ def test_a_blob_that_is_no_file(store: Store) -> None:
 
 
 def test_a_file_system_without_room(store: Store) -> None:
-    with Incoming(store) as incoming, room.for_files(4096):
+    with Incoming(store) as incoming, file_size_limit.limited(4096):
         with pytest.raises(HostError, match="write blob of unknown digest: file too large"):
             incoming.add_blob(io.BytesIO(LARGE))
         with pytest.raises(HostError, match=f"write blob {images.digest(LARGE)}: file too large"):

@@ -49,7 +49,7 @@ def test_a_period_is_not_negative() -> None:
     ("text", "seconds"),
     [("", 0), ("false", 0), ("0", 0), ("true", FOREVER), ("-1s", FOREVER), ("10s", 10)],
 )
-def test_patience(text: str, seconds: float) -> None:
+def test_timeout(text: str, seconds: float) -> None:
     assert timeout(text, "wait") == seconds
 
 

@@ -34,7 +34,7 @@ def is_quiet(one: Loop | AppStreams) -> bool:
     return one.is_quiet
 
 
-def test_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(hibernation.VARIABLE, raising=False)
     waited = [hibernation.first_timeout()]
     for _ in range(5):

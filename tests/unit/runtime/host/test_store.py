@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import ContainerExists
-from ociruntime.runtime.host.store import Lock, clear_leftover
+from ociruntime.runtime.host.store import Lock, clear_stale
 
 
 def held(path: Path, seconds: str) -> subprocess.Popen[bytes]:
@@ -27,7 +27,7 @@ def test_a_dying_command_is_waited_for(tmp_path: Path) -> None:
     left.mkdir()
     cleared: list[str] = []
     with held(left, "0.05"):
-        clear_leftover(str(left), "one", cleared.append)
+        clear_stale(str(left), "one", cleared.append)
     assert cleared == [str(left)]
     assert os.listdir(tmp_path) == []
 
@@ -37,6 +37,6 @@ def test_a_living_one_is_not(tmp_path: Path) -> None:
     left.mkdir()
     with held(left, "100") as child:
         with pytest.raises(ContainerExists, match="already exists"):
-            clear_leftover(str(left), "one", pytest.fail)
+            clear_stale(str(left), "one", pytest.fail)
         child.kill()
     assert left.exists()

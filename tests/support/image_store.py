@@ -10,7 +10,7 @@ from tests.support import images
 from tests.support.ocipod import Ocipod
 
 
-class Shop:
+class ImageStore:
     """``ocipod`` and the layouts that it fetches from."""
 
     def __init__(self, work: Path) -> None:

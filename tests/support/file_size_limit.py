@@ -1,4 +1,4 @@
-"""A process that has no room for large files, without a file system of its own."""
+"""A limit on the size of files that this process writes, in place of a full disk."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def for_files(size: int) -> Iterator[None]:
-    """Whatever this process writes behind ``size`` bytes of a file fails with EFBIG."""
+def limited(size: int) -> Iterator[None]:
+    """Make writes beyond ``size`` bytes of a file fail with EFBIG."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

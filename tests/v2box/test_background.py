@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import processes, project
-from tests.v2box import attendant, machine
+from tests.v2box import background, machine
 from tests.v2box.ahead import Ahead
 
 pytestmark = [
@@ -45,7 +45,7 @@ time.sleep(100)
 
 @pytest.fixture
 def begin() -> Iterator[Callable[[list[str]], Ahead]]:
-    """Begins an attendant, which ends with the test."""
+    """Begin a background process, which ends with the test."""
     begun: list[Ahead] = []
 
     def make(names: list[str]) -> Ahead:
@@ -58,7 +58,7 @@ def begin() -> Iterator[Callable[[list[str]], Ahead]]:
 
 
 def attending(place: Path) -> bool:
-    return bool(machine.debris(f"{attendant.__file__} {place}"))
+    return bool(machine.debris(f"{background.__file__} {place}"))
 
 
 def test_it_is_nobodys_child() -> None:

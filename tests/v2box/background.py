@@ -1,6 +1,6 @@
 """A process beside the session that builds the box, installs the project and boots.
 
-    attendant.py DIRECTORY [RUN...]
+    background.py DIRECTORY [RUN...]
 
 The box is a machine of its own: what runs in it can run while the session is at other tests.
 Standard output tells how far it is, one word a line: ``tree``, then the name of each run.  What
