@@ -29,7 +29,7 @@ NEEDED = {
     "exec": "runtime.cli.main runtime.cli.exec runtime.cgroups.group base.foreground",
     # For an image that is in the store; run is prepare with additions.
     "ocipod run": """
-        pods.cli.main pods.cli.run commandline.progress pods.operations.prepare pods.net.choice
+        pods.cli.main pods.cli.running commandline.progress pods.operations.prepare pods.net.choice
         pods.net.configuration pods.net.resolver images.store.store images.fetch
         images.model.settings images.unpack.tree_store pods.store.lock pods.store.manifest_file
         pods.bundle.overlay pods.bundle.own_mounts pods.supervisor.supervise

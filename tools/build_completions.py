@@ -33,14 +33,12 @@ FISH = {"directory": "(__fish_complete_directories)", "file": "(__fish_complete_
 
 def shown(options: tuple[Option, ...]) -> list[Option]:
     """Return the options that the help shows, each name once."""
-    return list({option[0]: option for option in options if option[4]}.values())
+    return list({option.name: option for option in options if option.help}.values())
 
 
-def completed(program: Program, command: str, option: Option) -> str:
+def completed(program: Program, option: Option) -> str:
     """Return the kind of the option's value: a key of ``COMPLETED_BY`` or ""."""
-    if (command, option[0]) in program.manual.NOT_COMPLETED:
-        return ""
-    return program.manual.COMPLETED_BY.get(option[3], "")
+    return program.manual.COMPLETED_BY.get(option.value, "") if option.completed else ""
 
 
 def listed(program: Program, first: str) -> list[tuple[str, str]]:
@@ -53,12 +51,12 @@ def listed(program: Program, first: str) -> list[tuple[str, str]]:
 
 def takes_a_word(option: Option) -> bool:
     """Return true if the next word is the option's value; an optional value follows a "="."""
-    return option[2] not in ("flag", "optional")
+    return option.kind not in ("flag", "optional", "joined")
 
 
 def spellings(option: Option) -> list[str]:
     """``--bundle`` and ``-b``."""
-    return [f"--{option[0]}", *([f"-{option[1]}"] if option[1] else [])]
+    return [f"--{option.name}", *([f"-{option.short}"] if option.short else [])]
 
 
 def signals() -> str:
@@ -68,7 +66,10 @@ def signals() -> str:
 
 def tables(program: Program) -> list[tuple[str, tuple[Option, ...]]]:
     """The options before a command, as of the command "", and those of each command."""
-    return [("", program.options), *((command[0], command[5]) for command in program.commands)]
+    return [
+        ("", program.options),
+        *((command.name, command.options) for command in program.commands),
+    ]
 
 
 def template(program: Program, shell: str, **marks: str) -> str:
@@ -86,18 +87,18 @@ def bash(program: Program) -> str:
     """Return the tables, followed by tools/completions/bash, which interprets them."""
     options: dict[str, list[str]] = {}
     for name, table in tables(program):
-        words = " ".join(f"--{option[0]}" for option in shown(table))
+        words = " ".join(f"--{option.name}" for option in shown(table))
         options.setdefault(words, []).append(f'"{name}"')
     values: dict[str, list[str]] = {}
     for name, table in tables(program):
         for option in shown(table):
             if takes_a_word(option):
-                keys = values.setdefault(bash_value(program, name, option), [])
+                keys = values.setdefault(bash_value(program, option), [])
                 keys += [f'"{name} {spelling}"' for spelling in spellings(option)]
-    others = [f'"{one[0]}"' for one in program.commands if program.runs_another(one)]
+    others = [f'"{one.name}"' for one in program.commands if program.runs_another(one)]
     commands = {" ".join(program.first_words): ['""']}
     for first, members in program.members.items():
-        commands[" ".join(member[0].partition(" ")[2] for member in members)] = [f'"{first}"']
+        commands[" ".join(member.name.partition(" ")[2] for member in members)] = [f'"{first}"']
     return "\n".join(
         [
             f'_{program.name}_signals="{signals()}"',
@@ -117,11 +118,11 @@ def bash(program: Program) -> str:
     )
 
 
-def bash_value(program: Program, command: str, option: Option) -> str:
+def bash_value(program: Program, option: Option) -> str:
     """Return the name by which the template calls its function."""
-    if option[2] == "choice":
-        return f"words {option[3].replace('|', ' ')}"
-    return completed(program, command, option) or "nothing"
+    if option.kind == "choice":
+        return f"words {option.value.replace('|', ' ')}"
+    return completed(program, option) or "nothing"
 
 
 def bash_arguments(program: Program) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -132,9 +133,9 @@ def bash_arguments(program: Program) -> tuple[dict[str, list[str]], dict[str, li
         kinds, rest = program.arguments(command)
         for position, kind in enumerate(kinds, 1):
             if kind:
-                parts.setdefault(kind, []).append(f'"{command[0]} {position}"')
+                parts.setdefault(kind, []).append(f'"{command.name} {position}"')
         if rest:
-            further.setdefault(rest, []).append(f'"{command[0]} "*')
+            further.setdefault(rest, []).append(f'"{command.name} "*')
     return parts, further
 
 
@@ -154,7 +155,7 @@ def zsh(program: Program) -> str:
     """Return tools/completions/zsh with the ``_arguments`` of each command filled in."""
     described = [f"''{zsh_commands([zsh_first(program, word) for word in program.first_words])}"]
     for first, members in program.members.items():
-        entries = [(member[0].partition(" ")[2], member[4]) for member in members]
+        entries = [(member.name.partition(" ")[2], member.summary) for member in members]
         described.append(f"{first}{zsh_commands(entries)}")
     return template(
         program,
@@ -165,7 +166,7 @@ def zsh(program: Program) -> str:
         ),
         COMMANDS="\n".join(f"    {case}" for case in described),
         OPTIONS=" \\\n        ".join(
-            zsh_option(program, "", option) for option in shown(program.options)
+            zsh_option(program, option) for option in shown(program.options)
         ),
         SIGNALS=signals(),
         CASES="\n".join(zsh_command(program, command) for command in program.commands),
@@ -176,8 +177,8 @@ def zsh_first(program: Program, word: str) -> tuple[str, str]:
     """Return a first word with its description: for a group of commands, their names."""
     members = program.members.get(word)
     if members:
-        return word, ", ".join(member[0].partition(" ")[2] for member in members)
-    return word, next(command[4] for command in program.commands if command[0] == word)
+        return word, ", ".join(member.name.partition(" ")[2] for member in members)
+    return word, next(command.summary for command in program.commands if command.name == word)
 
 
 def zsh_commands(entries: list[tuple[str, str]]) -> str:
@@ -188,7 +189,7 @@ def zsh_commands(entries: list[tuple[str, str]]) -> str:
 
 def zsh_command(program: Program, command: Command) -> str:
     """A case with the call of ``_arguments``."""
-    words = [zsh_option(program, command[0], option) for option in shown(command[5])]
+    words = [zsh_option(program, option) for option in shown(command.options)]
     kinds, rest = program.arguments(command)
     if program.runs_another(command):
         # The first argument ends the options.
@@ -197,7 +198,7 @@ def zsh_command(program: Program, command: Command) -> str:
         words += [f"'{n}: :{zsh_kind(program, kind)}'" for n, kind in enumerate(kinds, 1)]
         words += [f"'*: :{zsh_kind(program, rest)}'"] if rest else []
     body = " \\\n            ".join(["_arguments -s -S", *words])
-    return f"    '{command[0]}')\n        {body}\n        ;;"
+    return f"    '{command.name}')\n        {body}\n        ;;"
 
 
 def zsh_kind(program: Program, kind: str) -> str:
@@ -205,17 +206,17 @@ def zsh_kind(program: Program, kind: str) -> str:
     return ZSH.get(kind) or f"_{program.name}_{kind}s"
 
 
-def zsh_option(program: Program, command: str, option: Option) -> str:
+def zsh_option(program: Program, option: Option) -> str:
     """One specification of ``_arguments``, in the shell's quotes."""
-    name, short, kind, value, text = option
-    rest = f"[{in_zsh(text)}]"
+    name, short, kind, value = option.name, option.short, option.kind, option.value
+    rest = f"[{in_zsh(option.help)}]"
     if kind == "choice":
         rest += f":{in_zsh(name)}:({value.replace('|', ' ')})"
-    elif kind == "optional":
+    elif kind in ("optional", "joined"):
         rest += f"::{in_zsh(value)}: "
     elif kind != "flag":
-        rest += f":{in_zsh(value)}:{zsh_kind(program, completed(program, command, option))}"
-    long = f"--{name}" + {"flag": "", "optional": "=-"}.get(kind, "=")
+        rest += f":{in_zsh(value)}:{zsh_kind(program, completed(program, option))}"
+    long = f"--{name}" + {"flag": "", "optional": "=-", "joined": "=-"}.get(kind, "=")
     if kind == "list":
         return " ".join(f"'*{n}{rest}'" for n in (long, *([f"-{short}"] if short else [])))
     if short:
@@ -252,7 +253,8 @@ def fish(program: Program) -> str:
         lines.append(fish_word(program, "", *zsh_first(program, word)))
     for first, members in program.members.items():
         lines += [
-            fish_word(program, first, member[0].partition(" ")[2], member[4]) for member in members
+            fish_word(program, first, member.name.partition(" ")[2], member.summary)
+            for member in members
         ]
     for name, options in tables(program):
         lines.append("")
@@ -263,7 +265,7 @@ def fish(program: Program) -> str:
         places = [(kind, f"{position}") for position, kind in enumerate(kinds, 1)]
         for kind, place in [*places, (rest, f"{len(kinds) + 1} more")]:
             if kind:
-                condition = in_fish(f'__{program.name}_at "{command[0]}" {place}')
+                condition = in_fish(f'__{program.name}_at "{command.name}" {place}')
                 by = fish_kind(program, kind)
                 lines.append(f"complete -c {program.name} -n {condition} -a {by}")
     return template(program, "fish", LISTS=fish_lists(program)) + "\n".join(lines) + "\n"
@@ -292,22 +294,21 @@ def fish_word(program: Program, after: str, word: str, text: str) -> str:
 
 def fish_option(program: Program, command: str, option: Option) -> str:
     """One line."""
-    name, short, kind, value, text = option
     # The words after the first argument may belong to another program.
-    another = any(one[0] == command and program.runs_another(one) for one in program.commands)
+    another = any(one.name == command and program.runs_another(one) for one in program.commands)
     condition = f'__{program.name}_at "{command}"{" 1" if another else ""}'
-    words = [f"complete -c {program.name} -n", in_fish(condition), "-l", name]
-    if short:
-        words += ["-s", short]
-    if kind == "choice":
-        words += ["-x -a", in_fish(value.replace("|", " "))]
+    words = [f"complete -c {program.name} -n", in_fish(condition), "-l", option.name]
+    if option.short:
+        words += ["-s", option.short]
+    if option.kind == "choice":
+        words += ["-x -a", in_fish(option.value.replace("|", " "))]
     elif takes_a_word(option):
-        by = completed(program, command, option)
+        by = completed(program, option)
         if by == "file":
             words.append("-r -F")
         else:
             words += ["-x", *(["-a", fish_kind(program, by)] if by else [])]
-    return " ".join([*words, "-d", in_fish(text)])
+    return " ".join([*words, "-d", in_fish(option.help)])
 
 
 def in_fish(text: str) -> str:

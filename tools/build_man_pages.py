@@ -31,41 +31,41 @@ def main_page(program: Program) -> str:
     lines += [*synopsis(program.name, words), ".SH DESCRIPTION"]
     lines += [paragraphs(program.manual.DESCRIPTION)]
     lines += [".SH COMMANDS"] if program.commands else []
-    summaries = {command[0]: command[4] for command in program.commands}
-    for group, names in program.groups:
+    for group, commands in program.groups:
         lines.append(f'.SS "{roff(group[0].upper() + group[1:])}"')
-        for name in names:
-            lines += term(reference(program.page(name)), sentence(summaries[name]))
+        for command in commands:
+            lines += term(reference(program.page(command.name)), sentence(command.summary))
     lines += [".SH OPTIONS"]
     if program.commands:
         lines += ["These stand before the command, or among its options."]
-    lines += options(program, "", program.options)
+    lines += options(program.options)
     for title, table in program.manual.SECTIONS:
         lines += definitions(title, table)
-    lines += examples(program, "")
-    others = [one.name for one in PROGRAMS if one is not program]
-    return page(lines, [*(program.page(name) for name in sorted(summaries)), *sorted(others)])
+    lines += examples(program.manual.EXAMPLES)
+    pages = [program.page(name) for name in sorted(command.name for command in program.commands)]
+    return page(lines, [*pages, *sorted(one.name for one in PROGRAMS if one is not program)])
 
 
 def command_page(program: Program, command: Command) -> str:
     """ociruntime-COMMAND(1), ocipod-COMMAND(1) ..."""
-    name, arguments, _, _, summary, _, details = command
+    name, summary = command.name, command.summary
     manual = program.manual
     lines = heading(program, program.page(name), summary.replace("`", ""))
     lines += [*synopsis(*program.usage(command)), ".SH DESCRIPTION"]
-    lines += [paragraphs(details or sentence(summary))]
+    lines += [paragraphs(command.details or sentence(summary))]
     for beginning, argument, text in manual.ARGUMENTS:
-        if name.startswith(beginning) and re.search(rf"(?<![A-Z]){argument}(?![A-Z])", arguments):
+        whole_word = rf"(?<![A-Z]){argument}(?![A-Z])"
+        if name.startswith(beginning) and re.search(whole_word, command.synopsis):
             lines += [".PP", roff(text)]
     for title, table in program.option_sections(command):
-        shown = options(program, name, table)
+        shown = options(table)
         if shown:
             lines += [f'.SH "{title}"', *shown]
     lines += [".PP", f"{reference(program.name)} has the options of every command."]
-    lines += definitions("EXIT STATUS", manual.OWN_EXIT_STATUS.get(name, manual.EXIT_STATUS[:2]))
-    lines += examples(program, name)
-    group = next(names for _, names in program.groups if name in names)
-    others = sorted(program.page(other) for other in group if other != name)
+    lines += definitions("EXIT STATUS", command.exit_status or manual.EXIT_STATUS[:2])
+    lines += examples(command.examples)
+    group = next(commands for _, commands in program.groups if command in commands)
+    others = sorted(program.page(other.name) for other in group if other is not command)
     return page(lines, [program.name, *others])
 
 
@@ -87,22 +87,23 @@ def synopsis(program: str, words: str) -> list[str]:
     return [f"\\fB{roff(program)}\\fR {text}".rstrip()]
 
 
-def options(program: Program, command: str, table: tuple[Option, ...]) -> list[str]:
+def options(table: tuple[Option, ...]) -> list[str]:
     """Return the options that the help shows, each with its help line and its details."""
     lines = []
-    for name, short, kind, value, text in table:
-        if not text:
+    for option in table:
+        if not option.help:
             continue
-        head = f"\\fB{roff('--' + name)}\\fR"
-        if short:
-            head = f"\\fB{roff('-' + short)}\\fR, {head}"
+        kind, value = option.kind, option.value
+        head = f"\\fB{roff('--' + option.name)}\\fR"
+        if option.short:
+            head = f"\\fB{roff('-' + option.short)}\\fR, {head}"
         if kind == "choice":
             head += " " + "|".join(f"\\fB{roff(word)}\\fR" for word in value.split("|"))
-        elif kind == "optional":
+        elif kind in ("optional", "joined"):
             head += f"[=\\fI{roff(value)}\\fR]"
         elif kind != "flag":
             head += f" \\fI{roff(value)}\\fR"
-        words = [sentence(text), program.manual.more(command, name)]
+        words = [sentence(option.help), option.details]
         if kind == "list":
             words.append("The option may be repeated.")
         lines += term(head, " ".join(word for word in words if word))
@@ -117,10 +118,10 @@ def definitions(title: str, table: tuple[tuple[str, str], ...]) -> list[str]:
     return lines
 
 
-def examples(program: Program, command: str) -> list[str]:
+def examples(table: tuple[tuple[str, str], ...]) -> list[str]:
     """The section of examples, if there are any."""
     lines = []
-    for what, line in program.manual.EXAMPLES.get(command, ()):
+    for what, line in table:
         lines += [".PP", roff(f"{what}:"), ".PP", ".RS 4", ".nf", roff(line), ".fi", ".RE"]
     return [".SH EXAMPLES", *lines[1:]] if lines else []
 
@@ -169,7 +170,7 @@ def main(directory: Path) -> None:
         (target / f"{program.name}.1").write_text(main_page(program), encoding="utf-8")
         for command in program.commands:
             text = command_page(program, command)
-            (target / f"{program.page(command[0])}.1").write_text(text, encoding="utf-8")
+            (target / f"{program.page(command.name)}.1").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

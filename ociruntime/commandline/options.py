@@ -1,24 +1,96 @@
-"""The form of an option and of a command: parser, help and whatever documents them read tables.
-
-An option is ``(name, short, kind, value, help)``.  Kinds:
-
-    flag     no value, or ``=true`` / ``=false``
-    text     any value; ``value`` is its name in the help
-    number   a decimal integer
-    choice   ``value`` lists what is accepted, separated by ``|``
-    list     any value; each use of the option adds one
-    optional any value behind ``=``; without one it is ``true``
-
-An option without help text is accepted and not shown.  A command is ``(name, arguments,
-fewest, most, summary, options, details)``; ``fewest`` and ``most`` count its arguments.  With
-``ANY`` of them they are another program's: the first one ends the options.
-"""
+"""Options and commands as data, for the parser, the help, manual pages and completions."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Option = tuple[str, str, str, str, str]
-    Command = tuple[str, str, int, int, str, tuple[Option, ...], str]
+    from collections.abc import Callable
+    from typing import Any
+
+    Terms = tuple[tuple[str, str], ...]
 
 ANY = 1 << 30
+
+
+class Option:
+    """An option of a command.
+
+    Kinds:
+
+        flag     no value, or ``=true`` / ``=false``
+        text     any value; ``value`` is its name in the help
+        number   a decimal integer
+        choice   ``value`` lists what is accepted, separated by ``|``
+        list     any value; each use of the option adds one
+        optional any value after ``=``; without one it is ``true``
+        joined   as ``optional``; repeated values are joined with commas
+
+    The default is ``text`` with a ``value`` and ``flag`` without.  An option without ``help`` is
+    accepted and not shown.  ``details`` continue the help in the manual page.  Shells do not
+    complete a value that is not ``completed``: a new name, or a path inside a container.
+    """
+
+    __slots__ = ("completed", "details", "help", "kind", "name", "short", "value")
+
+    def __init__(
+        self,
+        name: str,
+        help: str = "",
+        value: str = "",
+        *,
+        kind: str = "",
+        short: str = "",
+        details: str = "",
+        completed: bool = True,
+    ) -> None:
+        self.name = name
+        self.help = help
+        self.value = value
+        self.kind = kind or ("text" if value else "flag")
+        self.short = short
+        self.details = details
+        self.completed = completed
+
+
+class Command:
+    """A command: the ``synopsis`` of its arguments, how many it takes, and what runs it.
+
+    ``run`` gets the program's context and the parsed arguments, and returns the exit status.
+    ``options_end``: the number of the argument that ends the options, as the rest belongs to
+    another program; 0 if options may stand anywhere.  ``parse`` replaces the parser where the
+    position of an option counts.  ``exit_status`` is for commands with a status of their own.
+    """
+
+    __slots__ = (
+        *("details", "examples", "exit_status", "fewest", "most", "name", "options"),
+        *("options_end", "parse", "run", "summary", "synopsis"),
+    )
+
+    def __init__(
+        self,
+        name: str,
+        synopsis: str,
+        summary: str,
+        run: Callable[[Any, Any], int],
+        *,
+        fewest: int = 0,
+        most: int = 0,
+        options: tuple[Option, ...] = (),
+        options_end: int = 0,
+        parse: Callable[[list[str], Any], Any] | None = None,
+        details: str = "",
+        examples: Terms = (),
+        exit_status: Terms = (),
+    ) -> None:
+        self.name = name
+        self.synopsis = synopsis
+        self.summary = summary
+        self.run = run
+        self.fewest = fewest
+        self.most = most or fewest
+        self.options = options
+        self.options_end = options_end
+        self.parse = parse
+        self.details = details
+        self.examples = examples
+        self.exit_status = exit_status

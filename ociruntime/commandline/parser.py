@@ -12,8 +12,13 @@ from ociruntime.base.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.commandline.options import Option
+    from collections.abc import Sequence
 
+    from ociruntime.commandline.options import Command, Option
+
+    Scope = tuple[Sequence[Option], "Arguments"]
+
+_WITHOUT_VALUE = ("flag", "optional", "joined")
 _TRUE = ("1", "t", "T", "true", "True", "TRUE")
 _FALSE = ("0", "f", "F", "false", "False", "FALSE")
 
@@ -47,6 +52,9 @@ class Arguments:
     def list(self, name: str) -> list[str]:
         return self.lists.get(name, [])
 
+    def has(self, name: str) -> bool:
+        return any(name in one for one in (self.texts, self.lists, self.flags, self.numbers))
+
 
 def parse(
     argv: list[str],
@@ -61,6 +69,7 @@ def parse(
     an option, and its index is returned. Options parsed before an error stay in ``arguments``: the
     error must be written to the requested log. Raises UsageError.
     """
+    scopes = [(table, arguments) for table in tables]
     at = 0
     while at < len(argv):
         word = argv[at]
@@ -70,134 +79,153 @@ def parse(
                 return at
             arguments.positional += argv[at:]
             break
-        if not _is_option(word):
+        if not is_option(word):
             if not mixed:
                 return at - 1
             arguments.positional.append(word)
             continue
-        at += _read(word, argv[at:], tables, arguments)
+        at += parse_option(word, argv[at:], scopes)
     return len(argv)
 
 
-def _is_option(word: str) -> bool:
-    # "-" is standard input; "-1" is a number.
+def parse_command(
+    argv: list[str], command: Command, options: tuple[Option, ...], arguments: Arguments
+) -> None:
+    """Parse what follows the name of ``command``; ``options`` are those of the program.
+
+    If another program's command line begins after some argument, it is left alone.
+    Raises UsageError.
+    """
+    tables = (command.options, options)
+    for _ in range(command.options_end - 1):
+        end = parse(argv, tables, arguments, mixed=False)
+        arguments.positional += argv[end : end + 1]
+        argv = argv[end + 1 :]
+    end = parse(argv, tables, arguments, mixed=not command.options_end)
+    arguments.positional += argv[end:]
+
+
+def is_option(word: str) -> bool:
+    """Return true unless the word is an argument; "-" is standard input, "-1" a number."""
     return len(word) > 1 and word[0] == "-" and not (word[1:].isascii() and word[1:].isdigit())
 
 
-def _read(
-    word: str,
-    following: list[str],
-    tables: tuple[tuple[Option, ...], ...],
-    arguments: Arguments,
-) -> int:
-    """Parse one option; return the number of items of ``following`` that it has used."""
+def parse_option(word: str, following: list[str], scopes: Sequence[Scope]) -> int:
+    """Parse one option; return the number of items of ``following`` that it has used.
+
+    A scope is a table of options and the arguments that they are stored in; the first one with
+    the option's name decides.  Raises UsageError.
+    """
     dashes = 2 if word.startswith("--") else 1
     name, equals, value = word[dashes:].partition("=")
-    option = _find(name, tables, abbreviated=dashes == 2)
+    option, arguments = _find(name, scopes, abbreviated=dashes == 2)
     if option is None and dashes == 1:
-        return _read_shorts(word, following, tables, arguments)
+        return _parse_shorts(word, following, scopes)
     if option is None:
-        raise _unknown(name, dashes, tables, arguments)
+        raise _unknown(name, dashes, scopes)
     if equals:
         _store(option, value, arguments)
         return 0
-    if option[2] == "flag":
-        arguments.flags[option[0]] = True
-        return 0
-    if option[2] == "optional":
-        arguments.texts[option[0]] = _TRUE[3]
+    if option.kind in _WITHOUT_VALUE:
+        _store(option, _TRUE[3], arguments)
         return 0
     if not following:
-        raise _needs_value(name)
+        raise _needs_value(name, option, arguments)
     _store(option, following[0], arguments)
     return 1
 
 
-def _read_shorts(
-    word: str,
-    following: list[str],
-    tables: tuple[tuple[Option, ...], ...],
-    arguments: Arguments,
-) -> int:
+def _parse_shorts(word: str, following: list[str], scopes: Sequence[Scope]) -> int:
     """Parse ``-it``, ``-itb DIR`` or ``-itbDIR``."""
     for index in range(1, len(word)):
-        option = _find_short(word[index], tables)
+        option, arguments = _find_short(word[index], scopes)
         if option is None:
-            raise _unknown(word[1:].partition("=")[0], 1, tables, arguments)
-        if option[2] == "flag":
-            arguments.flags[option[0]] = True
+            raise _unknown(word[1:].partition("=")[0], 1, scopes)
+        if option.kind == "flag":
+            arguments.flags[option.name] = True
             continue
         rest = word[index + 1 :]
         if rest:
             # A glued value must not look like a misspelled long name: "-b/dir", "-itb=dir".
             if rest[0] not in "=/.":
-                raise _unknown(word[1:].partition("=")[0], 1, tables, arguments)
+                raise _unknown(word[1:].partition("=")[0], 1, scopes)
             _store(option, rest.removeprefix("="), arguments)
             return 0
         if not following:
-            raise _needs_value(word[index])
+            raise _needs_value(word[index], option, arguments)
         _store(option, following[0], arguments)
         return 1
     return 0
 
 
-def _find(name: str, tables: tuple[tuple[Option, ...], ...], *, abbreviated: bool) -> Option | None:
-    for table in tables:
-        for option in table:
-            if name and name in (option[0], option[1]):
-                return option
+def _find(
+    name: str, scopes: Sequence[Scope], *, abbreviated: bool
+) -> tuple[Option | None, Arguments]:
+    for options, arguments in scopes:
+        for option in options:
+            if name and name in (option.name, option.short):
+                return option, arguments
     if abbreviated and name:
-        for table in tables:
-            matches = [option for option in table if option[0].startswith(name)]
-            if len(matches) == 1:
-                return matches[0]
+        for options, arguments in scopes:
+            matches = [option for option in options if option.name.startswith(name)]
             if matches:
-                return None
-    return None
+                return matches[0] if len(matches) == 1 else None, arguments
+    return None, scopes[0][1]
 
 
-def _find_short(letter: str, tables: tuple[tuple[Option, ...], ...]) -> Option | None:
-    for table in tables:
-        for option in table:
-            if option[1] == letter:
-                return option
-    return None
+def _find_short(letter: str, scopes: Sequence[Scope]) -> tuple[Option | None, Arguments]:
+    for options, arguments in scopes:
+        for option in options:
+            if option.short == letter:
+                return option, arguments
+    return None, scopes[0][1]
 
 
 def _store(option: Option, value: str, arguments: Arguments) -> None:
-    name, _, kind, accepted, _ = option
+    name, kind = option.name, option.kind
     if kind == "flag":
         if value not in _TRUE and value not in _FALSE:
-            raise UsageError(f'invalid boolean value "{value}" for -{name}', "true or false")
+            message = f'invalid boolean value "{value}" for -{name}'
+            raise _invalid(message, name, value, "true or false", arguments)
         arguments.flags[name] = value in _TRUE
     elif kind == "number":
         digits = value[1:] if value[:1] in ("-", "+") else value
         # 18 digits hold every value that the kernel takes, and int() stays quick.
         if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
-            raise UsageError(f'invalid value "{value}" for flag -{name}', "a decimal number")
+            message = f'invalid value "{value}" for flag -{name}'
+            raise _invalid(message, name, value, "a decimal number", arguments)
         arguments.numbers[name] = int(value)
-    elif kind == "choice" and value not in accepted.split("|"):
-        raise UsageError(f'invalid {name}: "{value}"', accepted.replace("|", " or "))
+    elif kind == "choice" and value not in option.value.split("|"):
+        message = f'invalid {name}: "{value}"'
+        raise _invalid(message, name, value, option.value.replace("|", " or "), arguments)
     elif kind == "list":
         arguments.lists.setdefault(name, []).append(value)
+    elif kind == "joined" and arguments.text(name):
+        arguments.texts[name] += f",{value}"
     else:
         arguments.texts[name] = value
 
 
-def _needs_value(name: str) -> UsageError:
+def _invalid(message: str, name: str, value: str, hint: str, arguments: Arguments) -> UsageError:
+    """Return the error for a wrong value: ``message`` as runc has it, or the words for users."""
+    return UsageError(message if arguments.as_runc else f'--{name}: invalid value "{value}"', hint)
+
+
+def _needs_value(name: str, option: Option, arguments: Arguments) -> UsageError:
+    if not arguments.as_runc:
+        return UsageError(f"--{option.name} requires a value", option.value)
     # podman searches for this exact text to find out if an option exists.
     return UsageError(f"flag needs an argument: -{name}")
 
 
-def _unknown(
-    name: str, dashes: int, tables: tuple[tuple[Option, ...], ...], arguments: Arguments
-) -> UsageError:
+def _unknown(name: str, dashes: int, scopes: Sequence[Scope]) -> UsageError:
     from ociruntime.commandline.suggestions import closest
 
-    names = [option[0] for table in tables for option in table if option[4]]
-    close = closest(name, names)
+    close = closest(
+        name, [option.name for options, _ in scopes for option in options if option.help]
+    )
     hint = f"did you mean --{close}?" if close else ""
-    if not arguments.as_runc:
+    if not scopes[0][1].as_runc:
         shown = "-" * dashes + name
         return UsageError(f"unknown option {shown}", hint or "--help lists the options")
     return UsageError(f"flag provided but not defined: -{name}", hint)

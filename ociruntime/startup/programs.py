@@ -46,8 +46,8 @@ PROGRAMS = {
         "__main__",
         """
         runtime.cli.main runtime.cli.create runtime.cli.run runtime.cli.exec runtime.cli.start
-        runtime.cli.state runtime.cli.kill runtime.cli.delete runtime.cli.list runtime.cli.ps
-        runtime.cli.pause runtime.cli.resume runtime.cli.update runtime.cli.events
+        runtime.cli.state runtime.cli.kill runtime.cli.delete runtime.cli.inspection
+        runtime.cli.running
         commandline.output runtime.spec.check runtime.spec.shape runtime.spec.validate_linux
         runtime.cgroups.resources runtime.cgroups.devices runtime.cgroups.device_rules
         runtime.cgroups.settings_v1 runtime.cgroups.settings_v2 runtime.cgroups.device_program
@@ -60,11 +60,8 @@ PROGRAMS = {
     "ocipod": Program(
         "pods.cli.__main__",
         """
-        pods.cli.main pods.cli.run pods.cli.run_prepared pods.cli.prepare pods.cli.monitor
-        pods.cli.list pods.cli.status pods.cli.stop pods.cli.rm pods.cli.gc pods.cli.logs
-        pods.cli.enter pods.cli.attach pods.cli.app_add pods.cli.app_exec pods.cli.app_list
-        pods.cli.app_rm pods.cli.app_sandbox pods.cli.app_start pods.cli.app_status
-        pods.cli.app_stop pods.cli.fetch pods.cli.image_list pods.cli.version pods.cli.help
+        pods.cli.main pods.cli.running pods.cli.monitor pods.cli.pods pods.cli.logs pods.cli.apps
+        pods.cli.fetch pods.cli.images commandline.help
         pods.supervisor.supervise pods.supervisor.hibernated_state pods.bundle.write_bundle
         pods.manifest.limits pods.operations.sandbox pods.operations.sandbox
         pods.operations.app_exec pods.operations.attach pods.store.control pods.bundle.copy_files
@@ -74,7 +71,7 @@ PROGRAMS = {
         pods.bundle.users images.fetch images.store.database images.fetch
         pods.net.networks pods.net.links pods.net.ipam pods.net.rules pods.net.rules_nft
         pods.net.builtin.bridge pods.net.builtin.loopback pods.net.ports pods.net.firewall
-        commandline.progress commandline.columns commandline.times commandline.help
+        commandline.progress commandline.columns commandline.times
         base.foreground base.terminal
         """,
         "_datetime datetime _sqlite3 json hashlib select",
@@ -82,18 +79,9 @@ PROGRAMS = {
     "ocictl": Program(
         "manager.client.__main__",
         """
-        manager.client.main manager.client.attach manager.client.container_create
-        manager.client.container_delete manager.client.container_get manager.client.container_list
-        manager.client.container_start manager.client.container_stop manager.client.create
-        manager.client.events manager.client.exec manager.client.foreground manager.client.images
-        manager.client.info manager.client.inspect manager.client.kill manager.client.logs
-        manager.client.pause manager.client.pod_ls manager.client.port manager.client.ps
-        manager.client.pull manager.client.restart manager.client.rm manager.client.rmi
-        manager.client.run manager.client.start manager.client.stats manager.client.stop
-        manager.client.top manager.client.unpause manager.client.version manager.client.wait
-        manager.client.help manager.client.ps_table manager.client.session manager.client.websocket
-        manager.client.attachment manager.client.filters manager.client.points_in_time
-        manager.client.stop_timeout commandline.progress commandline.signal_names commandline.sizes
+        manager.client.main manager.client.running manager.client.containers manager.client.ps
+        manager.client.inspection manager.client.logs manager.client.images manager.client.daemon
+        manager.client.strict commandline.help commandline.progress commandline.signal_names
         commandline.columns commandline.times base.terminal base.foreground
         """,
         "binascii _datetime datetime json select struct termios",

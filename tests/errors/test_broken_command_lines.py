@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from ociruntime.commandline.options import ANY
-from ociruntime.runtime.cli.options import COMMANDS, GLOBAL_OPTIONS
+from ociruntime.runtime.cli.help import PROGRAM
+from ociruntime.runtime.cli.options import GLOBAL_OPTIONS
 from tests.support import project
 from tests.support.runtime import Result, execute
 
-BY_NAME = {command[0]: command for command in COMMANDS}
+BY_NAME = {command.name: command for command in PROGRAM.commands}
 # What each understands: its own options, and behind them those of every command.
 OPTIONS = {
-    name: {option[0]: option[2] for option in (*GLOBAL_OPTIONS, *command[5])}
+    name: {option.name: option.kind for option in (*GLOBAL_OPTIONS, *command.options)}
     for name, command in BY_NAME.items()
 }
 
@@ -32,7 +33,7 @@ def of_kind(*kinds: str) -> list[tuple[str, str]]:
     ]
 
 
-ON_CONTAINERS = [name for name, command in BY_NAME.items() if command[1].startswith("ID")]
+ON_CONTAINERS = [name for name, command in BY_NAME.items() if command.synopsis.startswith("ID")]
 NEW = ("create", "run", "restore")
 BAD_IDS = ["", ".", "..", ".hidden", "a/b", "a b", "a\nb", "ä", "x" * 241]
 # What a command needs besides its ID before it looks for the container.
@@ -52,14 +53,14 @@ def refused(result: Result, name: str) -> str:
     return result.message
 
 
-@pytest.mark.parametrize("name", [name for name, command in BY_NAME.items() if command[2]])
+@pytest.mark.parametrize("name", [name for name, command in BY_NAME.items() if command.fewest])
 def test_too_few_arguments(name: str, tmp_path: Path) -> None:
     assert f'"{name}" requires ' in refused(run(tmp_path, name), name)
 
 
-@pytest.mark.parametrize("name", [name for name, command in BY_NAME.items() if command[3] != ANY])
+@pytest.mark.parametrize("name", [name for name, command in BY_NAME.items() if command.most != ANY])
 def test_too_many_arguments(name: str, tmp_path: Path) -> None:
-    most = BY_NAME[name][3]
+    most = BY_NAME[name].most
     said = refused(run(tmp_path, name, *["a"] * (most + 1)), name)
     assert f'"{name}" requires ' in said
     assert f"{most + 1} given" in said

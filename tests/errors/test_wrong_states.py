@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.runtime.cli.options import COMMANDS
+from ociruntime.runtime.cli.help import PROGRAM
 from tests.support import processes
 from tests.support.container import Container
 from tests.support.peers import judge_by
@@ -49,7 +49,7 @@ CASES = [
 
 
 def test_the_table_is_complete() -> None:
-    named = {name for name, arguments, *_ in COMMANDS if "ID" in arguments.split()}
+    named = {one.name for one in PROGRAM.commands if "ID" in one.synopsis.split()}
     # Before it looks at the container, `restore` needs CRIU and what that has written.
     assert REFUSED.keys() == named - {"restore"}
 

@@ -24,7 +24,7 @@ EVERY_PROGRAM = pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
 EVERY_COMMAND = pytest.mark.parametrize(
     ("program", "command"),
     [
-        pytest.param(program, command, id=f"{program.name} {command[0]}")
+        pytest.param(program, command, id=f"{program.name} {command.name}")
         for program in PROGRAMS
         for command in program.commands
     ],
@@ -172,7 +172,7 @@ def complete(request: pytest.FixtureRequest, share: Path) -> Iterator[Complete]:
 
 
 def words_of(command: Command) -> list[str]:
-    return command[0].split()
+    return command.name.split()
 
 
 @EVERY_PROGRAM
@@ -191,14 +191,14 @@ def test_beginnings(complete: Complete) -> None:
 
 @EVERY_PROGRAM
 def test_options_of_every_command(complete: Complete, program: Program) -> None:
-    shown = {f"--{option[0]}" for option in program.options if option[4]}
+    shown = {f"--{option.name}" for option in program.options if option.help}
     assert shown <= {word.rstrip("=") for word in complete(program.name, "--")}
 
 
 @EVERY_COMMAND
 def test_every_option(complete: Complete, program: Program, command: Command) -> None:
-    shown = {f"--{option[0]}" for option in command[5] if option[4]}
-    hidden = {f"--{option[0]}" for option in command[5] if not option[4]} - shown
+    shown = {f"--{option.name}" for option in command.options if option.help}
+    hidden = {f"--{option.name}" for option in command.options if not option.help} - shown
     offered = {w.rstrip("=") for w in complete(program.name, *words_of(command), "--")}
     assert shown <= offered
     assert not offered & hidden

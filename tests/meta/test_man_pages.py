@@ -22,7 +22,7 @@ PAGES = {
     for program in PROGRAMS
     for page, options in (
         (program.name, program.options),
-        *((program.page(command[0]), command[5]) for command in program.commands),
+        *((program.page(command.name), command.options) for command in program.commands),
     )
 }
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES)
@@ -49,31 +49,21 @@ def test_one_page_a_command(pages: Path) -> None:
 @EVERY_PAGE
 def test_every_option(pages: Path, page: str) -> None:
     # Of a name that is there twice, the one that is shown.
-    options: list[Option] = sorted(PAGES[page], key=lambda option: bool(option[4]))
-    options = list({option[0]: option for option in options}.values())
+    options: list[Option] = sorted(PAGES[page], key=lambda option: bool(option.help))
+    options = list({option.name: option for option in options}.values())
     text = plain(pages / f"{page}.1")
     for option in options:
-        value = rf"( {re.escape(option[3])}|\[={re.escape(option[3])}\])?"
-        head = rf"(?m)^(-{re.escape(option[1])}, )?--{option[0]}{value}$"
-        assert bool(re.search(head, text)) == bool(option[4]), option
+        value = rf"( {re.escape(option.value)}|\[={re.escape(option.value)}\])?"
+        head = rf"(?m)^(-{re.escape(option.short)}, )?--{option.name}{value}$"
+        assert bool(re.search(head, text)) == bool(option.help), option.name
 
 
 @EVERY_PROGRAM
 def test_main_page_leads_to_the_others(pages: Path, program: Program) -> None:
     text = plain(pages / f"{program.name}.1")
     for command in program.commands:
-        reference = rf"(?<![\w-]){program.page(command[0])}\(1\)"
+        reference = rf"(?<![\w-]){program.page(command.name)}\(1\)"
         assert len(re.findall(reference, text)) == 2  # in its group, and below SEE ALSO
-
-
-@pytest.mark.parametrize("program", [one for one in PROGRAMS if one.name != "ocipod"])
-def test_manual_speaks_of_what_there_is(program: Program) -> None:
-    """Examples, exit statuses and remarks belong to commands and options that exist."""
-    tables = {"": program.options, **{command[0]: command[5] for command in program.tables}}
-    manual = program.manual
-    assert {*manual.EXAMPLES, *manual.OWN_EXIT_STATUS} <= set(tables)
-    remarks = {*manual.MORE, *manual.NOT_COMPLETED}
-    assert remarks <= {(name, option[0]) for name, table in tables.items() for option in table}
 
 
 @EVERY_PAGE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ociruntime.runtime.cli.options import COMMANDS
+from ociruntime.runtime.cli.help import PROGRAM
 from tests.support import project
 
 
@@ -12,4 +12,4 @@ def test_every_command_is_in_the_table() -> None:
     page = (project.ROOT / "README.md").read_text(encoding="utf-8")
     table = page.partition("| commands | for |")[2].partition("\n\n")[0]
     named = set(re.findall(r"`([\w-]+)`", table))
-    assert named == {command[0] for command in COMMANDS if command[4]}
+    assert named == set(PROGRAM.names)

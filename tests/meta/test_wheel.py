@@ -108,7 +108,7 @@ def test_manual_pages_and_completions(environment: Path) -> None:
     pages = {
         f"{page}.1"
         for program in PROGRAMS
-        for page in (program.name, *(program.page(command[0]) for command in program.commands))
+        for page in (program.name, *(program.page(command.name) for command in program.commands))
     }
     assert {path.name for path in (share / "man" / "man1").iterdir()} == pages
     for program in PROGRAMS:

@@ -1,26 +1,28 @@
-"""``ocictl images``."""
+"""Commands on images: ``images``, ``pull``, ``rmi``."""
 
 from __future__ import annotations
 
+import os
 import time
 
 from ociruntime.base.log import plain
 from ociruntime.commandline.columns import tabbed
+from ociruntime.commandline.options import ANY, Command, Option
 from ociruntime.commandline.output import write
-from ociruntime.commandline.progress import amount
+from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.progress import Bar, amount
 from ociruntime.commandline.times import ago
-from ociruntime.manager.client.connection import Connection, resource
+from ociruntime.manager.client.connection import Connection, DaemonError, resource
+from ociruntime.manager.client.containers import each
 from ociruntime.manager.client.forms import formatted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.parser import Arguments
+from ociruntime.manager.client.new_container import absolute_image
+from ociruntime.manager.client.options import FORMAT, NO_LEGEND, QUIET
 
 _TITLES = ["NAME", "IMAGE ID", "CREATED", "SIZE"]
 _SHORT_ID = 12  # digits
 
 
-def run(connection: Connection, arguments: Arguments) -> int:
+def run_images(connection: Connection, arguments: Arguments) -> int:
     """Print a line for each name of each image.  Raises UsageError."""
     images = connection.get(resource("images"))
     form = arguments.text("format")
@@ -41,3 +43,83 @@ def run(connection: Connection, arguments: Arguments) -> int:
         name = plain(one["name"]) or "<none>"
         rows.append([name, one["id"], one["created"], amount(one["size"])])
     return write(tabbed(rows))
+
+
+def run_pull(connection: Connection, arguments: Arguments) -> int:
+    """Pull each image and print its id, in the order of the arguments."""
+    policy = arguments.text("pull", "always")
+    status = 0
+    for text in arguments.positional:
+        body: dict[str, object] = {
+            "image": absolute_image(text, os.getcwd()),
+            "pull_policy": policy,
+            "insecure": arguments.list("insecure"),
+        }
+        status = write(f"{_pulled(connection, body)}\n")
+    return status
+
+
+def _pulled(connection: Connection, body: dict[str, object]) -> str:
+    """Pull an image and return its id, with a progress bar on a terminal.
+
+    Raises RuntimeFailure.
+    """
+    with Bar() as bar:
+        for line in connection.lines("POST", resource("images", "pull"), body):
+            if "error" in line:
+                raise DaemonError(line["error"]["message"], line["error"]["code"], 200)
+            if "id" in line:
+                return str(line["id"])
+            bar(line["progress"], line["done"], line["total"])
+    message = f'pull image "{body["image"]}": ocid ended its answer without a result'
+    raise DaemonError(message, "failed", 200)
+
+
+def run_rmi(connection: Connection, arguments: Arguments) -> int:
+    """Remove each image and print its reference."""
+    force = arguments.flag("force")
+
+    def remove(ref: str) -> None:
+        connection.delete(resource("images", absolute_image(ref, os.getcwd()), force=force))
+
+    return each(arguments.positional, remove)
+
+
+COMMANDS = (
+    Command(
+        "images",
+        "",
+        "list images",
+        run_images,
+        options=(
+            QUIET,
+            Option("no-trunc", "do not truncate IDs"),
+            NO_LEGEND,
+            FORMAT,
+        ),
+    ),
+    Command(
+        "pull",
+        "IMAGE...",
+        "download images",
+        run_pull,
+        fewest=1,
+        most=ANY,
+        options=(
+            QUIET,
+            Option("pull", "pull policy (default: always)", "missing|always|never", kind="choice"),
+            Option("insecure", "skip a check: image, tls, http", "CHECK", kind="list"),
+        ),
+        details="Prints the ID of each image.",
+        examples=(("Pull from a registry", "ocictl pull quay.io/prometheus/busybox:latest"),),
+    ),
+    Command(
+        "rmi",
+        "IMAGE...",
+        "remove images",
+        run_rmi,
+        fewest=1,
+        most=ANY,
+        options=(Option("force", "remove images that containers use, too", short="f"),),
+    ),
+)

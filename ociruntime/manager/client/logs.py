@@ -1,24 +1,76 @@
-"""``ocictl logs``: print a container's output."""
+"""``ocictl logs`` and ``ocictl events``: what containers have printed, and what has happened."""
 
 from __future__ import annotations
 
+import time
+
 from ociruntime.base.errors import RuntimeFailure, UsageError
-from ociruntime.manager.client.connection import container
-from ociruntime.manager.client.points_in_time import moment
-from ociruntime.manager.client.session import write
+from ociruntime.base.log import plain
+from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.output import write
+from ociruntime.commandline.parser import Arguments
+from ociruntime.manager.client.connection import container, resource
+from ociruntime.manager.client.forms import formatted
+from ociruntime.manager.client.http import quoted
+from ociruntime.manager.client.options import FILTER, FORMAT, SINCE, UNTIL
+from ociruntime.manager.client.session import write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
-    from ociruntime.commandline.parser import Arguments
     from ociruntime.manager.client.connection import Connection
+
+
+def moment(text: str, option: str, now: float | None = None) -> str | None:
+    """Return a time as RFC 3339, None for an empty text; without a zone it is local.
+
+    Raises UsageError.
+    """
+    if not text:
+        return None
+    if text.replace(".", "", 1).isdecimal():
+        return _rfc3339(float(text))
+    if text[:4].isdecimal() and "-" in text[4:5]:
+        return _parse_date(text, option)
+    from ociruntime.commandline.durations import seconds
+
+    try:
+        return _rfc3339((time.time() if now is None else now) - seconds(text, option))
+    except UsageError:
+        raise _wrong(text, option) from None
+
+
+def _parse_date(text: str, option: str) -> str:
+    from datetime import datetime
+
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise _wrong(text, option) from None
+    return _rfc3339(found.timestamp())  # a time without a zone is taken as local
+
+
+def _rfc3339(seconds: float) -> str:
+    try:
+        whole, rest = divmod(round(seconds * 1_000_000), 1_000_000)
+        return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{rest:06d}+00:00"
+    except (OverflowError, ValueError, OSError):
+        raise UsageError(f"time out of range: {seconds}") from None
+
+
+def _wrong(text: str, option: str) -> UsageError:
+    return UsageError(
+        f'--{option}: "{text}" is not a time', "10m, 2026-01-31, 2026-01-31T12:00:00Z, or seconds"
+    )
+
 
 FRAMES = "application/vnd.ociruntime.frames"
 HEAD = 5  # bytes of a frame's header: stream and length
 
 
-def run(connection: Connection, arguments: Arguments) -> int:
+def run_logs(connection: Connection, arguments: Arguments) -> int:
     """Print the logs; with ``--follow``, until the container exits.
 
     Returns 1 if our output was closed.  Raises RuntimeFailure.
@@ -45,7 +97,7 @@ def print_logs(connection: Connection, path: str) -> bool:
     """
     answer = connection.open("GET", path, None, {"Accept": FRAMES, "Connection": "close"})
     try:
-        return all(write(stream, line) for stream, line in frames(answer.pieces()))
+        return all(write_all(stream, line) for stream, line in frames(answer.pieces()))
     finally:
         answer.close()
 
@@ -63,3 +115,96 @@ def frames(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
             held = held[end:]
     if held:
         raise RuntimeFailure("read the logs: ocid closed the connection in the middle of a line")
+
+
+FILTERS = {"event": "kind", "kind": "kind", "container": "container"}
+
+
+def run_events(connection: Connection, arguments: Arguments) -> int:
+    """Print events until ``--until``, or forever; return 1 if standard output is closed.
+
+    Raises RuntimeFailure.
+    """
+    form = arguments.text("format")
+    if form.startswith("table "):
+        raise UsageError("--format: events cannot be printed as a table", "json or {{.Field}}")
+    query = [
+        *_filters(arguments.list("filter")),
+        *(
+            f"{name}={quoted(time)}"
+            for name in ("since", "until")
+            if (time := _time(arguments, name))
+        ),
+    ]
+    path = resource("events") + (f"?{'&'.join(query)}" if query else "")
+    for event in connection.lines("GET", path):
+        if write(formatted_event(event, form) if form else event_line(event)):
+            return 1
+    return 0
+
+
+def _time(arguments: Arguments, name: str) -> str | None:
+    return moment(arguments.text(name), name)
+
+
+def _filters(words: list[str]) -> list[str]:
+    pairs = []
+    for word in words:
+        key, _, value = word.partition("=")
+        if key not in FILTERS or not value:
+            known = ", ".join(f"{name}=..." for name in FILTERS)
+            raise UsageError(f'--filter: invalid filter "{word}"', known)
+        pairs.append(f"{FILTERS[key]}={quoted(value)}")
+    return pairs
+
+
+def event_line(event: dict[str, Any]) -> str:
+    """Format an event for people: time, kind, id, and its attributes in parentheses."""
+    known = {"name": event["name"], **event["attributes"]}
+    facts = ", ".join(f"{key}={value}" for key, value in known.items() if value not in (None, ""))
+    return plain(f"{event['time']} {event['kind']} {event['id']} ({facts})") + "\n"
+
+
+def formatted_event(event: dict[str, Any], form: str) -> str:
+    """Format an event by ``--format``; JSON is one document per line.
+
+    Raises UsageError.
+    """
+    if form == "json":
+        import json
+
+        return json.dumps(event, separators=(",", ":")) + "\n"
+    return formatted([event], form)
+
+
+COMMANDS = (
+    Command(
+        "logs",
+        "CONTAINER",
+        "print the logs of a container",
+        run_logs,
+        fewest=1,
+        options=(
+            Option("follow", "follow the log output", short="f"),
+            Option("tail", "show only the last N lines", "N", kind="number", short="n"),
+            Option("timestamps", "show timestamps", short="t"),
+            SINCE,
+            UNTIL,
+        ),
+        details="Output to standard error is printed to standard error.",
+        examples=(("Show the last 20 lines and follow", "ocictl logs --tail 20 --follow web"),),
+    ),
+    Command(
+        "events",
+        "",
+        "stream events of containers",
+        run_events,
+        options=(
+            SINCE,
+            UNTIL,
+            FILTER,
+            FORMAT,
+        ),
+        examples=(("Show the events of the last hour, then follow", "ocictl events --since 1h"),),
+    ),
+)

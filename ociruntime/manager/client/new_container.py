@@ -1,13 +1,14 @@
-"""Translation of the options of ``run`` and ``create`` into the request for a container."""
+"""The options of a new container, and their translation into the request for it."""
 
 from __future__ import annotations
 
 import os
 
 from ociruntime.base.errors import HostError, UsageError
+from ociruntime.commandline.options import Option
+from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.commandline.sizes import byte_count
-from ociruntime.manager.client import option_values
 from ociruntime.manager.client.connection import Connection, resource
 
 TYPE_CHECKING = False
@@ -15,9 +16,202 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ociruntime.commandline.parser import Arguments
-
     Spec = dict[str, Any]
+
+SPEC_OPTIONS = (
+    Option("name", "name of the container (default: generated)", "NAME"),
+    Option(
+        "rootfs",
+        "use a copy of this directory, not an image",
+        "DIR",
+        details="The directory itself is not modified.",
+    ),
+    Option("entrypoint", "override the entrypoint of the image", "PROGRAM"),
+    Option(
+        "env",
+        "set an environment variable",
+        "NAME[=VALUE]",
+        kind="list",
+        short="e",
+        details="A name without a value is copied from ocictl's environment.",
+    ),
+    Option("env-file", "read environment variables from a file", "FILE", kind="list"),
+    Option(
+        "volume",
+        "bind mount a directory or a named volume",
+        "SOURCE:TARGET[:ro]",
+        kind="list",
+        short="v",
+        details=(
+            "SOURCE is a directory of the host if it contains a slash, else the name of a "
+            "volume, which is removed with the container."
+        ),
+    ),
+    Option("mount", "mount with keys: source, target, readonly", "KEY=VALUE,...", kind="list"),
+    Option("publish", "publish a port to the host", "[IP:]PORT:PORT", kind="list", short="p"),
+    Option("workdir", "working directory in the container", "DIR", short="w", completed=False),
+    Option("user", "user name or UID", "USER[:GROUP]", short="u"),
+    Option("hostname", "hostname of the container", "NAME"),
+    Option(
+        "network",
+        "network: default, none, host or a name",
+        "NAME",
+        details="The default network is a bridge with NAT.",
+    ),
+    Option("dns", "set a DNS server", "IP", kind="list"),
+    Option("memory", "memory limit", "SIZE", short="m"),
+    Option("cpus", "number of CPUs: 0.5, 2", "N"),
+    Option("pids-limit", "maximum number of processes", "N", kind="number"),
+    Option("cap-add", "add a capability", "CAP", kind="list"),
+    Option("cap-drop", "drop a capability", "CAP", kind="list"),
+    Option("read-only", "mount the root filesystem read-only"),
+    Option("interactive", "keep stdin open", short="i"),
+    Option("tty", "allocate a pseudo-terminal", short="t"),
+    Option("label", "set metadata", "KEY[=VALUE]", kind="list", short="l"),
+    Option(
+        "restart",
+        "no, on-failure[:N], always or unless-stopped",
+        "POLICY",
+        details=(
+            "`unless-stopped` is `always` until the container is stopped by hand. The "
+            "restart backoff starts at 100 ms and doubles up to one minute."
+        ),
+    ),
+    Option("rm", "remove the container when it exits", details="Its logs are removed, too."),
+    Option("stop-signal", "signal sent by stop", "SIGNAL"),
+    Option("stop-timeout", "timeout before SIGKILL (default: 10)", "SECONDS", kind="number"),
+    Option("pull", "pull policy (default: missing)", "missing|always|never", kind="choice"),
+    Option("insecure", "skip an image check: image, tls, http", "CHECK", kind="list"),
+)
+
+_HIGHEST_PORT = 65535
+_PROTOCOLS = ("tcp", "udp")
+_POLICIES = ("no", "on-failure", "always", "unless-stopped")
+# Image transports whose reference is a path (images/model/reference.py); the first may end in :TAG.
+_TAGGED = ("oci", "oci-archive", "docker-archive")
+_PLAIN = ("dir", "tar", "aci")
+_ARCHIVES = (".aci", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
+
+
+def volume(text: str, directory: str) -> dict[str, Any]:
+    """Parse a volume like ``/srv/pages:/pages:ro`` or ``data:/data``.  Raises UsageError."""
+    source, colon, rest = text.partition(":")
+    target, _, mode = rest.partition(":")
+    if not (source and colon and target) or mode not in ("", "ro", "rw"):
+        raise UsageError(f'--volume: invalid volume "{text}"', "SOURCE:TARGET[:ro]")
+    return _volume(source, target, mode == "ro", directory)
+
+
+def mount(text: str, directory: str) -> dict[str, Any]:
+    """Parse a mount like ``type=bind,source=/srv,target=/srv,readonly``.  Raises UsageError."""
+    found = {"type": "", "source": "", "target": "", "readonly": ""}
+    names = {"src": "source", "dst": "target", "destination": "target", "ro": "readonly"}
+    for word in text.split(","):
+        key, equals, value = word.partition("=")
+        key = names.get(key, key)
+        if key not in found:
+            raise UsageError(f'--mount: unknown key "{key}"', ", ".join(found))
+        found[key] = value if equals else "true"
+    if not found["source"] or not found["target"]:
+        raise UsageError(f'--mount: source or target is missing in "{text}"')
+    by_name = _is_name(found["source"])
+    if found["type"] not in ("", "volume" if by_name else "bind"):
+        raise UsageError(
+            f'--mount: wrong type "{found["type"]}" for source "{found["source"]}"',
+            "bind for a path, volume for a name",
+        )
+    read_only = found["readonly"] in ("true", "1")
+    return _volume(found["source"], found["target"], read_only, directory)
+
+
+def _volume(source: str, target: str, read_only: bool, directory: str) -> dict[str, Any]:
+    if not target.startswith("/"):
+        raise UsageError(f'volume target "{target}": must be an absolute path')
+    if _is_name(source):
+        origin = {"name": source}
+    else:
+        origin = {"source": os.path.normpath(os.path.join(directory, source))}
+    return {**origin, "target": target, "read_only": read_only}
+
+
+def _is_name(source: str) -> bool:
+    return "/" not in source and source not in (".", "..")
+
+
+def published_port(text: str) -> dict[str, Any]:
+    """Parse a port like ``8080:80``, ``127.0.0.1:8080:80/udp`` or ``[::1]:8080:80``.
+
+    Raises UsageError.
+    """
+    ports, _, protocol = text.partition("/")
+    host, colon, inside = ports.rpartition(":")
+    address, _, outside = host.rpartition(":")
+    if not colon or (protocol or "tcp") not in _PROTOCOLS:
+        raise _invalid_port(text)
+    if address.startswith("[") and address.endswith("]"):
+        address = address[1:-1]
+    elif ":" in address:
+        raise _invalid_port(text)
+    return {
+        "host_ip": address,
+        "host_port": _port_number(outside, text),
+        "port": _port_number(inside, text),
+        "protocol": protocol or "tcp",
+    }
+
+
+def _port_number(digits: str, text: str) -> int:
+    if not (digits.isascii() and digits.isdigit()) or not 0 < int(digits[:6]) <= _HIGHEST_PORT:
+        raise _invalid_port(text)
+    return int(digits)
+
+
+def _invalid_port(text: str) -> UsageError:
+    hint = "[IP:]HOST_PORT:CONTAINER_PORT[/tcp|/udp]"
+    return UsageError(f'--publish: invalid port "{text}"', hint)
+
+
+def cpu_count(text: str) -> float:
+    """Parse a number of CPUs, which may be fractional.  Raises UsageError."""
+    whole, _, fraction = text.partition(".")
+    digits = whole + fraction
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 12 or float(text) <= 0:
+        raise UsageError(f'--cpus: "{text}" is not a number of CPUs', "0.5, 2")
+    return float(text)
+
+
+def restart_policy(text: str) -> dict[str, Any]:
+    """Parse a restart policy like ``on-failure:3``.  Raises UsageError."""
+    name, colon, digits = text.partition(":")
+    counted = name == "on-failure" and digits.isascii() and digits.isdigit() and len(digits) < 10
+    if name not in _POLICIES or (colon and not counted):
+        raise UsageError(f'--restart: unknown policy "{text}"', "no, on-failure[:N], always, ...")
+    return {"name": name, "maximum": int(digits or 0)}
+
+
+def absolute_image(image: str, directory: str) -> str:
+    """Return an image reference with its path made absolute, since ocid runs elsewhere.
+
+    Raises UsageError.
+    """
+    form, colon, path = image.partition(":")
+    if not colon:
+        is_path = image in (".", "..") or image.startswith(("./", "../")) or _is_archive(image)
+        return os.path.join(directory, image) if is_path else image
+    if form in _TAGGED and ":" in directory and not path.startswith("/"):
+        hint = "the part after a colon would be the tag; run ocictl in another directory"
+        raise UsageError(f'image "{image}": the current directory contains a colon', hint)
+    if (form in _TAGGED and path.partition(":")[0]) or (form in _PLAIN and path):
+        return f"{form}:{os.path.join(directory, path)}"
+    if form == "file":
+        path = path.removeprefix("//")
+        return os.path.join(directory, path) if path else image
+    return os.path.join(directory, image) if image.startswith(("./", "../")) else image
+
+
+def _is_archive(image: str) -> bool:
+    return any(image.endswith(suffix) and image != suffix for suffix in _ARCHIVES)
+
 
 # Option -> member of the request, where the value is passed on unchanged.
 _TEXTS = {
@@ -39,7 +233,10 @@ _FLAGS = {
 def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
     """Create a container and return its status.  Raises UsageError."""
     command = list(arguments.positional)
-    image = "" if arguments.text("rootfs") else command.pop(0)
+    rootfs = arguments.text("rootfs")
+    if not rootfs and not command:
+        raise UsageError("create a container: an image or --rootfs is required", "busybox")
+    image = "" if rootfs else command.pop(0)
     record: dict[str, Any] = connection.post(
         resource("containers"), spec_of(arguments, image, command)
     )
@@ -56,7 +253,7 @@ def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
     if rootfs:
         spec["rootfs"] = os.path.abspath(rootfs)
     else:
-        spec["image"] = option_values.absolute_image(image, os.getcwd())
+        spec["image"] = absolute_image(image, os.getcwd())
     if command:
         spec["command"] = command
     if "entrypoint" in arguments.texts:
@@ -76,11 +273,11 @@ def _parsed(arguments: Arguments) -> Spec:
         spec["env"] = env
     if network := arguments.text("network") or arguments.text("net"):
         spec["network"] = network
-    volumes = [option_values.volume(text, os.getcwd()) for text in arguments.list("volume")]
-    volumes += [option_values.mount(text, os.getcwd()) for text in arguments.list("mount")]
+    volumes = [volume(text, os.getcwd()) for text in arguments.list("volume")]
+    volumes += [mount(text, os.getcwd()) for text in arguments.list("mount")]
     if volumes:
         spec["volumes"] = volumes
-    if ports := [option_values.port(text) for text in arguments.list("publish")]:
+    if ports := [published_port(text) for text in arguments.list("publish")]:
         spec["ports"] = ports
     if labels := arguments.list("label"):
         spec["labels"] = {name: value for name, _, value in (one.partition("=") for one in labels)}
@@ -89,9 +286,9 @@ def _parsed(arguments: Arguments) -> Spec:
     if memory := arguments.text("memory"):
         spec["memory"] = byte_count(memory, "memory")
     if cpus := arguments.text("cpus"):
-        spec["cpus"] = option_values.cpus(cpus)
+        spec["cpus"] = cpu_count(cpus)
     if restart := arguments.text("restart"):
-        spec["restart_policy"] = option_values.restart_policy(restart)
+        spec["restart_policy"] = restart_policy(restart)
     if signal := arguments.text("stop-signal"):
         signal_number(signal)
         spec["stop_signal"] = signal

@@ -1,35 +1,93 @@
-"""Every command and option of ``ocictl``, as data, in the form of ``commandline/options.py``."""
+"""The global options of ``ocictl``, options that several commands share, and all commands."""
 
 from __future__ import annotations
 
-from ociruntime.manager.client.options_images import IMAGE_COMMANDS
-from ociruntime.manager.client.options_inside import INSIDE_COMMANDS
-from ociruntime.manager.client.options_life import CONTAINER_COMMANDS, LIFE_COMMANDS
-from ociruntime.manager.client.options_new import NEW_COMMANDS
-from ociruntime.manager.client.options_seen import SEEN_COMMANDS
+from ociruntime.commandline.options import Option
+from ociruntime.commandline.program import Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.commandline.options import Command, Option
+    from ociruntime.commandline.program import Groups
 
 SOCKET = "/run/ocid/ocid.sock"
 
-GLOBAL_OPTIONS: tuple[Option, ...] = (
-    ("socket", "", "text", "PATH", f"socket of ocid (default: {SOCKET})"),
-    ("debug", "", "flag", "", "enable debug output and tracebacks"),
-    ("help", "h", "flag", "", "print help; also after a command"),
+GLOBAL_OPTIONS = (
+    Option(
+        "socket",
+        f"socket of ocid (default: {SOCKET})",
+        "PATH",
+        details="Only root and the group given to ocid may connect.",
+    ),
+    Option("debug", "enable debug output and tracebacks"),
+    Option("help", "print help; also after a command", short="h"),
+)
+FORMAT = Option("format", "format: json, `table COLUMN,...` or {{.Field}}", "FORM")
+QUIET = Option("quiet", "print only IDs", short="q")
+NO_LEGEND = Option("no-legend", "omit the header")
+DETACH_KEYS_OPTION = Option("detach-keys", "detach key sequence (default: ctrl-p,ctrl-q)", "KEYS")
+TIME = Option("time", "timeout before SIGKILL", "SECONDS", kind="number", short="t")
+SINCE = Option("since", "start time: 10m (ago) or a date", "TIME")
+UNTIL = Option("until", "end time", "TIME")
+FILTER = Option("filter", "filter the output", "KEY=VALUE", kind="list", short="f")
+
+CONTAINER_STATUS = (
+    ("N", "exit status of the command"),
+    ("125", "the container was not started, or its exit status is unknown"),
+    ("126", "the command cannot be executed"),
+    ("127", "the command was not found"),
+    ("128 + N", "signal N killed the command"),
+)
+# Of commands that start a container, but do not wait for it.
+START_STATUS = (
+    ("0", "success"),
+    ("1", "failure; standard error has one line that explains it"),
+    ("126", "the container's command cannot be executed"),
+    ("127", "the container's command was not found"),
 )
 
-GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
-    ("containers", (*NEW_COMMANDS, *LIFE_COMMANDS)),
-    ("inspection", SEEN_COMMANDS),
-    ("processes in containers", INSIDE_COMMANDS),
-    ("images, pods and the daemon", IMAGE_COMMANDS),
-    ("strict commands for scripts, with fixed columns", CONTAINER_COMMANDS),
-)
-COMMANDS: tuple[Command, ...] = tuple(command for _, group in GROUPS for command in group)
+# Title in the help -> module -> its commands.
+GROUPS: Groups = {
+    "containers": {
+        "running": ("run", "create"),
+        "containers": (
+            "start",
+            "stop",
+            "kill",
+            "restart",
+            "pause",
+            "unpause",
+            "wait",
+            "rename",
+            "rm",
+            "prune",
+        ),
+    },
+    "inspection": {
+        "ps": ("ps",),
+        "inspection": ("inspect", "stats", "top", "port"),
+        "logs": ("logs", "events"),
+    },
+    "processes in containers": {"running": ("exec", "attach")},
+    "images, pods and the daemon": {
+        "images": ("images", "pull", "rmi"),
+        "daemon": ("pod ls", "pod stop", "pod rm", "info", "version"),
+    },
+    "strict commands for scripts, with fixed columns": {
+        "strict": (
+            "container create",
+            "container start",
+            "container stop",
+            "container get",
+            "container list",
+            "container delete",
+        ),
+    },
+}
 
-# Commands whose arguments are, after the options, the image and the container's command.
-OUTSIDE = ("run", "create")
-# Commands whose arguments from the second on are the container's command.
-INSIDE = ("exec", "container create")
+PROGRAM = Program(
+    "ocictl",
+    "ociruntime.manager.client",
+    "Manage containers and images with the daemon ocid.",
+    GLOBAL_OPTIONS,
+    GROUPS,
+)

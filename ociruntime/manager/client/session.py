@@ -155,7 +155,7 @@ class Session:
         """Handle messages; return the exit code if it is among them, else None."""
         for kind, data in messages:
             if kind != TEXT:
-                write(2 if data[:1] == b"\2" else 1, data[1:])
+                write_all(2 if data[:1] == b"\2" else 1, data[1:])
                 continue
             message = parse(data)
             if "error" in message:
@@ -181,7 +181,7 @@ def parse(data: bytes) -> dict[str, Any]:
     return message
 
 
-def write(fd: int, data: bytes) -> bool:
+def write_all(fd: int, data: bytes) -> bool:
     """Write all of ``data``; return False if the reader has closed ``fd``."""
     rest = memoryview(data)
     try:

@@ -17,38 +17,21 @@ DESCRIPTION = (
 ARGUMENTS: tuple[tuple[str, str, str], ...] = ()
 LISTED: dict[str, str] = {}
 COMPLETED_BY = {"DIR": "directory", "FILE": "file"}
-NOT_COMPLETED: tuple[tuple[str, str], ...] = ()
 NEW_CONTAINER: tuple[str, ...] = ()
 
 EXIT_STATUS = (
     ("0", "stopped by a signal"),
     ("1", "cannot start; standard error has one line that explains it"),
 )
-OWN_EXIT_STATUS: dict[str, tuple[tuple[str, str], ...]] = {}
 
 FILES = (
     ("/run/ocid/ocid.sock", "its socket, for root and the group of --group"),
     ("/var/lib/ociruntime/manager", "records of containers, and events.jsonl"),
     ("/var/lib/ociruntime", "pods and images, shared with ocipod"),
 )
-EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
-    "": (
-        ("Run for root only", "ocid &"),
-        ("Let the members of a group connect", "ocid --group=containers"),
-        ("Run as a service", "systemctl enable --now ocid.socket"),
-    ),
-}
+EXAMPLES = (
+    ("Run for root only", "ocid &"),
+    ("Let the members of a group connect", "ocid --group=containers"),
+    ("Run as a service", "systemctl enable --now ocid.socket"),
+)
 SECTIONS = (("EXIT STATUS", EXIT_STATUS), ("FILES", FILES))
-
-_MORE = {
-    "group": "Members of the group have root privileges through ocid.",
-    "root": "A second ocid with the same directory refuses to start.",
-    "dir": "Each directory has its own images and pods.",
-    "runtime": "runc and crun can be used as well.",
-}
-MORE = {("", option): text for option, text in _MORE.items()}
-
-
-def more(command: str, option: str) -> str:
-    """Return the details of an option, or ""."""
-    return MORE.get((command, option), "")

@@ -1,27 +1,44 @@
-"""The options of ``ocid``, as data, in the form of ``commandline/options.py``."""
+"""The options of ``ocid``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ociruntime.commandline.options import Option
+from ociruntime.commandline.options import Option
 
 SOCKET = "/run/ocid/ocid.sock"
 
-OPTIONS: tuple[Option, ...] = (
-    ("root", "", "text", "DIR", "records (default: /var/lib/ociruntime/manager)"),
-    ("dir", "", "text", "DIR", "pods and images (default: /var/lib/ociruntime)"),
-    ("socket", "", "text", "FILE", f"listen on FILE (default: {SOCKET})"),
-    ("group", "", "text", "GROUP", "group that may connect (default: root)"),
-    ("runtime", "", "text", "FILE", "OCI runtime to use (default: ociruntime)"),
-    ("insecure-options", "", "text", "WORD,...", "skip checks: image, tls, http, pubkey"),
-    ("allow-insecure", "", "text", "WORD,...", "checks that clients may skip (default: none)"),
-    ("system-config", "", "text", "DIR", "vendor settings (default: /usr/lib/ociruntime)"),
-    ("local-config", "", "text", "DIR", "local settings (default: /etc/ociruntime)"),
-    ("debug", "", "flag", "", "enable debug output and tracebacks"),
-    ("version", "v", "flag", "", "print the version"),
-    ("help", "h", "flag", "", "print help"),
+OPTIONS = (
+    Option(
+        "root",
+        "records (default: /var/lib/ociruntime/manager)",
+        "DIR",
+        details="A second ocid with the same directory refuses to start.",
+    ),
+    Option(
+        "dir",
+        "pods and images (default: /var/lib/ociruntime)",
+        "DIR",
+        details="Each directory has its own images and pods.",
+    ),
+    Option("socket", f"listen on FILE (default: {SOCKET})", "FILE"),
+    Option(
+        "group",
+        "group that may connect (default: root)",
+        "GROUP",
+        details="Members of the group have root privileges through ocid.",
+    ),
+    Option(
+        "runtime",
+        "OCI runtime to use (default: ociruntime)",
+        "FILE",
+        details="runc and crun can be used as well.",
+    ),
+    Option("insecure-options", "skip checks: image, tls, http, pubkey", "WORD,..."),
+    Option("allow-insecure", "checks that clients may skip (default: none)", "WORD,..."),
+    Option("system-config", "vendor settings (default: /usr/lib/ociruntime)", "DIR"),
+    Option("local-config", "local settings (default: /etc/ociruntime)", "DIR"),
+    Option("debug", "enable debug output and tracebacks"),
+    Option("version", "print the version", short="v"),
+    Option("help", "print help", short="h"),
 )
 
 SUMMARY = "the container manager, a daemon that ocictl talks to"

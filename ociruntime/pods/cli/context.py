@@ -41,18 +41,6 @@ class Context:
 
     __slots__ = ("arguments", "debug", "insecure", "log", "runtime")
 
-    def changed(self, texts: dict[str, str], flags: dict[str, bool]) -> Context:
-        """Return a context with the global options given after the command, too.
-
-        Raises UsageError.
-        """
-        from ociruntime.commandline.parser import Arguments as Both
-
-        both = Both()
-        both.texts = {**self.arguments.texts, **texts}
-        both.flags = {**self.arguments.flags, **flags}
-        return Context(both)
-
     def __init__(self, arguments: Arguments) -> None:
         """Parse the global options.  Raises UsageError."""
         self.arguments = arguments

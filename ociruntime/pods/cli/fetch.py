@@ -1,21 +1,23 @@
-"""``ocipod fetch``."""
+"""Commands that fetch images and configure that: ``fetch``, ``trust``, ``config``."""
 
 from __future__ import annotations
 
 from ociruntime.base.errors import HostError, ImageError, UsageError
-from ociruntime.commandline.output import write
+from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.output import write, write_lines
+from ociruntime.commandline.parser import Arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.commandline.parser import Arguments
     from ociruntime.images.model.image import Image
     from ociruntime.images.store.store import Store
+    from ociruntime.images.trust.openpgp import Key
     from ociruntime.pods.cli.context import Context
 
 SHORT = 12  # digits of an id
 
 
-def run(context: Context, arguments: Arguments) -> int:
+def run_fetch(context: Context, arguments: Arguments) -> int:
     """Fetch each image and print its id, in the order of the arguments."""
     from ociruntime.images.store.store import Store
 
@@ -42,7 +44,7 @@ def _fetch(
     from ociruntime.images.fetch import fetch
     from ociruntime.images.model.settings import Settings
     from ociruntime.images.unpack.tree_store import TreeStore
-    from ociruntime.pods.cli.preparation import warn
+    from ociruntime.pods.cli.running import warn
     from ociruntime.pods.store.lock import prepare_lock
 
     settings = Settings(context.system_config, context.local_config, context.user_config)
@@ -97,3 +99,148 @@ def _signature(arguments: Arguments) -> bytes | None:
     if len(signature) > LARGEST_DOCUMENT:
         raise UsageError(f"--signature {path}: larger than {LARGEST_DOCUMENT} bytes")
     return signature
+
+
+def run_trust(context: Context, arguments: Arguments) -> int:
+    """Show each key and ask for confirmation; then add all keys, or none."""
+    from ociruntime.images.trust.policy import check_prefix
+    from ociruntime.images.trust.trusted_keys import add_key, read_key_file
+
+    prefix = arguments.text("prefix")
+    if arguments.flag("root") == bool(prefix):
+        hint = "--prefix=PREFIX, or --root for all images"
+        raise UsageError("trust: either --prefix or --root is required", hint)
+    if prefix:
+        prefix = check_prefix(prefix, "--prefix")
+    keys = [(path, key) for path in arguments.positional for key in read_key_file(path)]
+    for path, key in keys:
+        write_lines(_description(prefix, path, key))
+        if not arguments.flag("skip-fingerprint-review") and not _agreed():
+            raise ImageError(f"key {key.fingerprint} is not trusted", "no key was added")
+    for _, key in keys:
+        status = write(f"added {add_key(context.local_config, prefix, key)}\n")
+        if status:
+            return status
+    return 0
+
+
+def _description(prefix: str, path: str, key: Key) -> list[str]:
+    groups = " ".join(key.fingerprint[at : at + 4] for at in range(0, len(key.fingerprint), 4))
+    scope = f'images "{prefix}"' if prefix else "all images"
+    users = [f"  {user_id}" for user_id in key.user_ids]
+    return [f"key for {scope}, from {path}", f"  {groups}", *users]
+
+
+def _agreed() -> bool:
+    """Ask until the answer is yes or no.  Raises ImageError at the end of input."""
+    while True:
+        write("trust this key (yes/no)? ")
+        line = _line()
+        if not line:
+            write("\n")
+            hint = "--skip-fingerprint-review skips the question"
+            raise ImageError("trust the key: no answer on standard input", hint)
+        answer = line.strip().lower()
+        if answer in ("yes", "no"):
+            return answer == "yes"
+
+
+def _line() -> str:
+    """Read a line of standard input, byte by byte: the rest may belong to another program."""
+    import posix
+
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = posix.read(0, 1)
+        if not byte:
+            break
+        line += byte
+    return line.decode(errors="replace")
+
+
+def run_config(context: Context, arguments: Arguments) -> int:
+    """Print the merged settings as JSON, without secrets."""
+    import json
+
+    from ociruntime.images.model.settings import Settings
+    from ociruntime.images.registry import auth as registry_auth
+    from ociruntime.images.trust import policy, trusted_keys
+
+    settings = Settings(context.system_config, context.local_config, context.user_config)
+    rules = policy.load_policy(settings)
+    document = {
+        "directories": {
+            "data": context.directory,
+            "system": context.system_config,
+            "local": context.local_config,
+            "user": context.user_config,
+        },
+        "mirrors": settings.mirrors(),
+        "limits": vars(settings.limits()),
+        "credentials": registry_auth.hosts(settings),
+        "policy": {
+            "default": policy.shown(rules.default),
+            "prefixes": {name: policy.shown(rule) for name, rule in rules.prefixes.items()},
+        },
+        "trustedKeys": trusted_keys.overview(settings),
+    }
+    pretty = arguments.flags.get("pretty-print", True)
+    return write(json.dumps(document, indent=2 if pretty else None) + "\n")
+
+
+COMMANDS = (
+    Command(
+        "fetch",
+        "IMAGE...",
+        "download images into the store, print their IDs",
+        run_fetch,
+        fewest=1,
+        most=ANY,
+        options=(
+            Option("pull-policy", "pull policy", "new|update|never", kind="choice"),
+            Option("full", "print full IDs"),
+            Option("signature", "verify this detached OpenPGP signature", "FILE"),
+            Option("replace", "let an ACI take over the name of another image"),
+            Option("progress", value="bar|json", kind="choice"),
+        ),
+        details=(
+            "IMAGE is a registry reference (busybox:1.36, localhost:5000/web, docker://NAME),\n"
+            "an ID, or a file: oci:DIR[:TAG], oci-archive:FILE[:TAG], dir:DIR, tar:FILE,\n"
+            "docker-archive:FILE[:NAME], aci:FILE, or a path like ./image.tar. The name in\n"
+            "the manifest of an ACI becomes a second name of the image if it is free."
+        ),
+        examples=(
+            ("Fetch from a registry", "ocipod fetch quay.io/prometheus/busybox:latest"),
+            (
+                "Fetch from an image layout",
+                "ocipod --insecure-options=image fetch oci:./busybox:latest",
+            ),
+        ),
+    ),
+    Command(
+        "trust",
+        "FILE...",
+        "trust OpenPGP keys to sign images",
+        run_trust,
+        fewest=1,
+        most=ANY,
+        options=(
+            Option("prefix", "for images like PREFIX/web or PREFIX:1", "PREFIX"),
+            Option("root", "for all images"),
+            Option("skip-fingerprint-review", "do not ask for confirmation"),
+        ),
+        details=(
+            "Shows each key in the files and asks for confirmation, then adds them to\n"
+            "trustedkeys in the local settings. PREFIX is a full name like docker.io/library."
+        ),
+        examples=(("Trust a key for one repository", "ocipod trust --prefix=quay.io/web web.asc"),),
+    ),
+    Command(
+        "config",
+        "",
+        "print the merged image settings as JSON",
+        run_config,
+        options=(Option("pretty-print", "indent (default)"),),
+        examples=(("Print the settings", "ocipod config"),),
+    ),
+)

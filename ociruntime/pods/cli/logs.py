@@ -5,20 +5,21 @@ from __future__ import annotations
 import posix
 
 from ociruntime.base.errors import UsageError
+from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.store.description import app_names
 from ociruntime.pods.store.logs import Line, LogReader, check_app, form, in_order
 from ociruntime.pods.store.phases import open_pod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.commandline.parser import Arguments
     from ociruntime.pods.cli.context import Context
     from ociruntime.pods.store.pod import Pod
 
 POLL = 0.1  # seconds between two reads of --follow
 
 
-def run(context: Context, arguments: Arguments) -> int:
+def run_logs(context: Context, arguments: Arguments) -> int:
     """Print the logs; with ``--follow``, until the pod exits.  Raises RuntimeFailure."""
     tail = arguments.number("tail", -1)
     if tail < 0 and "tail" in arguments.numbers:
@@ -95,3 +96,26 @@ class Printer:
             except BrokenPipeError:
                 return False
         return True
+
+
+COMMANDS = (
+    Command(
+        "logs",
+        "UUID",
+        "print the logs of a pod's apps",
+        run_logs,
+        fewest=1,
+        options=(
+            Option("app", "show only this app", "APP", short="a"),
+            Option("follow", "follow the log output", short="f"),
+            Option("tail", "show only the last N lines", "N", kind="number", short="n"),
+            Option("timestamps", "show timestamps", short="t"),
+            Option("stream", "show only this stream", "stdout|stderr", kind="choice"),
+        ),
+        details=("Lines of several apps are sorted by time and prefixed with the app's name."),
+        examples=(
+            ("Print all logs", "ocipod logs 6d52"),
+            ("Follow one app from now on", "ocipod logs --app=web --follow --tail=0 6d52"),
+        ),
+    ),
+)

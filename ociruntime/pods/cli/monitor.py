@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import UsageError
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell
 from ociruntime.pods.store.pod import RUN, phase_path
 from ociruntime.pods.supervisor.hibernation import wake_up
@@ -31,3 +32,18 @@ def run(context: Context, arguments: Arguments) -> int:
 
 def _warn(text: str) -> None:
     tell("ocipod", text)
+
+
+COMMANDS = (
+    Command(
+        "monitor",
+        "UUID",
+        "",
+        run,
+        fewest=1,
+        options=(
+            Option("lock-fd", value="N", kind="number"),
+            Option("resume-fd", value="N", kind="number"),
+        ),
+    ),
+)

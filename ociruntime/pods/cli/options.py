@@ -1,36 +1,85 @@
-"""Every command and option of ``ocipod``, as data, in the form of ``commandline/options.py``."""
+"""The global options of ``ocipod``, options that several commands share, and all commands."""
 
 from __future__ import annotations
 
-from ociruntime.pods.cli.options_apps import APP_COMMANDS
-from ociruntime.pods.cli.options_images import IMAGE_COMMANDS
-from ociruntime.pods.cli.options_pods import POD_COMMANDS
-from ociruntime.pods.cli.options_run import RUN_COMMANDS
+from ociruntime.commandline.options import Option
+from ociruntime.commandline.program import Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.commandline.options import Command, Option
+    from ociruntime.commandline.program import Groups
 
-GLOBAL_OPTIONS: tuple[Option, ...] = (
-    ("dir", "", "text", "DIR", "directory of pods and images"),
-    ("system-config", "", "text", "DIR", "vendor settings (default: /usr/lib/ociruntime)"),
-    ("local-config", "", "text", "DIR", "local settings (default: /etc/ociruntime)"),
-    ("user-config", "", "text", "DIR", "user settings"),
-    ("runtime", "", "text", "FILE", "OCI runtime to use (default: ociruntime)"),
-    ("insecure-options", "", "text", "WORD,...", "skip checks: image, tls, http, ..."),
-    ("debug", "", "flag", "", "enable debug output and tracebacks"),
-    ("help", "h", "flag", "", "print help; also after a command"),
+GLOBAL_OPTIONS = (
+    Option(
+        "dir",
+        "directory of pods and images",
+        "DIR",
+        details=("Each directory has its own images and pods. The default is /var/lib/ociruntime."),
+    ),
+    Option("system-config", "vendor settings (default: /usr/lib/ociruntime)", "DIR"),
+    Option("local-config", "local settings (default: /etc/ociruntime)", "DIR"),
+    Option(
+        "user-config",
+        "user settings",
+        "DIR",
+        details="User settings override local and vendor settings.",
+    ),
+    Option(
+        "runtime",
+        "OCI runtime to use (default: ociruntime)",
+        "FILE",
+        details=("runc and crun can be used as well. A name without a slash is looked up in PATH."),
+    ),
+    Option(
+        "insecure-options",
+        "skip checks: image, tls, http, ...",
+        "WORD,...",
+        details=(
+            "A comma-separated list of: none, image, tls, http, pubkey, capabilities, "
+            "paths, seccomp, all-fetch (image, tls, http, pubkey), all-run (the others), "
+            "all."
+        ),
+    ),
+    Option("debug", "enable debug output and tracebacks"),
+    Option("help", "print help; also after a command", short="h"),
 )
+UUID_FILE = Option("uuid-file", "read the UUID from FILE", "FILE")
+FORMAT = Option("format", "output format", "json|json-pretty", kind="choice")
+TIME = Option("time", "timeout before SIGKILL (default: 10)", "SECONDS", kind="number", short="t")
 
-GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
-    ("pods", (*RUN_COMMANDS, *POD_COMMANDS)),
-    ("apps of a running pod", APP_COMMANDS),
-    ("images", IMAGE_COMMANDS),
+# Title in the help -> module -> its commands; internal commands have no title.
+GROUPS: Groups = {
+    "pods": {
+        "running": ("run", "prepare", "run-prepared"),
+        "pods": ("list", "status", "rm", "gc", "cat-manifest", "stop", "version"),
+        "logs": ("logs",),
+        "apps": ("attach", "enter"),
+        "exports": ("export",),
+    },
+    "apps of a running pod": {
+        "running": ("app sandbox",),
+        "apps": (
+            "app add",
+            "app start",
+            "app stop",
+            "app rm",
+            "app list",
+            "app status",
+            "app exec",
+        ),
+    },
+    "images": {
+        "fetch": ("fetch", "trust", "config"),
+        "images": ("image list", "image rm", "image gc", "image verify", "image cat-manifest"),
+        "exports": ("image export", "image extract", "image render"),
+    },
+    "": {"monitor": ("monitor",)},
+}
+
+PROGRAM = Program(
+    "ocipod",
+    "ociruntime.pods.cli",
+    "Run pods of containers without a daemon, and manage images.",
+    GLOBAL_OPTIONS,
+    GROUPS,
 )
-COMMANDS: tuple[Command, ...] = tuple(command for _, group in GROUPS for command in group)
-
-# Their options belong to the image before them; they parse their arguments themselves.
-RAW = ("run", "prepare", "app add")
-
-# From the second argument on, their arguments belong to a program in an app.
-INSIDE = ("enter", "app exec")

@@ -8,36 +8,19 @@ the image's arguments.  Pod options may stand anywhere except among arguments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ociruntime.base.errors import UsageError
-from ociruntime.pods.manifest.app_options import ALSO_OF_POD, Option
+from ociruntime.commandline.parser import Arguments, is_option, parse_option
 
-_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ociruntime.commandline.options import Option
+
 ARGUMENTS_BEGIN, ARGUMENTS_END = "--", "---"
+_FORM = "IMAGE [OPTION]... [-- ARGUMENT]... --- IMAGE ..."
 
-
-class Values:
-    """The parsed options: ``texts`` (the last one wins), ``lists`` (all occurrences), ``flags``."""
-
-    __slots__ = ("flags", "lists", "texts")
-
-    def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
-        self.lists: dict[str, list[str]] = {}
-        self.flags: dict[str, bool] = {}
-
-    def text(self, name: str, default: str = "") -> str:
-        return self.texts.get(name, default)
-
-    def list(self, name: str) -> list[str]:
-        return self.lists.get(name, [])
-
-    def flag(self, name: str) -> bool:
-        return self.flags.get(name, False)
-
-    def has(self, name: str) -> bool:
-        return name in self.texts or name in self.lists or name in self.flags
+Values = Arguments
 
 
 class AppWords:
@@ -50,7 +33,7 @@ class AppWords:
 
     def __init__(self, image: str) -> None:
         self.image = image
-        self.options = Values()
+        self.options = Arguments(as_runc=False)
         self.arguments: list[str] | None = None
 
 
@@ -59,9 +42,9 @@ class PodWords:
 
     __slots__ = ("apps", "globals", "options", "positional")
 
-    def __init__(self) -> None:
-        self.globals = Values()
-        self.options = Values()
+    def __init__(self, program: Arguments | None = None) -> None:
+        self.globals = program or Arguments(as_runc=False)
+        self.options = Arguments(as_runc=False)
         self.apps: list[AppWords] = []
         self.positional: list[str] = []
 
@@ -71,111 +54,60 @@ def read_words(
     pod_options: Sequence[Option],
     app_options: Sequence[Option],
     global_options: Sequence[Option] = (),
+    *,
     leading: int = 0,
     single: bool = False,
+    program: Arguments | None = None,
 ) -> PodWords:
     """Parse ``words``, without the command's name; the first ``leading`` ones are not images.
 
     ``single`` expects one image, whose arguments extend to the end.  Global options may stand
-    wherever pod options may.
+    wherever pod options may; they are stored in ``program``.
 
     Raises UsageError.
     """
-    said = PodWords()
+    pod = PodWords(program)
+    of_pod = [(pod_options, pod.options), (global_options, pod.globals)]
     at = 0
     while at < len(words):
         word = words[at]
         at += 1
         if word == ARGUMENTS_BEGIN:
-            at = _read_arguments(words, at, said, len(words) if single else _end(words, at))
+            at = _read_arguments(words, at, pod, len(words) if single else _end(words, at))
         elif word == ARGUMENTS_END:
             raise UsageError(f'"{ARGUMENTS_END}" must follow the arguments of an image', _FORM)
-        elif len(word) > 1 and word[0] == "-":
-            at = _read_option(words, at, said, (pod_options, app_options, global_options))
-        elif len(said.positional) < leading:
-            said.positional.append(word)
+        elif is_option(word):
+            if pod.apps:
+                scopes = [(app_options, pod.apps[-1].options), *of_pod]
+            else:
+                scopes = of_pod
+                _check_place(word, app_options, (*pod_options, *global_options))
+            at += parse_option(word, words[at:], scopes)
+        elif len(pod.positional) < leading:
+            pod.positional.append(word)
         elif not word:
             raise UsageError("the image's name must not be empty", _FORM)
         else:
-            said.apps.append(AppWords(word))
-    return said
-
-
-_FORM = "IMAGE [OPTION]... [-- ARGUMENT]... --- IMAGE ..."
+            pod.apps.append(AppWords(word))
+    return pod
 
 
 def _end(words: list[str], at: int) -> int:
     return words.index(ARGUMENTS_END, at) if ARGUMENTS_END in words[at:] else len(words)
 
 
-def _read_arguments(words: list[str], at: int, said: PodWords, end: int) -> int:
-    if not said.apps:
+def _read_arguments(words: list[str], at: int, pod: PodWords, end: int) -> int:
+    if not pod.apps:
         raise UsageError('"--" must follow an image', _FORM)
-    app = said.apps[-1]
+    app = pod.apps[-1]
     if app.arguments is not None:
         raise UsageError(f'image "{app.image}": arguments given twice', _FORM)
     app.arguments = words[at:end]
     return end + 1
 
 
-def _read_option(
-    words: list[str],
-    at: int,
-    said: PodWords,
-    tables: tuple[Sequence[Option], Sequence[Option], Sequence[Option]],
-) -> int:
-    """Parse the option before index ``at``; return the index of the next word."""
-    name, equals, value = words[at - 1].lstrip("-").partition("=")
-    option, values = _owner(name, said, *tables)
-    if option[2] == "flag":
-        if equals and value not in _BOOLEANS:
-            raise UsageError(f'--{name}: invalid boolean "{value}"', "true or false")
-        values.flags[name] = _BOOLEANS.get(value, True)
-        return at
-    if not equals and option[2] == "optional":
-        value = ""
-    elif not equals:
-        if at == len(words):
-            raise UsageError(f"--{name} requires a value", option[3])
-        value = words[at]
-        at += 1
-    _store(option, value, values)
-    return at
-
-
-def _owner(
-    name: str,
-    said: PodWords,
-    pod_options: Sequence[Option],
-    app_options: Sequence[Option],
-    global_options: Sequence[Option],
-) -> tuple[Option, Values]:
-    """Return the option's row and the values that it belongs to.  Raises UsageError."""
-    of_app = next((option for option in app_options if option[0] == name), None)
-    of_pod = next((option for option in pod_options if option[0] == name), None)
-    if of_app and said.apps:
-        return of_app, said.apps[-1].options
-    if of_pod and (of_app is None or name in ALSO_OF_POD):
-        return of_pod, said.options
-    for option in global_options:
-        if option[0] == name:
-            return option, said.globals
-    if of_app:
+def _check_place(word: str, app_options: Sequence[Option], other_options: Sequence[Option]) -> None:
+    """Refuse an option before the first image that only apps have.  Raises UsageError."""
+    name = word.lstrip("-").partition("=")[0]
+    if name in [one.name for one in app_options] and name not in [o.name for o in other_options]:
         raise UsageError(f"--{name} must follow an image", "it applies to the image before it")
-    tables = (*pod_options, *app_options, *global_options)
-    names = [option[0] for option in tables if option[4]]
-    near = [one for one in names if name and (one.startswith(name) or name.startswith(one))]
-    hint = f"did you mean --{near[0]}?" if near else ""
-    raise UsageError(f"unknown option --{name}", hint)
-
-
-def _store(option: Option, value: str, values: Values) -> None:
-    name, _, kind, accepted, _ = option
-    if kind == "choice" and value not in accepted.split("|"):
-        raise UsageError(f'--{name}: invalid value "{value}"', accepted.replace("|", ", "))
-    if kind == "list":
-        values.lists.setdefault(name, []).append(value)
-    elif kind == "optional" and values.text(name) and value:
-        values.texts[name] += f",{value}"
-    else:
-        values.texts[name] = value

@@ -1,94 +1,333 @@
 """Options of ``prepare``, ``run``, ``run-prepared`` and ``app add``, as data.
 
-Each has the form of ``commandline/options.py``: ``(name, short, kind, value, help)``.  Options of
-a pod may stand anywhere; those of an app belong to the image before them.
+Options of a pod may stand anywhere; those of an app belong to the image before them.
 """
 
 from __future__ import annotations
 
-Option = tuple[str, str, str, str, str]
-
+from ociruntime.commandline.options import Option
 
 # Pod options that take effect at prepare.
-PREPARE_OPTIONS: tuple[Option, ...] = (
-    ("port", "", "list", "NAME:[IP:]PORT", "publish a port of an image to the host"),
-    ("volume", "", "list", "NAME,kind=host|empty,...", "define a volume that apps can mount"),
-    ("mount", "", "list", "volume=NAME,target=DIR", ""),
-    ("memory", "", "text", "SIZE", ""),
-    ("cpu", "", "text", "CPUS", ""),
-    ("cpu-shares", "", "text", "N", ""),
-    ("pids", "", "text", "N", ""),
-    ("no-overlay", "", "flag", "", "copy the images' files, do not use overlayfs"),
-    ("set-env", "", "list", "NAME=VALUE", "set an environment variable in all apps"),
-    ("set-env-file", "", "list", "FILE", "read environment variables for all apps"),
-    ("inherit-env", "", "flag", "", "inherit variables that images do not set"),
-    ("pod-manifest", "", "text", "FILE", "create the pod from a pod manifest"),
-    ("private-users", "", "flag", "", "run the pod in a user namespace"),
-    ("pull-policy", "", "choice", "new|update|never", "pull policy (default: new)"),
-    ("flavor", "", "text", "NAME", "isolation: oci, fly (chroot only) or kvm"),
-    ("kvm-kernel", "", "text", "FILE", "kernel of the virtual machine (kvm)"),
-    ("stage1-name", "", "text", "NAME", ""),
-    ("annotation", "", "list", "NAME=VALUE", ""),
-    ("user-annotation", "", "list", "NAME=VALUE", ""),
-    ("user-label", "", "list", "NAME=VALUE", ""),
-    ("store-only", "", "flag", "", ""),
-    ("no-store", "", "flag", "", ""),
+PREPARE_OPTIONS = (
+    Option(
+        "port",
+        "publish a port of an image to the host",
+        "NAME:[IP:]PORT",
+        kind="list",
+        details=(
+            "NAME is a port of an image, as in 80-tcp or 80/tcp; it need not be declared. "
+            "Without IP the port is published on all addresses of the host. A port in use "
+            "is an error, and so are ports with --net=none or --net=host."
+        ),
+    ),
+    Option(
+        "volume",
+        "define a volume that apps can mount",
+        "NAME,kind=host|empty,...",
+        kind="list",
+        details=(
+            "kind=host,source=DIR is a directory of the host. kind=empty is a new "
+            "directory, removed with the pod; it accepts mode=0755, uid=N and gid=N. Both "
+            "accept readOnly=true, kind=host also recursive=false, which excludes mounts "
+            "below DIR. NAME is what --mount refers to, or a volume of the image: "
+            "volume-var-lib-data for /var/lib/data."
+        ),
+    ),
+    Option("mount", value="volume=NAME,target=DIR", kind="list"),
+    Option("memory", value="SIZE"),
+    Option("cpu", value="CPUS"),
+    Option("cpu-shares", value="N"),
+    Option("pids", value="N"),
+    Option(
+        "no-overlay",
+        "copy the images' files, do not use overlayfs",
+        details=(
+            "Copying is slower and takes more space. It is the default if the host has no "
+            "overlayfs."
+        ),
+    ),
+    Option(
+        "set-env",
+        "set an environment variable in all apps",
+        "NAME=VALUE",
+        kind="list",
+        details="Overrides --set-env-file; overridden by --environment.",
+    ),
+    Option(
+        "set-env-file",
+        "read environment variables for all apps",
+        "FILE",
+        kind="list",
+        details=(
+            "One NAME=VALUE per line; empty lines and lines that begin with # or ; are "
+            "ignored. A name may occur once. Overrides variables of the image."
+        ),
+    ),
+    Option(
+        "inherit-env",
+        "inherit variables that images do not set",
+        details="All other variables override inherited ones.",
+    ),
+    Option(
+        "pod-manifest",
+        "create the pod from a pod manifest",
+        "FILE",
+        details=(
+            "The format is that of `cat-manifest`; images are named by ID. Options that "
+            "the manifest replaces are refused."
+        ),
+    ),
+    Option(
+        "private-users",
+        "run the pod in a user namespace",
+        details=(
+            "User and group IDs 0 to 65535 of the apps are mapped to a range that only "
+            "this pod uses."
+        ),
+    ),
+    Option(
+        "pull-policy",
+        "pull policy (default: new)",
+        "new|update|never",
+        kind="choice",
+        details=(
+            "new fetches images that are not in the store, update also those that have "
+            "changed in the registry, never fetches nothing."
+        ),
+    ),
+    Option(
+        "flavor",
+        "isolation: oci, fly (chroot only) or kvm",
+        "NAME",
+        details=(
+            "oci runs apps in namespaces with restricted privileges. fly runs one app in a "
+            "chroot with all privileges and namespaces of the host, for programs that "
+            "administer it. kvm runs the pod in a qemu virtual machine with a kernel of "
+            "its own."
+        ),
+    ),
+    Option("kvm-kernel", "kernel of the virtual machine (kvm)", "FILE"),
+    Option("stage1-name", value="NAME"),
+    Option("annotation", value="NAME=VALUE", kind="list"),
+    Option("user-annotation", value="NAME=VALUE", kind="list"),
+    Option("user-label", value="NAME=VALUE", kind="list"),
+    Option("store-only"),
+    Option("no-store"),
 )
 
 # Pod options that take effect at run.
-RUN_OPTIONS: tuple[Option, ...] = (
-    ("net", "", "optional", "NAME[:K=V;K=V],...", "networks to join, none or host"),
-    ("dns", "", "list", "IP", "set a DNS server; or host, none"),
-    ("dns-search", "", "list", "DOMAIN", "set a DNS search domain"),
-    ("dns-opt", "", "list", "OPTION", "set a resolver option"),
-    ("dns-domain", "", "text", "DOMAIN", "set the DNS domain of the pod"),
-    ("hosts-entry", "", "list", "IP=NAME,...", "add a line to /etc/hosts; or host"),
-    ("hostname", "", "text", "NAME", "hostname of the pod"),
-    ("ipc", "", "choice", "auto|private|parent", "IPC namespace (default: auto)"),
-    ("shm-size", "", "text", "SIZE", "size of /dev/shm (default: 64M)"),
-    ("interactive", "", "flag", "", "run the only app on this terminal"),
-    ("mds-register", "", "flag", "", ""),
-    ("detach", "", "flag", "", "run in the background and print the UUID"),
+RUN_OPTIONS = (
+    Option(
+        "net",
+        "networks to join, none or host",
+        "NAME[:K=V;K=V],...",
+        kind="joined",
+        details=(
+            "NAME is default (a bridge with NAT), default-restricted (only the host and "
+            "other such pods), none, host, all, or a configured CNI network; separate "
+            "several with commas. K=V are arguments of the plugins. Without a value the "
+            "network is default."
+        ),
+    ),
+    Option(
+        "dns",
+        "set a DNS server; or host, none",
+        "IP",
+        kind="list",
+        details=(
+            "host uses the host's resolv.conf, none that of the image. The default comes "
+            "from the network."
+        ),
+    ),
+    Option("dns-search", "set a DNS search domain", "DOMAIN", kind="list"),
+    Option("dns-opt", "set a resolver option", "OPTION", kind="list"),
+    Option("dns-domain", "set the DNS domain of the pod", "DOMAIN"),
+    Option(
+        "hosts-entry",
+        "add a line to /etc/hosts; or host",
+        "IP=NAME,...",
+        kind="list",
+        details="host uses the host's /etc/hosts.",
+    ),
+    Option("hostname", "hostname of the pod", "NAME", details="The default is ocipod-UUID."),
+    Option(
+        "ipc",
+        "IPC namespace (default: auto)",
+        "auto|private|parent",
+        kind="choice",
+        details=("parent shares the IPC namespace and /dev/shm of the host; auto means private."),
+    ),
+    Option(
+        "shm-size",
+        "size of /dev/shm (default: 64M)",
+        "SIZE",
+        details=(
+            "All apps share /dev/shm. SIZE is 512K, 50M or 1.5GiB, in steps of 1024. "
+            "Conflicts with --ipc=parent."
+        ),
+    ),
+    Option(
+        "interactive", "run the only app on this terminal", details="The pod may have only one app."
+    ),
+    Option("mds-register"),
+    Option("detach", "run in the background and print the UUID"),
 )
 
-PREPARED_OPTIONS: tuple[Option, ...] = (("quiet", "", "flag", "", "print only the UUID"),)
-SAVED_OPTIONS: tuple[Option, ...] = (
-    ("uuid-file-save", "", "text", "FILE", "write the UUID to FILE"),
-)
+PREPARED_OPTIONS = (Option("quiet", "print only the UUID"),)
+SAVED_OPTIONS = (Option("uuid-file-save", "write the UUID to FILE", "FILE"),)
 
 # App options; they apply to the image before them.
-APP_OPTIONS: tuple[Option, ...] = (
-    ("name", "", "text", "NAME", "name of the app (default: from the image)"),
-    ("exec", "", "text", "PROGRAM", "override the command of the image"),
-    ("working-dir", "", "text", "DIR", "working directory in the app"),
-    ("user", "", "text", "USER", "UID, name, or path of a file with that owner"),
-    ("group", "", "text", "GROUP", "GID, name, or path of a file with that group"),
-    ("supplementary-gids", "", "text", "GID,...", "supplementary groups, as numbers"),
-    ("mount", "", "list", "volume=NAME,target=DIR", "mount a volume (before IMAGE: in all apps)"),
-    ("readonly-rootfs", "", "flag", "", "mount the root filesystem read-only"),
-    ("environment", "", "list", "NAME=VALUE", "set an environment variable"),
-    ("memory", "", "text", "SIZE", "memory limit (before IMAGE: of the pod)"),
-    ("cpu", "", "text", "CPUS", "CPU limit: 500m, 1.5"),
-    ("cpu-shares", "", "text", "N", "CPU shares (relative weight)"),
-    ("pids", "", "text", "N", "maximum number of processes"),
-    ("caps-retain", "", "list", "CAP,...", "keep only these capabilities"),
-    ("caps-remove", "", "list", "CAP,...", "drop these default capabilities"),
-    ("seccomp", "", "text", "mode=retain|remove,...", "allow or deny system calls"),
-    ("no-new-privileges", "", "flag", "", "set no_new_privs (setuid programs gain nothing)"),
-    ("oom-score-adj", "", "text", "N", "OOM score adjustment (-1000 to 1000)"),
-    ("annotation", "", "list", "NAME=VALUE", "add an annotation to the manifest"),
-    ("user-annotation", "", "list", "NAME=VALUE", "add a user annotation"),
-    ("user-label", "", "list", "NAME=VALUE", "add a user label"),
-    ("stdin", "", "choice", "null|stream|interactive|tty", "source of stdin (default: null)"),
-    ("stdout", "", "choice", "log|null|stream|tty", "destination of stdout (default: log)"),
-    ("stderr", "", "choice", "log|null|stream|tty", "destination of stderr (default: log)"),
-    ("signature", "", "text", "FILE", ""),
+APP_OPTIONS = (
+    Option(
+        "name",
+        "name of the app (default: from the image)",
+        "NAME",
+        details=(
+            "Lowercase letters, digits and dashes, unique in the pod. The default is the "
+            "last part of the image's name."
+        ),
+    ),
+    Option(
+        "exec",
+        "override the command of the image",
+        "PROGRAM",
+        details=(
+            "The arguments of the image are dropped; give new ones after --. A program "
+            "without a slash is looked up in the PATH of the app."
+        ),
+    ),
+    Option("working-dir", "working directory in the app", "DIR", completed=False),
+    Option(
+        "user",
+        "UID, name, or path of a file with that owner",
+        "USER",
+        details="Names are looked up in /etc/passwd of the image.",
+    ),
+    Option(
+        "group",
+        "GID, name, or path of a file with that group",
+        "GROUP",
+        details="Names are looked up in /etc/group of the image.",
+    ),
+    Option("supplementary-gids", "supplementary groups, as numbers", "GID,..."),
+    Option(
+        "mount",
+        "mount a volume (before IMAGE: in all apps)",
+        "volume=NAME,target=DIR",
+        kind="list",
+        details=(
+            "DIR is a path in the app; symbolic links are resolved inside the app. "
+            "readOnly=true makes the mount read-only for this app."
+        ),
+    ),
+    Option("readonly-rootfs", "mount the root filesystem read-only"),
+    Option(
+        "environment",
+        "set an environment variable",
+        "NAME=VALUE",
+        kind="list",
+        details="Overrides all other variables.",
+    ),
+    Option(
+        "memory",
+        "memory limit (before IMAGE: of the pod)",
+        "SIZE",
+        details=(
+            "SIZE is 512K, 50M or 1.5GiB, in steps of 1024; at least 4096. Before the "
+            "first IMAGE the limit applies to all apps together; so do --cpu, --cpu-shares "
+            "and --pids."
+        ),
+    ),
+    Option(
+        "cpu",
+        "CPU limit: 500m, 1.5",
+        "CPUS",
+        details="A number of CPUs, or thousandths of one with the suffix m.",
+    ),
+    Option(
+        "cpu-shares",
+        "CPU shares (relative weight)",
+        "N",
+        details="2 to 262144; the default is 1024.",
+    ),
+    Option("pids", "maximum number of processes", "N"),
+    Option(
+        "caps-retain",
+        "keep only these capabilities",
+        "CAP,...",
+        kind="list",
+        details=(
+            "A comma-separated list; names may omit CAP_, as in net_raw. Conflicts with "
+            "--caps-remove."
+        ),
+    ),
+    Option(
+        "caps-remove",
+        "drop these default capabilities",
+        "CAP,...",
+        kind="list",
+        details=(
+            "The defaults are AUDIT_WRITE, CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, "
+            "MKNOD, NET_BIND_SERVICE, NET_RAW, SETFCAP, SETGID, SETPCAP, SETUID and "
+            "SYS_CHROOT."
+        ),
+    ),
+    Option(
+        "seccomp",
+        "allow or deny system calls",
+        "mode=retain|remove,...",
+        details=(
+            "mode=retain allows only the listed calls, mode=remove all but those; "
+            "errno=NAME is the error of denied calls. Names of sets begin with @: "
+            "@appc.io/all, @appc.io/empty, @docker/default-whitelist, "
+            "@rkt/default-whitelist and the same with blacklist. The default is Docker's "
+            "profile."
+        ),
+    ),
+    Option("no-new-privileges", "set no_new_privs (setuid programs gain nothing)"),
+    Option(
+        "oom-score-adj",
+        "OOM score adjustment (-1000 to 1000)",
+        "N",
+        details="The OOM killer prefers processes with a high value.",
+    ),
+    Option("annotation", "add an annotation to the manifest", "NAME=VALUE", kind="list"),
+    Option("user-annotation", "add a user annotation", "NAME=VALUE", kind="list"),
+    Option("user-label", "add a user label", "NAME=VALUE", kind="list"),
+    Option(
+        "stdin",
+        "source of stdin (default: null)",
+        "null|stream|interactive|tty",
+        kind="choice",
+        details=(
+            "stream and tty read from attached clients; interactive uses the streams or "
+            "the terminal of this command."
+        ),
+    ),
+    Option(
+        "stdout",
+        "destination of stdout (default: log)",
+        "log|null|stream|tty",
+        kind="choice",
+        details=(
+            "Unless null, output goes to the log, to attached clients and, in the "
+            "foreground, to the output of this command; with tty the app has a terminal."
+        ),
+    ),
+    Option(
+        "stderr",
+        "destination of stderr (default: log)",
+        "log|null|stream|tty",
+        kind="choice",
+        details="As for --stdout; a terminal has both streams.",
+    ),
+    Option("signature", value="FILE"),
 )
 
 # Options only for `app add`; the first combines --volume and --mount.
-ADD_OPTIONS: tuple[Option, ...] = (
-    ("mnt-volume", "", "list", "name=NAME,target=DIR,...", "define and mount a volume"),
-    ("stop-signal", "", "text", "SIGNAL", "stop signal (default: the image's, or SIGTERM)"),
+ADD_OPTIONS = (
+    Option("mnt-volume", "define and mount a volume", "name=NAME,target=DIR,...", kind="list"),
+    Option("stop-signal", "stop signal (default: the image's, or SIGTERM)", "SIGNAL"),
 )
 
 # Before the first image these apply to the pod: mounts to every app, limits to the whole pod.

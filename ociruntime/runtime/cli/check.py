@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import textwrap
-from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import STDOUT, write
 from ociruntime.runtime.cli.container_options import container_options
 from ociruntime.runtime.doctor.examination import check_bundle, examine_host
 from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, can_run
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -154,3 +155,33 @@ def _dump(values: object) -> str:
     from ociruntime.base.json_text import dump
 
     return dump(values, 2) + "\n"
+
+
+COMMANDS = (
+    Command(
+        "check",
+        "[BUNDLE]",
+        "check that this host, or a bundle on it, can run",
+        run,
+        most=1,
+        options=(
+            Option("bundle", "same as BUNDLE", "DIR", short="b"),
+            Option("config", "config file in the bundle (default: config.json)", "FILE", short="f"),
+            Option("format", "output format (default: text)", "text|json", kind="choice"),
+        ),
+        details=(
+            "Without BUNDLE: examines the kernel, cgroups, privileges and this installation,\n"
+            "and creates a test container. With BUNDLE: lists every problem in config.json,\n"
+            "and what it needs that the host lacks. Nothing is left behind. Exits with 0 if\n"
+            "containers, or this one, can run, else with 1."
+        ),
+        examples=(
+            ("Check this host", "ociruntime check"),
+            ("List every problem of a bundle", "ociruntime check /srv/web"),
+        ),
+        exit_status=(
+            ("0", "no problem found"),
+            ("1", "problems found, or any other failure"),
+        ),
+    ),
+)

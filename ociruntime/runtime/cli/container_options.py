@@ -1,16 +1,70 @@
-"""Options common to `create`, `run` and `plan`."""
+"""Options common to `create`, `run`, `restore`, `plan` and `check`."""
 
 from __future__ import annotations
 
 import posix
 
 from ociruntime.base.errors import HostError, UsageError
+from ociruntime.commandline.options import Option
 from ociruntime.runtime.lifecycle.options import CreateOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
     from ociruntime.runtime.lifecycle.options import Context
+
+CONTAINER_OPTIONS = (
+    Option("bundle", "path of the bundle (default: current directory)", "DIR", short="b"),
+    Option("config", "config file in the bundle (default: config.json)", "FILE", short="f"),
+    Option(
+        "console-socket",
+        "Unix socket to send the pty master to",
+        "SOCKET",
+        details="Required if process.terminal is true. The master is sent with SCM_RIGHTS.",
+    ),
+    Option("pidfd-socket", "Unix socket to send a pidfd of the init to", "SOCKET"),
+    Option(
+        "pid-file",
+        "file to write the PID of the init to",
+        "FILE",
+        details="The file is written before the command returns.",
+    ),
+    Option(
+        "preserve-fds",
+        "pass N additional file descriptors (3 to N + 2)",
+        "N",
+        kind="number",
+        details="All other descriptors above 2 are closed.",
+    ),
+    Option(
+        "no-pivot",
+        "do not use pivot_root (needed on an initramfs)",
+        details=(
+            "For a root filesystem that pivot_root(2) cannot leave. It makes the container "
+            "less safe."
+        ),
+    ),
+    Option("no-new-keyring", "do not create a new session keyring"),
+)
+TIMELINE = Option("timeline", "record where the time goes: .svg or .json", "FILE")
+# Options of what runs a container in the foreground.
+FOREGROUND_OPTIONS = (
+    Option(
+        "detach",
+        "run in the background",
+        short="d",
+        details=(
+            "The container writes to the output of this command: redirect it to a file. "
+            "The container is kept until it is deleted."
+        ),
+    ),
+    Option("keep", "keep the container after it has stopped"),
+    Option(
+        "no-subreaper",
+        "do not become the subreaper of its orphans",
+        details="Orphans are reparented to the nearest subreaper above.",
+    ),
+)
 
 
 def container_options(arguments: Arguments, container_id: str, *, detach: bool) -> CreateOptions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ociruntime.commandline.options import Command, Option
 from ociruntime.runtime.lifecycle.delete import delete
 
 TYPE_CHECKING = False
@@ -20,3 +21,28 @@ def run(context: Context, arguments: Arguments) -> int:
 
     for_each_match(context, container_id, lambda match: delete(context, match, force))
     return 0
+
+
+COMMANDS = (
+    Command(
+        "delete",
+        "ID",
+        "delete a stopped container",
+        run,
+        fewest=1,
+        options=(
+            Option(
+                "force",
+                "kill it first; ignore an unknown ID",
+                short="f",
+                details="SIGKILL is sent to all processes of the container.",
+            ),
+            Option("regex", "match IDs by a regular expression", short="r"),
+        ),
+        details=(
+            "A container that was never started is deleted without --force, and so is what an\n"
+            "interrupted `create` has left behind."
+        ),
+        examples=(("Delete a container, running or not", "ociruntime delete --force web"),),
+    ),
+)

@@ -1,8 +1,9 @@
-"""`ociruntime exec ID COMMAND [ARGUMENT]...`."""
+"""`ociruntime exec ID [COMMAND [ARGUMENT]...]`."""
 
 from __future__ import annotations
 
 from ociruntime.base.errors import RuntimeFailure
+from ociruntime.commandline.options import ANY, Command, Option
 from ociruntime.runtime.cli.container_options import caller_path, descriptor_count
 from ociruntime.runtime.lifecycle.exec import ExecOptions, execute
 
@@ -46,3 +47,73 @@ def _options(arguments: Arguments) -> ExecOptions:
         cgroups=arguments.list("cgroup"),
         ignore_paused=arguments.flag("ignore-paused"),
     )
+
+
+COMMANDS = (
+    Command(
+        "exec",
+        "ID [COMMAND [ARGUMENT]...]",
+        "run another process in a container",
+        run,
+        fewest=1,
+        most=ANY,
+        options=(
+            Option(
+                "process",
+                "read the process object from FILE, not COMMAND",
+                "FILE",
+                short="p",
+                details="FILE holds a process object as in config.json.",
+            ),
+            Option("detach", "run in the background", short="d"),
+            Option("pid-file", "file to write the PID of the process to", "FILE"),
+            Option("tty", "allocate a pseudo-terminal", short="t"),
+            Option("console-socket", "Unix socket to send the pty master to", "SOCKET"),
+            Option("pidfd-socket", "Unix socket to send a pidfd of the process to", "SOCKET"),
+            Option("cwd", "working directory in the container", "DIR", completed=False),
+            Option("env", "set an environment variable", "NAME=VALUE", kind="list", short="e"),
+            Option(
+                "user",
+                "numeric user and group",
+                "UID[:GID]",
+                short="u",
+                details="Names are not resolved: the container's /etc/passwd is not trusted.",
+            ),
+            Option("additional-gids", "add a supplementary group", "GID", kind="list", short="g"),
+            Option("cap", "add a capability", "CAP", kind="list", short="c"),
+            Option("no-new-privs", "set no_new_privs (setuid programs gain nothing)"),
+            Option("apparmor", "AppArmor profile", "PROFILE"),
+            Option("process-label", "SELinux label", "LABEL"),
+            Option(
+                "preserve-fds",
+                "pass N additional file descriptors (3 to N + 2)",
+                "N",
+                kind="number",
+            ),
+            Option(
+                "cgroup",
+                "run in a sub-cgroup of the container",
+                "[CTRL:]PATH",
+                kind="list",
+                details="With cgroup v1, repeat the option to give a path per controller.",
+            ),
+            Option("ignore-paused", "allow a paused container; wait for its resume"),
+        ),
+        options_end=1,
+        details=(
+            "Defaults are the settings of the container's own process. Options precede ID.\n"
+            "Exits with the status of the program, 128 + N if signal N killed it, or 255 if\n"
+            "it could not be run. Signals sent to this command are forwarded to the program."
+        ),
+        examples=(
+            ("Open a shell", "ociruntime exec --tty web sh"),
+            ("Run as another user", "ociruntime exec --user 1000:1000 web id"),
+            ("Pass options to the program", "ociruntime exec web ls -l /"),
+        ),
+        exit_status=(
+            ("N", "exit status of the program"),
+            ("128 + N", "signal N killed the program"),
+            ("255", "the program could not be run"),
+        ),
+    ),
+)

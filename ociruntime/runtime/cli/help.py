@@ -1,47 +1,53 @@
-"""Help texts of ``ociruntime``, generated from the tables of ``options.py``."""
+"""The output of ``--help`` and ``--version``."""
 
 from __future__ import annotations
 
-from ociruntime.commandline.help import option_lines, usage_words
-from ociruntime.runtime.cli.manual import GROUPS, ID_FORMAT
-from ociruntime.runtime.cli.options import COMMANDS, GLOBAL_OPTIONS
+from ociruntime import __version__
+from ociruntime.commandline import help as screens
+from ociruntime.commandline.program import Program
+from ociruntime.runtime.cli.options import GLOBAL_OPTIONS, GROUPS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.options import Command
+
+PROGRAM = Program(
+    "ociruntime",
+    "ociruntime.runtime.cli",
+    "Run containers from OCI bundles: a root filesystem and a config.json.",
+    GLOBAL_OPTIONS,
+    GROUPS,
+)
+ID_FORMAT = "ID names the container; it may contain letters, digits and _ + - ."
 _EXAMPLE = """\
 Run a first container from the root filesystem in ./rootfs:
   ociruntime spec; ociruntime plan; ociruntime run first
 """
 
 
-def general_help() -> str:
-    """The answer to ``--help`` without a command."""
-    width = max(len(command[0]) for command in COMMANDS)
-    summaries = {command[0]: command[4] for command in COMMANDS}
-    lines = [
-        "usage: ociruntime [OPTION]... COMMAND [ARGUMENT]...",
-        "",
-        "Run containers from OCI bundles: a root filesystem and a config.json.",
-        "",
-    ]
-    for group, names in GROUPS:
-        lines += [f"{group}:", *(f"  {name:{width}}  {summaries[name]}" for name in names)]
-    return "\n".join([*lines, "", "global options:", *option_lines(GLOBAL_OPTIONS), "", _EXAMPLE])
+def help_of(command: Command | None) -> str:
+    """Return the help of a command, or of the program."""
+    if command is None:
+        return screens.general_help(PROGRAM, _EXAMPLE)
+    argument = ID_FORMAT if command.synopsis.startswith("ID") else ""
+    return screens.command_help("ociruntime", command, argument)
 
 
-def command_help(name: str) -> str:
-    """The answer to ``NAME --help``."""
-    command = next(command for command in COMMANDS if command[0] == name)
-    _, synopsis, _, _, summary, options, details = command
+def version_text() -> str:
+    """Return the versions of the program, the specification and libseccomp, one per line.
+
+    docker wants a line that begins with ``commit:`` as well; releases are named by their
+    version alone, so that line repeats it.
+    """
+    from ociruntime.runtime.lifecycle.features import libseccomp_version
+    from ociruntime.runtime.spec.state import SPEC_VERSION
+
     lines = [
-        "usage: " + " ".join(usage_words(command)).rstrip(),
-        "",
-        summary[0].upper() + summary[1:] + ".",
+        f"ociruntime version {__version__}",
+        f"commit: v{__version__}",
+        f"spec: {SPEC_VERSION}",
     ]
-    if details:
-        lines += ["", details]
-    if synopsis and synopsis.startswith("ID"):
-        lines += ["", ID_FORMAT]
-    shown = option_lines(options)
-    if shown:
-        lines += ["", "options:", *shown]
-    lines += ["", "ociruntime --help lists the global options."]
+    libseccomp = libseccomp_version()
+    if libseccomp:
+        lines.append(f"libseccomp: {libseccomp}")
     return "\n".join(lines) + "\n"

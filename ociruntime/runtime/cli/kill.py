@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError, UsageError
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.runtime.lifecycle.kill import kill, stop_signal
 
@@ -39,3 +40,32 @@ def _signal_of(context: Context, container_id: str) -> int:
         where = 'annotations["org.opencontainers.image.stopSignal"]'
         hint = f"name it: `ociruntime kill {container_id} SIGNAL`"
         raise ConfigError(where, error.message, hint) from None
+
+
+COMMANDS = (
+    Command(
+        "kill",
+        "ID [SIGNAL]",
+        "send a signal to the init of a container",
+        run,
+        fewest=1,
+        most=2,
+        options=(
+            Option(
+                "all",
+                "signal all processes; ignore a stopped container",
+                short="a",
+                details="All processes in the container's cgroup.",
+            ),
+            Option("regex", "match IDs by a regular expression", short="r"),
+        ),
+        details=(
+            "SIGNAL is a number or a name, with or without SIG: 9, KILL, SIGTERM, SIGRTMIN+3.\n"
+            "The default is the annotation org.opencontainers.image.stopSignal, or SIGTERM."
+        ),
+        examples=(
+            ("Ask the program to terminate", "ociruntime kill web"),
+            ("Kill every process", "ociruntime kill --all web KILL"),
+        ),
+    ),
+)

@@ -10,9 +10,8 @@ import posix
 
 from ociruntime.base.errors import InternalError, RuntimeFailure, UsageError
 from ociruntime.base.log import Log
-from ociruntime.commandline.options import ANY
-from ociruntime.commandline.parser import Arguments, parse
-from ociruntime.runtime.cli.options import COMMANDS, GLOBAL_OPTIONS
+from ociruntime.commandline.parser import Arguments, parse, parse_command
+from ociruntime.runtime.cli.options import GLOBAL_OPTIONS, GROUPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,50 +44,45 @@ def main(argv: list[str]) -> int:
 def _run(argv: list[str], arguments: Arguments) -> int:
     at = parse(argv, (GLOBAL_OPTIONS,), arguments, mixed=False)
     if arguments.flag("version"):
-        return _show("version", "")
+        return _print_version()
     if at == len(argv):
-        return _show("help", "")
+        return _print_help("")
     name = argv[at]
     if name in ("help", "h"):
-        return _show("help", _find(argv[at + 1])[0] if len(argv) > at + 1 else "")
+        return _print_help(argv[at + 1] if len(argv) > at + 1 else "")
     if _wants_help(arguments):
-        return _show("help", "")
+        return _print_help("")
     command = _find(name)
     # Global options are also accepted after the command.
-    _parse_command(argv[at + 1 :], command, arguments)
+    parse_command(argv[at + 1 :], command, GLOBAL_OPTIONS, arguments)
     if _wants_help(arguments):
-        return _show("help", name)
+        return _print_help(name)
     if arguments.flag("version"):
-        return _show("version", "")
+        return _print_version()
     _check_count(command, len(arguments.positional))
     context = _context(arguments)
     if context.log.debugging:
         from ociruntime.startup.snapshot import how_started
 
         context.log.debug(how_started())
-    # Load only the command's own module; the table has its name.
-    module = __import__(f"ociruntime.runtime.cli.{name}", None, None, ("run",))
-    status: int = module.run(context, arguments)
+    status = command.run(context, arguments)
     context.log.flush()
     return status
 
 
-def _parse_command(argv: list[str], command: Command, arguments: Arguments) -> None:
-    """Parse a command; if it runs another program, options in that program's command line are
-    skipped.
-    """
-    mixed = command[3] != ANY
-    at = parse(argv, (command[5], GLOBAL_OPTIONS), arguments, mixed=mixed)
-    arguments.positional += argv[at:]
-
-
 def _find(name: str) -> Command:
-    for command in COMMANDS:
-        if command[0] == name:
-            return command
+    """Load the module of a command, and nothing else.  Raises UsageError."""
+    for modules in GROUPS.values():
+        for module_name, names in modules.items():
+            if name in names:
+                path = f"ociruntime.runtime.cli.{module_name}"
+                module = __import__(path, None, None, ("COMMANDS",))
+                commands: tuple[Command, ...] = module.COMMANDS
+                return next(command for command in commands if command.name == name)
     from ociruntime.commandline.suggestions import closest
 
-    close = closest(name, [command[0] for command in COMMANDS])
+    known = [one for modules in GROUPS.values() for names in modules.values() for one in names]
+    close = closest(name, known)
     hint = f"did you mean {close}?" if close else "ociruntime --help lists the commands"
     failure = UsageError(f'unknown command "{name}"', hint)
     failure.exit_status = UNKNOWN_COMMAND
@@ -96,7 +90,7 @@ def _find(name: str) -> Command:
 
 
 def _check_count(command: Command, count: int) -> None:
-    name, synopsis, fewest, most = command[:4]
+    fewest, most = command.fewest, command.most
     if fewest <= count <= most:
         return
     if fewest == most:
@@ -106,8 +100,8 @@ def _check_count(command: Command, count: int) -> None:
     else:
         bound, number = "a maximum of", most
     raise UsageError(
-        f'"{name}" requires {bound} {number} argument(s), {count} given',
-        f"ociruntime {name} [OPTION]... {synopsis}".rstrip(),
+        f'"{command.name}" requires {bound} {number} argument(s), {count} given',
+        f"ociruntime {command.name} [OPTION]... {command.synopsis}".rstrip(),
     )
 
 
@@ -115,18 +109,18 @@ def _wants_help(arguments: Arguments) -> bool:
     return arguments.flag("help") or arguments.flag("usage")
 
 
-def _show(what: str, command: str) -> int:
-    if what == "version":
-        from ociruntime.runtime.cli.version import version_text
-
-        text = version_text()
-    else:
-        from ociruntime.runtime.cli.help import command_help, general_help
-
-        text = command_help(command) if command else general_help()
+def _print_help(name: str) -> int:
     from ociruntime.commandline.output import write
+    from ociruntime.runtime.cli.help import help_of
 
-    return write(text)
+    return write(help_of(_find(name) if name else None))
+
+
+def _print_version() -> int:
+    from ociruntime.commandline.output import write
+    from ociruntime.runtime.cli.help import version_text
+
+    return write(version_text())
 
 
 def _context(arguments: Arguments) -> Context:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from ociruntime.runtime.cli.container_options import container_options, open_timeline
+from ociruntime.commandline.options import Command
+from ociruntime.runtime.cli.container_options import (
+    CONTAINER_OPTIONS,
+    FOREGROUND_OPTIONS,
+    TIMELINE,
+    container_options,
+    open_timeline,
+)
 from ociruntime.runtime.lifecycle.options import make_root
 from ociruntime.runtime.lifecycle.run import run as run_container
 from ociruntime.startup.snapshot import make_in_background
@@ -22,3 +29,35 @@ def run(context: Context, arguments: Arguments) -> int:
     status = run_container(context, options)
     make_in_background()
     return status
+
+
+COMMANDS = (
+    Command(
+        "run",
+        "ID",
+        "create and start a container, wait for it, delete it",
+        run,
+        fewest=1,
+        options=(
+            *CONTAINER_OPTIONS,
+            TIMELINE,
+            *FOREGROUND_OPTIONS,
+        ),
+        details=(
+            "Exits with the status of the program, or 128 + N if signal N killed it. Signals\n"
+            "sent to this command are forwarded to the program."
+        ),
+        examples=(
+            ("Run in the foreground", "ociruntime run --bundle /srv/web web"),
+            (
+                "Run in the background",
+                "ociruntime run --detach -b /srv/web web </dev/null >web.log 2>&1",
+            ),
+        ),
+        exit_status=(
+            ("N", "exit status of the program"),
+            ("128 + N", "signal N killed the program"),
+            ("1", "the container could not be created"),
+        ),
+    ),
+)

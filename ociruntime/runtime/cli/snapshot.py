@@ -1,10 +1,11 @@
-"""`ociruntime snapshot status|make|refresh|remove`."""
+"""`ociruntime snapshot status|make|refresh|remove [PROGRAM]...`."""
 
 from __future__ import annotations
 
 import posix
 
 from ociruntime.base.errors import RuntimeFailure, UsageError
+from ociruntime.commandline.options import Command
 from ociruntime.commandline.output import write
 from ociruntime.startup import snapshot
 from ociruntime.startup.programs import PROGRAMS
@@ -13,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
     from ociruntime.runtime.lifecycle.options import Context
-
 
 VERBS = ("status", "make", "refresh", "remove")
 
@@ -60,3 +60,30 @@ def _one(verb: str, path: str) -> int:
         write(f"{path}: not used: {reason}\n")
         return 1
     return write(f"{path}: used, {size} bytes\n")
+
+
+COMMANDS = (
+    Command(
+        "snapshot",
+        "status|make|refresh|remove [PROGRAM]...",
+        "manage the startup snapshots",
+        run,
+        fewest=1,
+        most=5,
+        details=(
+            "A snapshot of the warm interpreter saves create, exec and ocipod 9 ms per start,\n"
+            "ocictl 12 and ocid 120. PROGRAM is ociruntime, ocipod, ocictl or ocid (default:\n"
+            "all). A program's first command after boot makes its snapshot. A snapshot is\n"
+            "ignored when anything that it depends on has changed. `refresh` makes missing\n"
+            "and outdated ones, and does not wait for another process that is making one.\n"
+            "The file /etc/ociruntime/no-snapshot disables snapshots."
+        ),
+        examples=(
+            (
+                "Show whether commands start from a snapshot, and if not, why",
+                "ociruntime snapshot status",
+            ),
+            ("Make snapshots at boot, or after an upgrade", "ociruntime snapshot refresh"),
+        ),
+    ),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ociruntime.commandline.options import Command, Option
 from ociruntime.runtime.lifecycle.start import start
 
 TYPE_CHECKING = False
@@ -14,3 +15,16 @@ def run(context: Context, arguments: Arguments) -> int:
     """Start the container; silent."""
     start(context, arguments.positional[0], arguments.number("failure-fd", -1))
     return 0
+
+
+COMMANDS = (
+    Command(
+        "start",
+        "ID",
+        "start a created container",
+        run,
+        fewest=1,
+        options=(Option("failure-fd", value="FD", kind="number"),),
+        examples=(("Start a created container", "ociruntime start web"),),
+    ),
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.base.json_text import dump
+from ociruntime.commandline.options import Command
 from ociruntime.commandline.output import write
 from ociruntime.runtime.lifecycle.state import state
 
@@ -15,3 +16,19 @@ if TYPE_CHECKING:
 def run(context: Context, arguments: Arguments) -> int:
     """Print the state as JSON; nothing else on either stream, callers merge the two."""
     return write(dump(state(context, arguments.positional[0]), 2) + "\n")
+
+
+COMMANDS = (
+    Command(
+        "state",
+        "ID",
+        "print the state of a container as JSON",
+        run,
+        fewest=1,
+        details=(
+            "The status is creating, created, running, paused or stopped. A stopped container\n"
+            "has PID 0 and is kept until `delete`."
+        ),
+        examples=(("Print only the status", "ociruntime state web | jq -r .status"),),
+    ),
+)

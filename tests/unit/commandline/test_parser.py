@@ -7,19 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ociruntime.base.errors import UsageError
+from ociruntime.commandline.options import Option
 from ociruntime.commandline.parser import Arguments, parse
-from ociruntime.runtime.cli.options import COMMANDS, GLOBAL_OPTIONS
+from ociruntime.runtime.cli.help import PROGRAM
+from ociruntime.runtime.cli.options import GLOBAL_OPTIONS
 
 TABLE = (
-    ("bundle", "b", "text", "DIR", "x"),
-    ("force", "f", "flag", "", "x"),
-    ("interactive", "i", "flag", "", "x"),
-    ("tty", "t", "flag", "", "x"),
-    ("preserve-fds", "", "number", "N", "x"),
-    ("memory-swap", "", "text", "N", "x"),
-    ("format", "", "choice", "table|json", "x"),
-    ("no-pivot", "", "flag", "", "x"),
-    ("no-subreaper", "", "flag", "", "x"),
+    Option("bundle", "x", "DIR", short="b"),
+    Option("force", "x", short="f"),
+    Option("interactive", "x", short="i"),
+    Option("tty", "x", short="t"),
+    Option("preserve-fds", "x", "N", kind="number"),
+    Option("memory-swap", "x", "N"),
+    Option("format", "x", "table|json", kind="choice"),
+    Option("no-pivot", "x"),
+    Option("no-subreaper", "x"),
+    Option("net", "x", "NAME", kind="joined"),
 )
 
 
@@ -123,13 +126,34 @@ def test_global_options_after_the_command() -> None:
 
 
 def test_first_table_decides() -> None:
-    spec = next(command for command in COMMANDS if command[0] == "spec")
+    spec = PROGRAM.command("spec")
     arguments = Arguments()
-    parse(["--rootless"], (spec[5], GLOBAL_OPTIONS), arguments)
+    parse(["--rootless"], (spec.options, GLOBAL_OPTIONS), arguments)
     assert arguments.flag("rootless")
     arguments = Arguments()
     parse(["--rootless", "true"], (GLOBAL_OPTIONS,), arguments)
     assert arguments.text("rootless") == "true"
+
+
+@pytest.mark.parametrize(
+    ("argv", "value"),
+    [((), ""), (("--net",), "true"), (("--net=a",), "a"), (("--net=a", "--net=b"), "a,b")],
+)
+def test_joined_values(argv: tuple[str, ...], value: str) -> None:
+    assert read(*argv).text("net") == value
+
+
+def test_errors_for_users() -> None:
+    for argv, message in (
+        (["--bundle"], "--bundle requires a value (DIR)"),
+        (["--force=maybe"], '--force: invalid value "maybe" (true or false)'),
+        (["--preserve-fds", "two"], '--preserve-fds: invalid value "two" (a decimal number)'),
+        (["--format=xml"], '--format: invalid value "xml" (table or json)'),
+        (["--bogus"], "unknown option --bogus (--help lists the options)"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            parse(argv, (TABLE,), Arguments(as_runc=False))
+        assert str(caught.value) == message
 
 
 def test_unmixed_reading_stops_at_the_first_argument() -> None:

@@ -15,7 +15,8 @@ from ociruntime.base.errors import RuntimeFailure, UsageError
 from ociruntime.base.linux import SIGNALS
 from ociruntime.commandline.parser import Arguments, parse
 from ociruntime.commandline.signal_names import signal_number
-from ociruntime.runtime.cli.options import COMMANDS, GLOBAL_OPTIONS
+from ociruntime.runtime.cli.help import PROGRAM
+from ociruntime.runtime.cli.options import GLOBAL_OPTIONS
 from ociruntime.runtime.lifecycle.entry_record import Removal, entry_text
 from ociruntime.runtime.lifecycle.identifier import check_id
 from ociruntime.runtime.lifecycle.options import state_root
@@ -188,14 +189,14 @@ def python_reading(argv: list[str]) -> tuple[str, str, str, int, bool] | None:
     try:
         at = parse(argv, (GLOBAL_OPTIONS,), arguments, mixed=False)
         verb = argv[at]
-        command = next(command for command in COMMANDS if command[0] == verb)
-        parse(argv[at + 1 :], (command[5], GLOBAL_OPTIONS), arguments)
-        assert command[2] <= len(arguments.positional) <= command[3]
+        command = PROGRAM.command(verb)
+        parse(argv[at + 1 :], (command.options, GLOBAL_OPTIONS), arguments)
+        assert command.fewest <= len(arguments.positional) <= command.most
         name, *words = arguments.positional
         check_id(name)
         # `kill` without one takes that of the configuration.
         number = signal_number(words[0]) if verb == "kill" else 0
-    except (RuntimeFailure, IndexError, StopIteration, AssertionError):
+    except (RuntimeFailure, IndexError, KeyError, AssertionError):
         return None
     known = {"systemd-cgroup", "force"}
     if not arguments.flags.keys() <= known or arguments.numbers:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
-import types
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.manager.client import version
 from ociruntime.manager.client.connection import Connection, DaemonError, _hint, container, resource
-from ociruntime.manager.client.exit_status import exit_status
-from ociruntime.manager.client.filters import as_query
+from ociruntime.manager.client.containers import exit_status
 from ociruntime.manager.client.main import failure_status, main
+from ociruntime.manager.client.options import PROGRAM
+from ociruntime.manager.client.ps import as_query
 from ociruntime.manager.client.websocket import open_websocket
 
 Capture = pytest.CaptureFixture[str]
@@ -227,18 +226,17 @@ def test_a_bug_is_one_line(capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> N
     def bug(*_: object) -> int:
         raise ValueError("a\nb")
 
-    monkeypatch.setattr(version, "run", bug)
+    monkeypatch.setattr(PROGRAM.command("version"), "run", bug)
     assert "internal error: ValueError: a b (use --debug for" in failing(["version"], capfd)
     assert main(["--debug", "version"]) == 1
     assert "Traceback" in capfd.readouterr().err
-    assert isinstance(version, types.ModuleType)
 
 
 def test_interrupted(capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(version, "run", interrupted)
+    monkeypatch.setattr(PROGRAM.command("version"), "run", interrupted)
     assert "interrupted" in failing(["version"], capfd, 130)
 
 

@@ -11,9 +11,12 @@ import pytest
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.parser import Arguments, parse
 from ociruntime.images.model.reference import parse as image_reference
-from ociruntime.manager.client.new_container import environment, spec_of
-from ociruntime.manager.client.option_values import absolute_image
-from ociruntime.manager.client.options_new import SPEC_OPTIONS
+from ociruntime.manager.client.new_container import (
+    SPEC_OPTIONS,
+    absolute_image,
+    environment,
+    spec_of,
+)
 
 
 def asked(*words: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ociruntime.base.errors import UsageError
-from ociruntime.manager.client.points_in_time import moment
+from ociruntime.manager.client.logs import moment
 
 
 @pytest.mark.parametrize(

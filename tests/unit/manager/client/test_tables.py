@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ociruntime.manager.client.fixed_table import fixed_table, nanoseconds
 from ociruntime.manager.client.forms import text
-from ociruntime.manager.client.ps_table import cells, outside, ports, row, seconds
+from ociruntime.manager.client.ps import cells, outside, ports, row, seconds
+from ociruntime.manager.client.strict import fixed_table, nanoseconds
 from tests.support.manager_stub import ID, record
 
 NOW = 1795341661.0  # 2026-11-22T10:01:01Z

@@ -7,8 +7,8 @@ import types
 import pytest
 
 from ociruntime.base.errors import PodError
-from ociruntime.pods.cli import version
 from ociruntime.pods.cli.main import main
+from ociruntime.pods.cli.options import PROGRAM
 
 Capture = pytest.CaptureFixture[str]
 
@@ -107,7 +107,7 @@ def test_how_errors_end(
     monkeypatch: pytest.MonkeyPatch,
     capfd: Capture,
 ) -> None:
-    monkeypatch.setattr(version, "run", raising(error))
+    monkeypatch.setattr(PROGRAM.command("version"), "run", raising(error))
     assert main(["version"]) == status
     out, err = capfd.readouterr()
     assert (out, err) == ("", f"ocipod: {text}\n")

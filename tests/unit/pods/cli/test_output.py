@@ -10,8 +10,8 @@ from ociruntime.commandline.output import write_lines
 from ociruntime.commandline.parser import Arguments, parse
 from ociruntime.commandline.times import ago, date
 from ociruntime.pods.cli.durations import FOREVER, period, timeout
-from ociruntime.pods.cli.list import networks, pod_rows
-from ociruntime.pods.cli.options_pods import POD_COMMANDS
+from ociruntime.pods.cli.options import PROGRAM
+from ociruntime.pods.cli.pods import networks, pod_rows
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_timeout(text: str, seconds: float) -> None:
 
 
 def test_an_option_with_a_value_or_without() -> None:
-    table = next(command[5] for command in POD_COMMANDS if command[0] == "status")
+    table = PROGRAM.command("status").options
     for argv, value in ((["--wait", "u"], "true"), (["--wait=5s", "u"], "5s"), (["u"], "")):
         arguments = Arguments()
         parse(argv, (table,), arguments)

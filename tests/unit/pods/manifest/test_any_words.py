@@ -27,8 +27,8 @@ VALUES = some.sampled_from(
 )
 WORDS = some.one_of(
     some.sampled_from(["image", "other", "--", "---", "x"]),
-    some.builds(lambda option: f"--{option[0]}", some.sampled_from(OPTIONS)),
-    some.builds(lambda option, v: f"--{option[0]}={v}", some.sampled_from(OPTIONS), VALUES),
+    some.builds(lambda option: f"--{option.name}", some.sampled_from(OPTIONS)),
+    some.builds(lambda option, v: f"--{option.name}={v}", some.sampled_from(OPTIONS), VALUES),
     some.text(max_size=6),
 )
 

@@ -54,8 +54,8 @@ def test_leading_arguments_are_no_images() -> None:
         ("one -- a --- -- b", 'image "one": arguments given twice'),
         ("one --memry=1", "unknown option --memry"),
         ("one --name", "--name requires a value"),
-        ("one --readonly-rootfs=maybe", "invalid boolean"),
-        ("one --stdin=log", 'invalid value "log" (null, stream, interactive, tty)'),
+        ("one --readonly-rootfs=maybe", 'invalid value "maybe" (true or false)'),
+        ("one --stdin=log", 'invalid value "log" (null or stream or interactive or tty)'),
     ],
 )
 def test_what_cannot_be_understood(text: str, message: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from ociruntime.base.errors import UsageError
 from ociruntime.pods.bundle.runtime_calls import failure_code
-from ociruntime.pods.cli.app_status import status_of
+from ociruntime.pods.cli.apps import status_of
 from ociruntime.pods.operations.sandbox import parse_port
 from ociruntime.pods.store.description import state_of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ociruntime.runtime.lifecycle
+from ociruntime.runtime.cli.options import GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,10 +22,13 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def install(module: str, **functions: Callable[..., object]) -> None:
         stand_in = types.ModuleType(f"ociruntime.runtime.lifecycle.{module}")
+        vars(stand_in).update(vars(importlib.import_module(stand_in.__name__)))
         for name, function in functions.items():
             setattr(stand_in, name, function)
         monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
         monkeypatch.setattr(ociruntime.runtime.lifecycle, module, stand_in, raising=False)
-        monkeypatch.delitem(sys.modules, f"ociruntime.runtime.cli.{module}", raising=False)
+        for families in GROUPS.values():
+            for family in families:
+                monkeypatch.delitem(sys.modules, f"ociruntime.runtime.cli.{family}", raising=False)
 
     return install

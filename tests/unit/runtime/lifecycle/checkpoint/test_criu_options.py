@@ -12,8 +12,9 @@ import pytest
 from ociruntime.base.errors import ContainerError, StepError, UsageError
 from ociruntime.base.mountinfo import Mount, parse_mountinfo
 from ociruntime.commandline.parser import Arguments, parse
-from ociruntime.runtime.cli.checkpoint_options import checkpoint_options
-from ociruntime.runtime.cli.options import COMMANDS, GLOBAL_OPTIONS
+from ociruntime.runtime.cli.checkpoint import checkpoint_options
+from ociruntime.runtime.cli.help import PROGRAM
+from ociruntime.runtime.cli.options import GLOBAL_OPTIONS
 from ociruntime.runtime.host.criu_messages import encode
 from ociruntime.runtime.lifecycle.checkpoint.criu_options import (
     CriuOptions,
@@ -34,9 +35,9 @@ from ociruntime.runtime.lifecycle.checkpoint.restoration import excess, thread_s
 
 
 def given(verb: str, *argv: str) -> CriuOptions:
-    command = next(command for command in COMMANDS if command[0] == verb)
+    command = PROGRAM.command(verb)
     arguments = Arguments()
-    parse([*argv, "an-id"], (command[5], GLOBAL_OPTIONS), arguments)
+    parse([*argv, "an-id"], (command.options, GLOBAL_OPTIONS), arguments)
     return checkpoint_options(arguments)
 
 

@@ -1,0 +1,243 @@
+"""Commands on existing containers: ``start``, ``stop``, ``kill``, ``wait``, ``rm`` ..."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
+from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.output import tell, write
+from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.signal_names import signal_number
+from ociruntime.manager.client.connection import Connection, container, resource
+from ociruntime.manager.client.options import (
+    CONTAINER_STATUS,
+    DETACH_KEYS_OPTION,
+    START_STATUS,
+    TIME,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+FAILED = 1
+
+
+def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
+    """Call ``act`` for each reference; print the reference, or its error.
+
+    Returns the exit status: 0, or that of the last failure (1, or 126 and 127 for a program that
+    cannot be executed).  Raises HostError if the daemon cannot be reached.
+    """
+    status = 0
+    for ref in refs:
+        try:
+            act(ref)
+        except HostError:
+            raise
+        except RuntimeFailure as failure:
+            print_failure(failure)
+            status = getattr(failure, "exit_code", 0) or FAILED
+        else:
+            write(f"{ref}\n")
+    return status
+
+
+def print_failure(failure: RuntimeFailure) -> None:
+    """Print a failure to standard error."""
+    tell("ocictl", str(failure))
+
+
+def exit_status(ref: str, facts: dict[str, Any]) -> int:
+    """Return the exit code in an answer to ``wait``.  Raises RuntimeFailure if it is unknown."""
+    code = facts["exit_code"]
+    if code is None:
+        error = facts.get("error") or "its monitor was killed"
+        raise RuntimeFailure(f'wait for container "{ref}": its exit code is unknown: {error}')
+    return int(code)
+
+
+def stop_timeout(arguments: Arguments) -> dict[str, int]:
+    """Return the request's timeout; empty without the option, for the container's own.
+
+    Raises UsageError.
+    """
+    if "time" not in arguments.numbers:
+        return {}
+    seconds = arguments.number("time")
+    if seconds < 0:
+        raise UsageError("--time: must be a number of seconds, 0 or more")
+    return {"timeout": seconds}
+
+
+def run_start(connection: Connection, arguments: Arguments) -> int:
+    """Start containers; with ``--attach``, relay the container's streams.  Raises UsageError."""
+    refs = arguments.positional
+    if not (arguments.flag("attach") or arguments.flag("interactive")):
+        return each(refs, lambda ref: connection.post(container(ref, "start")))
+    if len(refs) > 1:
+        raise UsageError("--attach: only one container can be attached", "start the others first")
+    from ociruntime.manager.client.running import in_foreground
+
+    stdin = arguments.flag("interactive")
+    return in_foreground(connection, refs[0], arguments, stdin=stdin) or 0
+
+
+def run_stop(connection: Connection, arguments: Arguments) -> int:
+    """Stop each container and wait for its exit.  Raises UsageError."""
+    body = stop_timeout(arguments)
+    return each(arguments.positional, lambda ref: connection.post(container(ref, "stop"), body))
+
+
+def run_kill(connection: Connection, arguments: Arguments) -> int:
+    """Send a signal to each container.  Raises UsageError."""
+    signal = signal_number(arguments.text("signal", "KILL"))
+    if signal == 0:
+        hint = "use inspect to see whether a container is running"
+        raise UsageError("--signal: 0 is not a signal", hint)
+    body = {"signal": signal}
+    return each(arguments.positional, lambda ref: connection.post(container(ref, "kill"), body))
+
+
+def run_restart(connection: Connection, arguments: Arguments) -> int:
+    """Restart each container and print its reference.  Raises UsageError."""
+    body = stop_timeout(arguments)
+    return each(arguments.positional, lambda ref: connection.post(container(ref, "restart"), body))
+
+
+def run_pause(connection: Connection, arguments: Arguments) -> int:
+    """Pause each container and print its reference."""
+    return each(arguments.positional, lambda ref: connection.post(container(ref, "pause")))
+
+
+def run_unpause(connection: Connection, arguments: Arguments) -> int:
+    """Resume each container and print its reference."""
+    return each(arguments.positional, lambda ref: connection.post(container(ref, "unpause")))
+
+
+def run_wait(connection: Connection, arguments: Arguments) -> int:
+    """Wait for each container, print its exit code, and return the last one.
+
+    Raises RuntimeFailure if an exit code is unknown.
+    """
+    status = 0
+    for ref in arguments.positional:
+        status = exit_status(ref, connection.post(container(ref, "wait")))
+        write(f"{status}\n")
+    return status
+
+
+def run_rename(connection: Connection, arguments: Arguments) -> int:
+    """Rename a container; print nothing."""
+    ref, name = arguments.positional
+    connection.post(container(ref, "rename"), {"name": name})
+    return 0
+
+
+def run_rm(connection: Connection, arguments: Arguments) -> int:
+    """Remove each container and print its reference."""
+    force = arguments.flag("force")
+    return each(arguments.positional, lambda ref: connection.delete(container(ref, force=force)))
+
+
+def run_prune(connection: Connection, arguments: Arguments) -> int:
+    """Remove stopped containers and print their ids."""
+    del arguments
+    removed = connection.post(resource("containers", "prune"))["removed"]
+    return write("".join(f"{container_id}\n" for container_id in removed))
+
+
+COMMANDS = (
+    Command(
+        "start",
+        "CONTAINER...",
+        "start created or stopped containers",
+        run_start,
+        fewest=1,
+        most=ANY,
+        options=(
+            Option("attach", "attach to its output; exit with its status", short="a"),
+            Option("interactive", "attach stdin, too", short="i"),
+            DETACH_KEYS_OPTION,
+        ),
+        details="Starting a running container is not an error.",
+        examples=(("Start it and attach to its output", "ocictl start --attach job"),),
+        exit_status=START_STATUS,
+    ),
+    Command(
+        "stop",
+        "CONTAINER...",
+        "stop running containers",
+        run_stop,
+        fewest=1,
+        most=ANY,
+        options=(TIME,),
+        details=(
+            "Sends the container's stop signal and, after its stop timeout, SIGKILL. Stopping\n"
+            "a stopped container is not an error."
+        ),
+        examples=(("Stop it with a timeout of 30 seconds", "ocictl stop --time 30 web"),),
+    ),
+    Command(
+        "kill",
+        "CONTAINER...",
+        "send a signal to running containers",
+        run_kill,
+        fewest=1,
+        most=ANY,
+        options=(Option("signal", "signal to send (default: KILL)", "SIGNAL", short="s"),),
+        examples=(("Make it reload its configuration", "ocictl kill --signal HUP web"),),
+    ),
+    Command(
+        "restart",
+        "CONTAINER...",
+        "restart containers",
+        run_restart,
+        fewest=1,
+        most=ANY,
+        options=(TIME,),
+        exit_status=START_STATUS,
+    ),
+    Command(
+        "pause",
+        "CONTAINER...",
+        "suspend all processes of containers",
+        run_pause,
+        fewest=1,
+        most=ANY,
+    ),
+    Command("unpause", "CONTAINER...", "resume paused containers", run_unpause, fewest=1, most=ANY),
+    Command(
+        "wait",
+        "CONTAINER...",
+        "wait until containers stop, print their exit codes",
+        run_wait,
+        fewest=1,
+        most=ANY,
+        details="Exits with the code of the last container.",
+        examples=(("Wait for it and print its exit code", "ocictl wait job"),),
+        exit_status=CONTAINER_STATUS,
+    ),
+    Command("rename", "CONTAINER NAME", "rename a container", run_rename, fewest=2),
+    Command(
+        "rm",
+        "CONTAINER...",
+        "remove stopped containers and their files",
+        run_rm,
+        fewest=1,
+        most=ANY,
+        options=(
+            Option("force", "kill running containers first", short="f"),
+            Option("volumes", short="v"),
+        ),
+        examples=(("Remove it, running or not", "ocictl rm --force web"),),
+    ),
+    Command(
+        "prune",
+        "",
+        "remove all stopped containers",
+        run_prune,
+        options=(Option("force", short="f"),),
+        details="Includes containers that were never started, but no paused ones.",
+    ),
+)

@@ -1,0 +1,104 @@
+"""Commands on the daemon and its pods: ``info``, ``version``, ``pod``."""
+
+from __future__ import annotations
+
+from ociruntime import __version__
+from ociruntime.base.errors import RuntimeFailure
+from ociruntime.base.log import plain
+from ociruntime.commandline.columns import tabbed
+from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.output import write
+from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.times import ago
+from ociruntime.manager.client.connection import Connection, resource
+from ociruntime.manager.client.containers import FAILED, each, print_failure, stop_timeout
+from ociruntime.manager.client.forms import formatted, text
+from ociruntime.manager.client.options import FORMAT, NO_LEGEND, QUIET
+
+_TITLES = ["UUID", "STATE", "CREATED", "APPS", "CONTAINER"]
+
+
+def run_pod_ls(connection: Connection, arguments: Arguments) -> int:
+    """Print a line for each pod.  Raises UsageError."""
+    pods = connection.get(resource("pods"))
+    if form := arguments.text("format"):
+        return write(formatted(pods, form))
+    if arguments.flag("quiet"):
+        return write("".join(f"{pod['id']}\n" for pod in pods))
+    rows = [] if arguments.flag("no-legend") else [_TITLES]
+    for pod in pods:
+        apps = plain(", ".join(pod["apps"])) or "-"
+        container = pod["container"] or "-"
+        rows.append([pod["id"], pod["state"], ago(pod["created_at"]), apps, container[:12]])
+    return write(tabbed(rows))
+
+
+def run_pod_stop(connection: Connection, arguments: Arguments) -> int:
+    """Stop each pod and wait for its end.  Raises UsageError."""
+    body = stop_timeout(arguments)
+    return each(
+        arguments.positional, lambda uuid: connection.post(resource("pods", uuid, "stop"), body)
+    )
+
+
+def run_pod_rm(connection: Connection, arguments: Arguments) -> int:
+    """Remove each pod and print its UUID."""
+    return each(arguments.positional, lambda uuid: connection.delete(resource("pods", uuid)))
+
+
+def run_info(connection: Connection, arguments: Arguments) -> int:
+    """Print facts about the daemon, one per line.  Raises UsageError."""
+    facts = connection.get(resource("info"))
+    if form := arguments.text("format"):
+        return write(formatted([facts], form))
+    return write("".join(f"{name}: {text(value)}\n" for name, value in facts.items()))
+
+
+def run_version(connection: Connection, arguments: Arguments) -> int:
+    """Print the versions of client and daemon; return 1 if there is no daemon.
+
+    Raises UsageError.
+    """
+    facts = {"ocictl": __version__}
+    status = 0
+    try:
+        facts.update(connection.get(resource("version")))
+    except RuntimeFailure as failure:
+        print_failure(failure)
+        status = FAILED
+    if form := arguments.text("format"):
+        return write(formatted([facts], form)) or status
+    return write("".join(f"{name}: {value}\n" for name, value in facts.items())) or status
+
+
+COMMANDS = (
+    Command(
+        "pod ls",
+        "",
+        "list pods, including those of ocipod",
+        run_pod_ls,
+        options=(
+            QUIET,
+            NO_LEGEND,
+            FORMAT,
+        ),
+    ),
+    Command(
+        "pod stop",
+        "UUID...",
+        "stop running pods",
+        run_pod_stop,
+        fewest=1,
+        most=ANY,
+        options=(
+            Option(
+                "time", "timeout before SIGKILL (default: 10)", "SECONDS", kind="number", short="t"
+            ),
+        ),
+    ),
+    Command("pod rm", "UUID...", "remove stopped pods", run_pod_rm, fewest=1, most=ANY),
+    Command(
+        "info", "", "show information about the daemon and its host", run_info, options=(FORMAT,)
+    ),
+    Command("version", "", "print the versions of ocictl and ocid", run_version, options=(FORMAT,)),
+)

@@ -1,0 +1,314 @@
+"""Commands that attach to containers: ``run``, ``create``, ``exec``, ``attach``."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import RuntimeFailure, UsageError
+from ociruntime.base.terminal import DETACH_KEYS, parse_keys, window_size
+from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.output import write
+from ociruntime.commandline.parser import Arguments
+from ociruntime.manager.client.connection import Connection, DaemonError, container
+from ociruntime.manager.client.new_container import SPEC_OPTIONS, created
+from ociruntime.manager.client.options import CONTAINER_STATUS, DETACH_KEYS_OPTION
+from ociruntime.manager.client.session import DETACHED, Session, parse
+from ociruntime.manager.client.websocket import TEXT, open_websocket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ociruntime.manager.client.websocket import WebSocket
+
+
+class Attachment:
+    """An attachment to the container ``ref``; with ``wait``, made before its next start.
+
+    Raises the errors of ``connection``, RuntimeFailure.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        ref: str,
+        *,
+        streams: tuple[str, ...] = (),
+        wait: bool = False,
+        keys: bytes = b"",
+    ) -> None:
+        self._connection = connection
+        self._ref = ref
+        names = ",".join(streams) or None
+        size = window_size(0)  # in the request, so that the program sees it from its start
+        rows_columns = f"{size[0]},{size[1]}" if size else None
+        path = container(ref, "attach", streams=names, wait=wait, size=rows_columns)
+        self._socket: WebSocket = open_websocket(connection, path)
+        messages: list[tuple[int, bytes]] = []
+        while not messages:
+            messages = self._socket.receive()
+        answer = parse(messages[0][1])
+        self._session = Session(
+            self._socket,
+            tty=bool(answer.get("tty")),
+            with_input="stdin" in answer.get("streams", ()),
+            keys=keys,
+            early=messages[1:],
+        )
+        self._session.on_signal = self._signal
+
+    def run(self) -> int:
+        """Relay until the container exits; return its exit code, or DETACHED.
+
+        Raises RuntimeFailure.
+        """
+        return self._session.run()
+
+    def _signal(self, number: int) -> None:
+        try:
+            self._connection.post(container(self._ref, "kill"), {"signal": str(number)})
+        except RuntimeFailure:
+            return  # it may have exited: the remaining output and the exit code still arrive
+
+    def close(self) -> None:
+        """Close the connection; the container keeps running."""
+        self._socket.close()
+
+
+def in_foreground(
+    connection: Connection, ref: str, arguments: Arguments, *, stdin: bool
+) -> int | None:
+    """Start a container and relay its streams; return its exit status, None on detach.
+
+    ``stdin``: relay standard input, too.  Raises UsageError, RuntimeFailure.
+    """
+    return stay(started(connection, ref, arguments, stdin=stdin))
+
+
+def started(connection: Connection, ref: str, arguments: Arguments, *, stdin: bool) -> Attachment:
+    """Attach to a container, start it, and return the attachment.
+
+    Raises UsageError, RuntimeFailure.
+    """
+    keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
+    streams = ("stdin", "stdout", "stderr") if stdin else ("stdout", "stderr")
+    # Attach before the start, so that no output is missed.
+    attachment = Attachment(connection, ref, streams=streams, wait=True, keys=keys)
+    try:
+        connection.post(container(ref, "start"))
+    except BaseException:
+        attachment.close()
+        raise
+    return attachment
+
+
+def stay(attachment: Attachment) -> int | None:
+    """Relay until the container exits; return its exit status, None on detach.
+
+    Raises RuntimeFailure.
+    """
+    try:
+        status = attachment.run()
+    finally:
+        attachment.close()
+    return None if status == DETACHED else status
+
+
+def run_run(connection: Connection, arguments: Arguments) -> int:
+    """Run a container; return its exit status, or 0 with ``--detach``.  Raises UsageError."""
+    detach = arguments.flag("detach")
+    if arguments.flag("tty") and not arguments.flag("interactive") and not detach:
+        raise UsageError("--tty: requires --interactive or --detach", "use -it")
+    container_id = created(connection, arguments)["id"]
+    try:
+        attachment = _start(connection, container_id, arguments)
+    except DaemonError:
+        # The container never ran, so --rm would never take effect by itself.
+        if arguments.flag("rm"):
+            _try(connection.delete, container(container_id, force=True))
+        raise
+    if attachment is None:
+        return write(f"{container_id}\n")
+    status = stay(attachment)
+    if status is None:
+        return 0
+    if arguments.flag("rm"):
+        # The daemon removes it; wait for that, so that the next command does not find it.
+        _try(connection.post, container(container_id, "wait"), {"condition": "removed"})
+    return status
+
+
+def _start(connection: Connection, container_id: str, arguments: Arguments) -> Attachment | None:
+    """Start the container; return its attachment, None with ``--detach``."""
+    if arguments.flag("detach"):
+        connection.post(container(container_id, "start"))
+        return None
+    return started(connection, container_id, arguments, stdin=arguments.flag("interactive"))
+
+
+def _try(act: Callable[..., object], *args: object) -> None:
+    """Call ``act``, ignoring a failure: the container may be gone, and its result matters more."""
+    try:
+        act(*args)
+    except RuntimeFailure:
+        return
+
+
+def run_create(connection: Connection, arguments: Arguments) -> int:
+    """Create a container and print its id.  Raises UsageError."""
+    return write(f"{created(connection, arguments)['id']}\n")
+
+
+def run_exec(connection: Connection, arguments: Arguments) -> int:
+    """Run the program; return its exit code, or 0 on detach.  Raises RuntimeFailure."""
+    import json
+
+    request = exec_request(arguments)
+    keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
+    socket = open_websocket(connection, container(arguments.positional[0], "exec"))
+    try:
+        socket.send(TEXT, json.dumps(request).encode())
+        session = Session(
+            socket, tty=request["tty"], with_input=request["stdin"], keys=keys, metered=True
+        )
+        code = session.run()
+    finally:
+        socket.close()
+    return 0 if code == DETACHED else code
+
+
+def exec_request(arguments: Arguments) -> dict[str, Any]:
+    """Return the exec request for the daemon.  Raises UsageError."""
+    tty = arguments.flag("tty")
+    stdin = arguments.flag("interactive")
+    if tty and stdin and not posix.isatty(0):
+        raise UsageError("--tty: standard input is not a terminal", "leave out --tty")
+    size = _window_size() if tty else None
+    return {
+        "command": arguments.positional[1:],
+        "tty": tty,
+        "stdin": stdin,
+        "user": arguments.text("user"),
+        "env": [variable(word) for word in arguments.list("env")],
+        "working_dir": arguments.text("workdir"),
+        "detach": arguments.flag("detach"),
+        **({"size": size} if size else {}),
+    }
+
+
+def _window_size() -> tuple[int, int] | None:
+    return window_size(0) or window_size(1)
+
+
+def variable(word: str) -> str:
+    """Return ``NAME=VALUE``; like docker, copy the value of a bare ``NAME`` from our environment.
+
+    Raises UsageError.
+    """
+    name, equals, _ = word.partition("=")
+    if not name:
+        hint = "NAME=VALUE, or NAME to copy it from the environment"
+        raise UsageError(f'--env: "{word}" has no name', hint)
+    if equals:
+        return word
+    value = posix.environ.get(name.encode("utf-8", "surrogateescape"), b"")
+    return f"{name}={value.decode('utf-8', 'surrogateescape')}"
+
+
+def run_attach(connection: Connection, arguments: Arguments) -> int:
+    """Attach; return the container's exit code, or 0 on detach.  Raises RuntimeFailure."""
+    keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
+    streams = ("stdout", "stderr") if arguments.flag("no-stdin") else ()
+    attachment = Attachment(connection, arguments.positional[0], streams=streams, keys=keys)
+    try:
+        code = attachment.run()
+    finally:
+        attachment.close()
+    return 0 if code == DETACHED else code
+
+
+# ``--net`` is an alias that docker and podman know.
+NEW_OPTIONS = (*SPEC_OPTIONS, Option("net", value="NAME"))
+COMMANDS = (
+    Command(
+        "run",
+        "IMAGE [COMMAND [ARG]...]",
+        "create and start a container",
+        run_run,
+        most=ANY,
+        options=(
+            Option("detach", "run in the background and print the ID", short="d"),
+            DETACH_KEYS_OPTION,
+            *NEW_OPTIONS,
+        ),
+        options_end=1,
+        details="With --rootfs there is no IMAGE: all arguments are the command.",
+        examples=(
+            ("Run a command, then remove the container", "ocictl run --rm busybox echo hello"),
+            ("Open a shell in a new container", "ocictl run --rm -it busybox sh"),
+            (
+                "Run a server with a memory limit, restart it on failure",
+                "ocictl run -d --name web --restart on-failure:5 -m 512M nginx",
+            ),
+            (
+                "Mount a directory of the host read-only",
+                "ocictl run -d -v /srv/pages:/usr/share/nginx/html:ro nginx",
+            ),
+            (
+                "Run a root filesystem without an image",
+                "ocictl run --rm --rootfs ./rootfs /bin/sh -c 'echo hello'",
+            ),
+        ),
+        exit_status=CONTAINER_STATUS,
+    ),
+    Command(
+        "create",
+        "IMAGE [COMMAND [ARG]...]",
+        "create a container without starting it",
+        run_create,
+        most=ANY,
+        options=NEW_OPTIONS,
+        options_end=1,
+        details="With --rootfs there is no IMAGE: all arguments are the command.",
+        examples=(
+            ("Create a container to start later", "ocictl create --name job busybox sleep 10"),
+        ),
+    ),
+    Command(
+        "exec",
+        "CONTAINER COMMAND [ARG]...",
+        "run a command in a running container",
+        run_exec,
+        fewest=2,
+        most=ANY,
+        options=(
+            Option("interactive", "keep stdin open", short="i"),
+            Option("tty", "allocate a pseudo-terminal", short="t"),
+            Option("detach", "run in the background", short="d"),
+            Option("user", "user name or UID", "USER[:GROUP]", short="u"),
+            Option(
+                "workdir", "working directory in the container", "DIR", short="w", completed=False
+            ),
+            Option("env", "set an environment variable", "NAME[=VALUE]", kind="list", short="e"),
+            DETACH_KEYS_OPTION,
+        ),
+        options_end=2,
+        details="Exits with the status of the command.",
+        examples=(("Open a shell in a container", "ocictl exec -it web sh"),),
+        exit_status=CONTAINER_STATUS,
+    ),
+    Command(
+        "attach",
+        "CONTAINER",
+        "attach to the streams of a running container",
+        run_attach,
+        fewest=1,
+        options=(
+            Option("no-stdin", "do not attach stdin"),
+            DETACH_KEYS_OPTION,
+        ),
+        details="Exits with the status of the container.",
+        exit_status=CONTAINER_STATUS,
+    ),
+)

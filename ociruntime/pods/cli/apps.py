@@ -1,0 +1,339 @@
+"""Commands on single apps of a running pod: ``app``, ``enter``, ``attach``."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import UsageError
+from ociruntime.base.terminal import DETACH_KEYS, parse_keys
+from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.output import write, write_lines
+from ociruntime.commandline.parser import Arguments
+from ociruntime.pods.cli.options import GLOBAL_OPTIONS, TIME
+from ociruntime.pods.cli.running import check_root, host_of, warn
+from ociruntime.pods.manifest.app_arguments import PodWords, read_words
+from ociruntime.pods.manifest.app_options import ADD_OPTIONS, APP_OPTIONS
+from ociruntime.pods.operations import app_exec
+from ociruntime.pods.operations.attach import attach, parse_mode
+from ociruntime.pods.operations.sandbox import remove_app
+from ociruntime.pods.store.control import ask
+from ociruntime.pods.store.description import app_names, app_record, choose_app
+from ociruntime.pods.store.manifest_file import read_manifest
+from ociruntime.pods.store.phases import open_pod
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.pods.cli.context import Context
+
+
+def parse_app_add(words: list[str], program: Arguments) -> PodWords:
+    """Parse the arguments of ``app add``.  Raises UsageError."""
+    options = (*APP_OPTIONS, *ADD_OPTIONS)
+    return read_words(words, (), options, GLOBAL_OPTIONS, leading=1, single=True, program=program)
+
+
+def run_app_add(context: Context, parsed: PodWords) -> int:
+    """Add an app to the pod, ready to be started.  Raises RuntimeFailure."""
+    from ociruntime.pods.operations.prepare import Request
+    from ociruntime.pods.operations.sandbox import add_to_pod
+
+    if not parsed.positional or len(parsed.apps) != 1:
+        raise UsageError("app add: a pod and one image are required", "ocipod app add UUID IMAGE")
+    check_root()
+    with open_pod(context.directory, parsed.positional[0]) as pod:
+        add_to_pod(pod, Request(host_of(context), parsed, warn))
+    return 0
+
+
+def run_app_start(context: Context, arguments: Arguments) -> int:
+    """Start an app; do nothing if it is running.  Raises RuntimeFailure."""
+    with open_pod(context.directory, arguments.positional[0]) as pod:
+        ask(pod, {"op": "start", "app": choose_app(pod, arguments.text("app"))})
+    return 0
+
+
+def run_app_stop(context: Context, arguments: Arguments) -> int:
+    """Stop an app and wait for its exit; do nothing if it has exited.  Raises RuntimeFailure."""
+    with open_pod(context.directory, arguments.positional[0]) as pod:
+        name = choose_app(pod, arguments.text("app"))
+        if app_record(pod, name)["state"] == "exited":
+            write(f'app "{name}" is already stopped\n')
+            return 0
+        ask(pod, {"op": "stop", "app": name, "seconds": stop_timeout(arguments)})
+    return 0
+
+
+def stop_timeout(arguments: Arguments) -> int:
+    """Return the stop timeout given by ``--time``.  Raises UsageError."""
+    seconds = arguments.number("time", 10)
+    if seconds < 0:
+        raise UsageError("--time: must be a number of seconds, 0 or more")
+    return seconds
+
+
+def run_app_rm(context: Context, arguments: Arguments) -> int:
+    """Stop an app and remove it with its files.  Raises RuntimeFailure."""
+    seconds = stop_timeout(arguments)
+    with open_pod(context.directory, arguments.positional[0]) as pod:
+        remove_app(pod, arguments.text("app"), seconds)
+    return 0
+
+
+def run_app_list(context: Context, arguments: Arguments) -> int:
+    """Print a line or an object for each app.  Raises RuntimeFailure."""
+    with open_pod(context.directory, arguments.positional[0]) as pod:
+        apps = [(name, app_record(pod, name)["state"]) for name in app_names(pod)]
+    kind = arguments.text("format", "text")
+    if kind != "text":
+        import json
+
+        found = [{"name": name, "state": state} for name, state in apps]
+        return write(json.dumps(found, indent=2 if kind == "json-pretty" else None) + "\n")
+    lines = [] if arguments.flag("no-legend") else ["NAME\tSTATE\n"]
+    return write("".join([*lines, *(f"{name}\t{state}\n" for name, state in apps)]))
+
+
+def run_app_status(context: Context, arguments: Arguments) -> int:
+    """Print ``name=value`` lines, or a JSON object.  Raises RuntimeFailure."""
+    with open_pod(context.directory, arguments.positional[0]) as pod:
+        name = choose_app(pod, arguments.text("app"))
+        record = app_record(pod, name)
+        entry = next(one for one in read_manifest(pod)["apps"] if one["name"] == name)
+    facts = status_of(entry, record)
+    kind = arguments.text("format", "text")
+    if kind != "text":
+        import json
+
+        return write(json.dumps(facts, indent=2 if kind == "json-pretty" else None) + "\n")
+    return write_lines(f"{key}={_value_text(value)}" for key, value in facts.items())
+
+
+def status_of(entry: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+    """Return an app's status, from its manifest entry and its state file; pure."""
+    app = entry.get("app") or {}
+    times = {f"{key}_at": record.get(key) for key in ("created", "started", "finished")}
+    facts: dict[str, Any] = {
+        "name": entry["name"],
+        "state": record["state"],
+        "image_id": (entry.get("image") or {}).get("id"),
+        **times,
+        **{key: record.get(key) for key in ("exit_code", "signal", "stopped_by", "reason", "pid")},
+        "oom_killed": record.get("oom_killed") or None,
+        "restarts": record.get("restarts") or None,
+        "mounts": {one["path"]: one["volume"] for one in entry.get("mounts") or ()},
+        "user_annotations": app.get("userAnnotations"),
+        "user_labels": app.get("userLabels"),
+    }
+    if facts["state"] != "running":
+        facts["pid"] = None
+    return {key: value for key, value in facts.items() if value not in (None, "", {}, [])}
+
+
+def _value_text(value: object) -> str:
+    if isinstance(value, dict):
+        return ",".join(f"{key}:{item}" for key, item in value.items())
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def run_app_exec(context: Context, arguments: Arguments) -> int:
+    """Exec the runtime with the command, or with ``--detach`` start it.  Raises RuntimeFailure."""
+    uuid, *argv = arguments.positional
+    if not argv:
+        raise UsageError("app exec: a command is required")
+    env = arguments.list("env")
+    for variable in env:
+        if not variable.partition("=")[1] or variable.startswith("="):
+            raise UsageError(f'--env: "{variable}" is not NAME=VALUE')
+    if arguments.flag("tty") and arguments.flag("detach"):
+        raise UsageError("--tty cannot be combined with --detach")
+    command = app_exec.Command(
+        argv,
+        tty=arguments.flag("tty"),
+        env=env,
+        user=arguments.text("user"),
+        cwd=arguments.text("cwd"),
+    )
+    pod = open_pod(context.directory, uuid)
+    app = choose_app(pod, arguments.text("app"))
+    if not arguments.flag("detach"):
+        app_exec.become_command(pod, app, command, arguments.text("log"))
+    app_exec.start_command(pod, app, command)
+    return 0
+
+
+SHELL = "/bin/sh"
+
+
+def run_enter(context: Context, arguments: Arguments) -> int:
+    """Exec the runtime with the command.  Raises RuntimeFailure."""
+    uuid, *command = arguments.positional
+    pod = open_pod(context.directory, uuid)
+    app = choose_app(pod, arguments.text("app"))
+    tty = posix.isatty(0) and posix.isatty(1)
+    app_exec.become_command(pod, app, app_exec.Command(command or [SHELL], tty=tty))
+
+
+def run_attach(context: Context, arguments: Arguments) -> int:
+    """Attach to an app; return its exit code, or 0 on detach.  Raises RuntimeFailure."""
+    mode = arguments.text("mode")
+    streams = [] if mode == "list" else parse_mode(mode)
+    keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
+    with open_pod(context.directory, arguments.positional[0]) as pod:
+        app = choose_app(pod, arguments.text("app"))
+        if mode == "list":
+            found = ask(pod, {"op": "endpoints", "app": app})["endpoints"]
+            return write("".join(f"{name}\n" for name in found))
+        return attach(pod, app, streams, keys, wait=arguments.flag("wait"))
+
+
+PROGRAM_STATUS = (
+    ("N", "exit status of the program"),
+    ("128 + N", "signal N killed the program"),
+    ("254", "the program could not be run"),
+)
+_APP = Option("app", "name of the app", "APP", short="a")
+_APP_OF_SEVERAL = Option("app", "name of the app, if the pod has several", "APP", short="a")
+_FORMAT = Option("format", "output format (default: text)", "text|json|json-pretty", kind="choice")
+COMMANDS = (
+    Command(
+        "app add",
+        "UUID IMAGE [OPTION]... [-- ARGUMENT...]",
+        "add an app to a sandbox, from an image in the store",
+        run_app_add,
+        parse=parse_app_add,
+        most=ANY,
+        options=(
+            *APP_OPTIONS,
+            *ADD_OPTIONS,
+        ),
+        details="Start the app with `app start`.",
+        examples=(
+            (
+                "Add an app from the store",
+                "ocipod app add 6d52 busybox --name=web --exec=/bin/httpd -- -f",
+            ),
+        ),
+    ),
+    Command(
+        "app start",
+        "UUID",
+        "start a new or stopped app",
+        run_app_start,
+        fewest=1,
+        options=(_APP,),
+        examples=(("Start an app", "ocipod app start --app=web 6d52"),),
+    ),
+    Command(
+        "app stop",
+        "UUID",
+        "stop an app",
+        run_app_stop,
+        fewest=1,
+        options=(
+            _APP,
+            TIME,
+        ),
+        examples=(
+            (
+                "Stop an app with a timeout of 30 seconds",
+                "ocipod app stop --app=web --time=30 6d52",
+            ),
+        ),
+    ),
+    Command(
+        "app rm",
+        "UUID",
+        "stop an app and remove it with its files",
+        run_app_rm,
+        fewest=1,
+        options=(
+            _APP,
+            TIME,
+        ),
+        details="The pod may be stopped.",
+        examples=(("Remove an app and its files", "ocipod app rm --app=web 6d52"),),
+    ),
+    Command(
+        "app list",
+        "UUID",
+        "list apps and their states",
+        run_app_list,
+        fewest=1,
+        options=(
+            Option("no-legend", "omit the header"),
+            _FORMAT,
+        ),
+        examples=(("List apps as JSON", "ocipod app list --format=json 6d52"),),
+    ),
+    Command(
+        "app status",
+        "UUID",
+        "show the state of an app",
+        run_app_status,
+        fewest=1,
+        options=(
+            _APP,
+            _FORMAT,
+        ),
+        examples=(
+            (
+                "Print the exit code of an app",
+                "ocipod app status --app=web --format=json 6d52 | jq .exit_code",
+            ),
+        ),
+    ),
+    Command(
+        "app exec",
+        "UUID COMMAND [ARGUMENT]...",
+        "run a command in a running app",
+        run_app_exec,
+        fewest=2,
+        most=ANY,
+        options=(
+            _APP,
+            Option("tty", "allocate a pseudo-terminal", short="t"),
+            Option("detach", "run in the background", short="d"),
+            Option("user", "numeric user and group", "UID[:GID]", short="u"),
+            Option("env", "set an environment variable", "NAME=VALUE", kind="list", short="e"),
+            Option("cwd", "working directory in the app", "DIR", completed=False),
+            Option("log", "log file for errors of the runtime, as JSON", "FILE"),
+        ),
+        options_end=2,
+        details="Exits with the status of the command.",
+        examples=(
+            ("List the processes of the pod", "ocipod app exec --app=web 6d52 ps -ef"),
+            ("Open a shell", "ocipod app exec --app=web --tty 6d52 sh"),
+        ),
+        exit_status=PROGRAM_STATUS,
+    ),
+    Command(
+        "enter",
+        "UUID [COMMAND [ARGUMENT]...]",
+        "run a command in an app (default: a shell)",
+        run_enter,
+        fewest=1,
+        most=ANY,
+        options=(_APP_OF_SEVERAL,),
+        options_end=2,
+        details="Exits with the status of the command.",
+        examples=(("Open a shell in the only app", "ocipod enter 6d52"),),
+        exit_status=PROGRAM_STATUS,
+    ),
+    Command(
+        "attach",
+        "UUID",
+        "attach to the streams or the terminal of an app",
+        run_attach,
+        fewest=1,
+        options=(
+            _APP_OF_SEVERAL,
+            Option("mode", "auto, list, or stdin, stdout, stderr", "STREAM,..."),
+            Option("detach-keys", "detach key sequence (default: ctrl-p,ctrl-q)", "KEYS"),
+            Option("wait", "wait for the next start if the app is stopped"),
+        ),
+        details="Several clients can attach at once; a slow one misses output.",
+        examples=(("Attach to the terminal of an app", "ocipod attach --app=shell 6d52"),),
+    ),
+)

@@ -1,0 +1,213 @@
+"""Commands that write images and trees: ``image export``, ``extract``, ``render``, ``export``."""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.base.errors import UsageError
+from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.parser import Arguments
+from ociruntime.pods.store.manifest_file import read_manifest
+from ociruntime.pods.store.phases import open_pod
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.progress import Bar
+    from ociruntime.images.model.image import Image
+    from ociruntime.images.model.limits import Limits
+    from ociruntime.images.store.store import Store
+    from ociruntime.pods.cli.context import Context
+
+
+def run_image_export(context: Context, arguments: Arguments) -> int:
+    """Write an archive, or with ``--format=oci`` a directory; on failure, nothing remains."""
+    from ociruntime.commandline.progress import Bar
+    from ociruntime.images.fetch import look_up
+    from ociruntime.images.formats.export import write_archive, write_layout
+    from ociruntime.images.store.store import Store
+    from ociruntime.pods.cli.new_directory import check_target, new_file, put_directory
+
+    text, target = arguments.positional
+    overwrite = arguments.flag("overwrite")
+    with Store(context.directory) as store, Bar() as bar:
+        image = store.load(look_up(store, text))
+        if arguments.text("format", "oci-archive") == "oci":
+            if target == "-":
+                raise UsageError("--format=oci: cannot write a directory to standard output")
+            path = check_target(target, context.directory, overwrite=overwrite)
+            put_directory(path, lambda new: write_layout(store.blobs, image, new, bar))
+        else:
+            with new_file(target, overwrite=overwrite) as file:
+                write_archive(store.blobs, image, file, bar)
+        store.mark_used(image.id)
+    return 0
+
+
+def run_image_extract(context: Context, arguments: Arguments) -> int:
+    """Write the image's documents and packed layers as an OCI image layout."""
+    from ociruntime.commandline.progress import Bar
+    from ociruntime.images.fetch import look_up
+    from ociruntime.images.formats.export import write_layout
+    from ociruntime.images.store.store import Store
+    from ociruntime.pods.cli.new_directory import check_target, put_directory
+
+    text, target = arguments.positional
+    with Store(context.directory) as store, Bar() as bar:
+        image = store.load(look_up(store, text))
+        overwrite = arguments.flag("overwrite")
+        path = check_target(target, context.directory, overwrite=overwrite)
+        put_directory(path, lambda new: write_layout(store.blobs, image, new, bar))
+        store.mark_used(image.id)
+    return 0
+
+
+CONFIG = "image-config.json"
+
+
+def run_image_render(context: Context, arguments: Arguments) -> int:
+    """Unpack the layers of an image, in order, into a directory."""
+    from ociruntime.commandline.progress import Bar
+    from ociruntime.images.fetch import look_up
+    from ociruntime.images.model.settings import Settings
+    from ociruntime.images.store.store import Store
+    from ociruntime.pods.cli.new_directory import check_target, put_directory
+
+    settings = Settings(context.system_config, context.local_config, context.user_config)
+    limits = settings.limits()
+    text, target = arguments.positional
+    alone = arguments.flag("rootfs-only")
+    with Store(context.directory) as store, Bar() as bar:
+        image = store.load(look_up(store, text))
+        overwrite = arguments.flag("overwrite")
+        path = check_target(target, context.directory, overwrite=overwrite)
+        notes: list[str] = []
+
+        def fill(new: int) -> None:
+            notes.extend(_fill(store, image, new, limits, bar, alone=alone))
+
+        put_directory(path, fill)
+        store.mark_used(image.id)
+    for note in notes:
+        context.log.warning(note)
+    return 0
+
+
+def _fill(
+    store: Store, image: Image, target: int, limits: Limits, bar: Bar, *, alone: bool
+) -> list[str]:
+    """Fill the new directory with descriptor ``target``; return warnings about skipped entries."""
+    import os
+
+    from ociruntime.images.unpack.unpack import unpack
+
+    if alone:
+        return unpack(store.blobs, image.layers, target, limits, bar)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(CONFIG, flags, 0o644, dir_fd=target), "wb") as file:
+        file.write(store.blobs.read(image.config_digest))
+    os.mkdir("rootfs", dir_fd=target)
+    directory = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    rootfs = os.open("rootfs", directory, dir_fd=target)
+    try:
+        os.fchmod(rootfs, 0o755)
+        return unpack(store.blobs, image.layers, rootfs, limits, bar)
+    finally:
+        os.close(rootfs)
+
+
+def run_export(context: Context, arguments: Arguments) -> int:
+    """Write the archive; on failure, no partial file remains."""
+    from ociruntime.commandline.progress import Bar
+    from ociruntime.images.formats.export import write_archive
+    from ociruntime.images.store.store import Store
+    from ociruntime.pods.cli.new_directory import new_file
+    from ociruntime.pods.operations.export import BlobsAndNew, exported, kept
+
+    uuid, target = arguments.positional
+    squash = arguments.flag("squash")
+    with open_pod(context.directory, uuid) as pod, Store(context.directory) as store, Bar() as bar:
+        names = [entry["name"] for entry in read_manifest(pod)["apps"]]
+        name = arguments.text("app")
+        if not name and len(names) != 1:
+            hint = f"give one with --app: {', '.join(names)}" if names else "the pod has none"
+            raise UsageError(f"export pod {uuid}: which app?", hint)
+        with new_file(target, overwrite=arguments.flag("overwrite")) as file:
+            beside = "/tmp" if target == "-" else os.path.dirname(os.path.abspath(target))
+            blobs = BlobsAndNew(store.blobs.path)
+            with kept(pod):
+                image = exported(pod, name or names[0], store, blobs, beside, squash=squash)
+                write_archive(blobs, image, file, bar)
+    return 0
+
+
+_OVERWRITE = Option("overwrite", "replace the directory and its content")
+COMMANDS = (
+    Command(
+        "image export",
+        "IMAGE FILE",
+        "export an image to a file",
+        run_image_export,
+        fewest=2,
+        options=(
+            Option(
+                "format", "output format (default: oci-archive)", "oci-archive|oci", kind="choice"
+            ),
+            Option("overwrite", "overwrite an existing file"),
+        ),
+        details=(
+            "Writes an OCI image layout, which `fetch` reads as oci-archive:FILE or oci:DIR.\n"
+            "If FILE is -, the archive is written to standard output."
+        ),
+        examples=(
+            (
+                ("Copy an image to another machine, to `fetch oci-archive:busybox.tar` there"),
+                "ocipod image export busybox - | ssh web 'cat >busybox.tar'",
+            ),
+        ),
+    ),
+    Command(
+        "image extract",
+        "IMAGE DIR",
+        "extract an image as an OCI layout directory",
+        run_image_extract,
+        fewest=2,
+        options=(_OVERWRITE,),
+        details="DIR becomes an OCI image layout, which `fetch` reads as oci:DIR.",
+        examples=(("Extract an OCI image layout", "ocipod image extract busybox ./layout"),),
+    ),
+    Command(
+        "image render",
+        "IMAGE DIR",
+        "unpack an image into a directory",
+        run_image_render,
+        fewest=2,
+        options=(
+            Option("rootfs-only", "write only the files, into DIR itself"),
+            _OVERWRITE,
+        ),
+        details=(
+            "Creates DIR with rootfs, the files of all layers, and image-config.json, the\n"
+            "configuration of the image, once everything is unpacked."
+        ),
+        examples=(
+            (
+                "Unpack the root filesystem of a bundle",
+                "ocipod image render --rootfs-only busybox rootfs",
+            ),
+        ),
+    ),
+    Command(
+        "export",
+        "UUID FILE",
+        "export a stopped app as an image archive",
+        run_export,
+        fewest=2,
+        options=(
+            Option("app", "name of the app, if the pod has several", "APP"),
+            Option("squash", "write a single layer"),
+            Option("overwrite", "overwrite FILE"),
+        ),
+        details=("The new image has the settings of the app's image, and the files of the app."),
+        examples=(("Export an app as an image", "ocipod export --app=web 6d52 web.tar"),),
+    ),
+)

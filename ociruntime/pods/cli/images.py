@@ -1,0 +1,423 @@
+"""Commands on the image store: ``image list``, ``rm``, ``gc``, ``verify``, ``cat-manifest``."""
+
+from __future__ import annotations
+
+import time
+
+from ociruntime.base.errors import ImageError, RuntimeFailure, UsageError
+from ociruntime.commandline.columns import tabbed
+from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.output import tell, write, write_lines
+from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.progress import amount
+from ociruntime.commandline.times import ago, date
+from ociruntime.pods.cli.durations import period
+from ociruntime.pods.cli.options import FORMAT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from ociruntime.commandline.progress import Bar
+    from ociruntime.images.model.image import Image, Record
+    from ociruntime.images.store.store import Store
+    from ociruntime.images.unpack.tree_store import Tree, TreeStore
+    from ociruntime.pods.cli.context import Context
+
+TITLES = {
+    "id": "ID",
+    "name": "NAME",
+    "size": "SIZE",
+    "importtime": "IMPORT TIME",
+    "lastused": "LAST USED",
+    "platform": "PLATFORM",
+    "digest": "DIGEST",
+}
+_SHOWN = "id,name,size,importtime,lastused"
+_SHORT_ID = 12  # digits
+_NONE = "-"
+
+
+def run_image_list(context: Context, arguments: Arguments) -> int:
+    """Print a line for each name of each image; an image without a name has one line, too."""
+    from ociruntime.images.store.store import Store
+    from ociruntime.images.unpack.tree_store import TreeStore
+
+    fields = _fields(arguments.text("fields", _SHOWN), "fields")
+    keys = _fields(arguments.text("sort", "importtime"), "sort")
+    with Store(context.directory) as store:
+        found = _described(store, TreeStore(context.directory))
+    found.sort(
+        key=lambda one: [one[key] for key in keys],
+        reverse=arguments.text("order", "asc") == "desc",
+    )
+    if output_format := arguments.text("format"):
+        from ociruntime.commandline.json_output import as_json
+
+        return write(as_json([_for_json(one) for one in found], output_format))
+    full = arguments.flag("full")
+    rows = [] if arguments.flag("no-legend") else [[TITLES[key] for key in fields]]
+    rows += [[_cell(one, key, full=full) for key in fields] for one in found]
+    return write(tabbed(rows))
+
+
+def _described(store: Store, trees: TreeStore) -> list[dict[str, Any]]:
+    """Return the rows by field; for a damaged image, only what the store's index has."""
+    from ociruntime.images.unpack.tree_store import tree_id
+
+    found = []
+    for record in store.records():
+        platform, tree_size = "", 0
+        try:
+            image = store.load(record)
+            platform, tree_size = image.platform, trees.size(tree_id(image))
+        except ImageError:
+            platform = "damaged"
+        for name in record.names or ("",):
+            found.append(
+                {
+                    "id": record.id,
+                    "name": name,
+                    "size": record.size + tree_size,
+                    "importtime": record.imported,
+                    "lastused": record.used,
+                    "platform": platform,
+                    "digest": record.id,
+                }
+            )
+    return found
+
+
+def _fields(text: str, option: str) -> list[str]:
+    fields = text.split(",")
+    for field in fields:
+        if field not in TITLES:
+            raise UsageError(f'--{option}: unknown field "{field}"', ", ".join(TITLES))
+    return fields
+
+
+def _cell(one: dict[str, Any], field: str, *, full: bool) -> str:
+    value = one[field]
+    if field == "id":
+        return str(value) if full else str(value).partition(":")[2][:_SHORT_ID]
+    if field == "size":
+        return str(value) if full else amount(value)
+    if field in ("importtime", "lastused"):
+        return date(int(value)) if full else ago(int(value))
+    # The platform is copied from the image and may be empty.
+    return str(value) or _NONE
+
+
+def _for_json(one: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": one["id"],
+        "name": one["name"],
+        "size": one["size"],
+        "import_time": int(one["importtime"]),
+        "last_used_time": int(one["lastused"]),
+        "platform": one["platform"],
+    }
+
+
+_FAILED = 254
+
+
+def run_image_rm(context: Context, arguments: Arguments) -> int:
+    """Remove each image; an error with one is printed, and the others are still removed.
+
+    The lock of ``prepare`` is held, so that no image is removed that a new pod is about to use.
+    """
+    from ociruntime.images.fetch import look_up
+    from ociruntime.images.store.store import Store
+    from ociruntime.pods.store.lock import prepare_lock
+    from ociruntime.pods.store.references import used_images
+
+    status = count = freed = 0
+    force = arguments.flag("force")
+    with Store(context.directory) as store, prepare_lock(context.directory, exclusive=True):
+        used = set() if force else used_images(context.directory)
+        for text in arguments.positional:
+            try:
+                record = look_up(store, text)
+                if record.id in used:
+                    hint = "--force removes it anyway"
+                    raise ImageError(f'image "{text}" is used by a pod', hint)
+                freed += _remove_image(context, store, record)
+                count += 1
+                write_lines([" ".join(["removed", record.id, *record.names])])
+            except RuntimeFailure as failure:
+                tell("ocipod", str(failure))
+                status = _FAILED
+    write(f"{count} of {len(arguments.positional)} removed, {amount(freed)} freed\n")
+    return status
+
+
+def _remove_image(context: Context, store: Store, record: Record) -> int:
+    """Remove an image, and its tree if no other image or pod uses it; return the bytes freed."""
+    from ociruntime.images.unpack.tree_store import TreeStore, tree_id
+    from ociruntime.pods.store.references import used_trees
+
+    try:
+        tree = tree_id(store.load(record))
+    except ImageError:
+        tree = ""  # damaged image: its tree is left to image gc
+    freed = store.remove([record.id])
+    if not tree or any(tree_id(image) == tree for image in store.images()):
+        return freed
+    trees = TreeStore(context.directory)
+    size = trees.size(tree)
+    if tree not in used_trees(context.directory):
+        trees.remove(tree)
+        freed += size
+    return freed
+
+
+_GRACE = 24 * 3600.0  # seconds
+
+
+def run_image_gc(context: Context, arguments: Arguments) -> int:
+    """Remove unused trees and images, then stray files.
+
+    Stray files include downloads that were interrupted and not resumed within the grace period.
+    The lock of ``prepare`` is held, because a pod being prepared does not name its images yet.  It
+    may have looked them up just before it waits for the lock, so the last use of an image is
+    checked again before its removal.  If the images of a pod cannot be read, nothing is removed.
+    """
+    from ociruntime.base.fault import fault
+    from ociruntime.images.registry.partial import remove_stale
+    from ociruntime.images.store.collection import rubbish
+    from ociruntime.images.store.store import Store
+    from ociruntime.images.unpack.tree_store import TreeStore
+    from ociruntime.pods.store.lock import prepare_lock
+    from ociruntime.pods.store.references import used_images, used_trees
+
+    text = arguments.text("grace-period")
+    grace = period(text, "grace-period") if text else _GRACE
+    before = time.time() - grace
+    trees = TreeStore(context.directory)
+    with Store(context.directory) as store, prepare_lock(context.directory, exclusive=True):
+        found = rubbish(
+            store.records(),
+            trees.trees(),
+            _trees(store),
+            used_images(context.directory),
+            used_trees(context.directory),
+            before,
+        )
+        fault("imagegc.before-sweep")
+        of_trees = _remove_trees(trees, found.trees)
+        of_images = _remove_images(store, found.images, before)
+        swept = store.sweep()
+        trees.sweep()
+        cut = remove_stale(f"{store.path}/partial", grace)
+    removed = f"{of_images[0]} images, {of_trees[0]} trees and {swept[0] + cut[0]} stray files"
+    freed = of_images[1] + of_trees[1] + swept[1] + cut[1]
+    return write(f"{removed} removed, {amount(freed)} freed\n")
+
+
+def _remove_trees(trees: TreeStore, gone: Iterable[Tree]) -> tuple[int, int]:
+    """Remove trees; return their number and the bytes freed."""
+    count = freed = 0
+    for tree in gone:
+        if trees.remove(tree.id, wait=False):
+            count, freed = count + 1, freed + tree.size
+            write(f"removed tree {tree.id}\n")
+    return count, freed
+
+
+def _remove_images(store: Store, gone: Iterable[Record], before: float) -> tuple[int, int]:
+    """Remove images not used after ``before``; return their number and the bytes freed."""
+    count = freed = 0
+    for record in gone:
+        if store.last_use(record.id) > before:
+            continue
+        count, freed = count + 1, freed + store.remove([record.id])
+        write_lines([" ".join(["removed", record.id, *record.names])])
+    return count, freed
+
+
+def _trees(store: Store) -> dict[str, str]:
+    """Return the tree id of each image by image id; damaged images are left out."""
+    from ociruntime.images.unpack.tree_store import tree_id
+
+    found = {}
+    for record in store.records():
+        try:
+            found[record.id] = tree_id(store.load(record))
+        except ImageError:
+            continue
+    return found
+
+
+_FAILED = 254
+
+
+def run_image_verify(context: Context, arguments: Arguments) -> int:
+    """Verify blobs and trees; print a line for each damaged blob, and one for the tree."""
+    from ociruntime.commandline.progress import Bar
+    from ociruntime.images.fetch import look_up
+    from ociruntime.images.store.store import Store
+
+    status = 0
+    with Store(context.directory) as store, Bar() as bar:
+        records = [look_up(store, text) for text in arguments.positional]
+        for text, record in zip(arguments.positional, records, strict=True):
+            damaged = _damaged_blobs(store, record, bar)
+            lines = [f"{one} is damaged" for one in damaged]
+            whole = not damaged
+            if whole:
+                line, whole = _verify_tree(context, store.load(record), bar)
+                lines.append(line)
+            else:
+                lines.append("remove the image and fetch it again")
+            bar.clear()
+            write_lines(f"{text}: {line}" for line in lines)
+            status = status if whole else _FAILED
+    return status
+
+
+def _damaged_blobs(store: Store, record: Record, bar: Bar) -> list[str]:
+    """Remove blobs that do not match their digest, so that they can be fetched again.
+
+    Returns their names.
+    """
+    found = []
+    digests = store.digests(record.id)
+    for done, digest in enumerate(digests):
+        bar("reading blobs", done, len(digests))
+        if not store.blobs.is_whole(digest):
+            store.blobs.drop(digest)
+            found.append(f"blob {digest}")
+    return found
+
+
+def _verify_tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
+    """Verify the image's tree and repair it; return a message and whether it is intact now."""
+    from ociruntime.images.model.settings import Settings
+    from ociruntime.images.unpack.tree_store import CHANGED, TreeStore, tree_id
+    from ociruntime.pods.store.lock import prepare_lock
+    from ociruntime.pods.store.references import running_trees
+
+    settings = Settings(context.system_config, context.local_config, context.user_config)
+    trees = TreeStore(context.directory, settings.limits)
+    tree = tree_id(image)
+    with prepare_lock(context.directory, exclusive=True):
+        state = trees.verify(tree, bar)
+        if state != CHANGED:
+            return f"blobs are intact, tree is {state}", True
+        if tree in running_trees(context.directory):
+            return "tree is modified, and not unpacked again while a running pod uses it", False
+        trees.render_again(image, bar)
+    return "tree was modified; unpacked again", True
+
+
+def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
+    """Print the document byte for byte; a newline is added if it ends without one.
+
+    The digest of the document is that of the bytes without this newline.
+    """
+    from ociruntime.images.fetch import look_up
+    from ociruntime.images.store.store import Store
+
+    if arguments.flag("config") and arguments.flag("index"):
+        raise UsageError("--config cannot be combined with --index")
+    with Store(context.directory) as store:
+        record = look_up(store, arguments.positional[0])
+        digest = record.id
+        if arguments.flag("config"):
+            digest = store.load(record).config_digest
+        elif arguments.flag("index"):
+            digest = record.index
+        if not digest:
+            raise ImageError(f'image "{arguments.positional[0]}" was not chosen from an index')
+        text = store.blobs.read(digest).decode("utf-8", "surrogateescape")
+    if arguments.flag("pretty-print"):
+        import json
+
+        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    return write(text if text.endswith("\n") else f"{text}\n")
+
+
+COMMANDS = (
+    Command(
+        "image list",
+        "",
+        "list images in the store",
+        run_image_list,
+        options=(
+            Option("fields", "fields to show", "FIELD,..."),
+            Option("sort", "fields to sort by (default: importtime)", "FIELD,..."),
+            Option("order", "sort order (default: asc)", "asc|desc", kind="choice"),
+            Option("full", "do not truncate IDs, sizes and times"),
+            Option("no-legend", "omit the header"),
+            FORMAT,
+        ),
+        details=(
+            "Prints one line per name. Fields: id, name, size (including the unpacked tree),\n"
+            "importtime, lastused, platform, digest."
+        ),
+        examples=(
+            ("List the largest images first", "ocipod image list --sort=size --order=desc"),
+            ("List only names", "ocipod image list --no-legend --fields=name"),
+        ),
+    ),
+    Command(
+        "image rm",
+        "IMAGE...",
+        "remove images from the store",
+        run_image_rm,
+        fewest=1,
+        most=ANY,
+        options=(Option("force", "remove images in use; pods keep the unpacked tree"),),
+        details=(
+            "Removes an image with all its names. If one image cannot be removed, the others\n"
+            "are, and the exit status is 254."
+        ),
+        examples=(("Remove an image by name", "ocipod image rm docker.io/library/busybox:latest"),),
+    ),
+    Command(
+        "image gc",
+        "",
+        "remove unused images",
+        run_image_gc,
+        options=(Option("grace-period", "keep images used within TIME (default: 24h)", "TIME"),),
+        details=(
+            "Removes images that no pod uses, their unpacked trees, and the remains of\n"
+            "interrupted imports. Waits while a pod is being prepared."
+        ),
+        examples=(("Remove images unused for a week", "ocipod image gc --grace-period=168h"),),
+    ),
+    Command(
+        "image verify",
+        "IMAGE...",
+        "verify the digests of images",
+        run_image_verify,
+        fewest=1,
+        most=ANY,
+        details=(
+            "Reports and removes damaged blobs, so that they can be fetched again. Unpacks a\n"
+            "modified tree again, unless a running pod uses it. The exit status is 254 if\n"
+            "anything stays damaged."
+        ),
+        examples=(("Check an image for damage", "ocipod image verify busybox"),),
+    ),
+    Command(
+        "image cat-manifest",
+        "IMAGE",
+        "print the manifest of an image",
+        run_image_cat_manifest,
+        fewest=1,
+        options=(
+            Option("config", "print the configuration instead"),
+            Option("index", "print the index it was chosen from"),
+            Option("pretty-print", "indent the output"),
+        ),
+        examples=(
+            (
+                "Print the environment of an image",
+                "ocipod image cat-manifest --config busybox | jq .config.Env",
+            ),
+        ),
+    ),
+)

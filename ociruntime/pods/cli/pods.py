@@ -1,0 +1,377 @@
+"""Commands on pods: ``list``, ``status``, ``rm``, ``gc``, ``cat-manifest``, ``stop``."""
+
+from __future__ import annotations
+
+import platform
+import posix
+
+from ociruntime import __version__
+from ociruntime.base.errors import HostError, PodError, RuntimeFailure, UsageError
+from ociruntime.base.log import plain
+from ociruntime.commandline.columns import tabbed
+from ociruntime.commandline.json_output import as_json
+from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.output import tell, write, write_lines
+from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.times import ago, date
+from ociruntime.pods.cli.durations import period, timeout
+from ociruntime.pods.cli.options import FORMAT, TIME, UUID_FILE
+from ociruntime.pods.garbage import garbage
+from ociruntime.pods.operations.stopping import stop_pod
+from ociruntime.pods.store.description import RUNNING, describe, try_describe
+from ociruntime.pods.store.manifest_file import read_manifest
+from ociruntime.pods.store.phases import each_pod, open_pod
+from ociruntime.pods.store.pod import GONE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.pods.cli.context import Context
+    from ociruntime.pods.store.pod import Pod
+
+
+def given_uuid(arguments: Arguments) -> str:
+    """Return the UUID of a command that takes one.  Raises UsageError, HostError."""
+    return given_uuids(arguments)[0]
+
+
+def given_uuids(arguments: Arguments) -> list[str]:
+    """Return the UUIDs of a command that takes several.  Raises UsageError, HostError."""
+    file = arguments.text("uuid-file")
+    if bool(file) == bool(arguments.positional):
+        raise UsageError("which pod?", "give either a UUID or --uuid-file=FILE")
+    if not file:
+        return arguments.positional
+    try:
+        with open(file, encoding="utf-8", errors="replace") as stream:
+            return [stream.read().strip()]
+    except OSError as error:
+        raise HostError(f"read {file}", error) from None
+
+
+_TITLES = ["UUID", "APP", "IMAGE NAME", "STATE", "CREATED", "STARTED", "NETWORKS"]
+_SHORT = 8  # digits of a UUID
+_SHORT_ID = 19  # characters of sha256:DIGEST
+
+
+def run_list(context: Context, arguments: Arguments) -> int:
+    """Print the pods; unreadable ones are reported on standard error at the end."""
+    problems: list[str] = []
+    found = []
+    for pod in each_pod(context.directory, problems=problems):
+        with pod:
+            if (one := try_describe(pod, problems)) is not None:
+                found.append(one)
+    output_format = arguments.text("format")
+    if output_format:
+        from ociruntime.commandline.json_output import as_json
+
+        status = write(as_json(found, output_format))
+    else:
+        full = arguments.flag("full")
+        rows = [] if arguments.flag("no-legend") else [_titles(full)]
+        status = write(tabbed(rows + [row for one in found for row in pod_rows(one, full)]))
+    for line in problems:
+        tell("ocipod", line)
+    return status
+
+
+def _titles(full: bool) -> list[str]:
+    return [*_TITLES[:3], "IMAGE ID", *_TITLES[3:]] if full else list(_TITLES)
+
+
+def pod_rows(pod: dict[str, Any], full: bool) -> list[list[str]]:
+    """Return a row for each app of a pod; only the first has the pod's own cells."""
+    form = date if full else ago
+    uuid = pod["name"] if full else pod["name"][:_SHORT]
+    of_pod = [pod["state"], form(pod.get("created_at")), form(pod.get("started_at")), networks(pod)]
+    rows = []
+    for app in pod["apps"] or [{}]:
+        cells = [
+            app.get("name", "-"),
+            app.get("image_name") or app.get("image_id", "-")[:_SHORT_ID],
+        ]
+        if full:
+            cells.append(app.get("image_id", "-"))
+        rows.append([uuid, *cells, *of_pod])
+        uuid, of_pod = "", [""] * len(of_pod)
+    return rows
+
+
+def networks(pod: dict[str, Any]) -> str:
+    """Format a pod's networks as ``name:ip4=ADDRESS``, ``name:ip6=ADDRESS`` or ``name``."""
+    parts = []
+    for network in pod["networks"]:
+        family = next((one for one in ("ip4", "ip6") if one in network), "")
+        address = f":{family}={network[family]}" if family else ""
+        parts.append(f"{network.get('name')}{address}")
+    return ", ".join(parts)
+
+
+def run_status(context: Context, arguments: Arguments) -> int:
+    """Wait if requested, then print the status as ``name=value`` status_lines or JSON."""
+    until_end = timeout(arguments.text("wait"), "wait")
+    until_ready = timeout(arguments.text("wait-ready"), "wait-ready")
+    with open_pod(context.directory, given_uuid(arguments)) as pod:
+        if until_ready or until_end:
+            _wait(pod, until_ready, until_end)
+        found = {"name": pod.uuid, "state": GONE} if pod.state == GONE else describe(pod)
+    output_format = arguments.text("format")
+    if output_format:
+        from ociruntime.commandline.json_output import as_json
+
+        return write(as_json(found, output_format))
+    return write_lines(status_lines(found))
+
+
+def _wait(pod: Pod, until_ready: float, until_end: float) -> None:
+    from ociruntime.pods.store.description import wait_for_end, wait_until_ready
+
+    if until_ready and not wait_until_ready(pod, until_ready):
+        raise PodError(f"pod {pod.uuid} is not ready: it is {pod.state}")
+    if until_end and not wait_for_end(pod, until_end):
+        raise PodError(f"wait for pod {pod.uuid}: timeout: it is still {pod.state}")
+
+
+def status_lines(pod: dict[str, Any]) -> list[str]:
+    """Format a pod's status; exit codes of apps are shown only once the pod has stopped."""
+    found = [f"state={pod['state']}"]
+    for name in ("created", "started"):
+        if f"{name}_at" in pod:
+            found.append(f"{name}={date(pod[f'{name}_at'])}")
+    if pod.get("networks"):
+        found.append(f"networks={networks(pod)}")
+    if "pid" in pod:
+        found.append(f"pid={pod['pid']}")
+    found.append(f"exited={'true' if pod.get('exited') else 'false'}")
+    if pod["state"] != RUNNING:
+        found += [
+            f"app-{app['name']}={app['exit_code']}"
+            for app in pod.get("apps", ())
+            if "exit_code" in app
+        ]
+    return found
+
+
+_FAILED = 254
+
+
+def run_rm(context: Context, arguments: Arguments) -> int:
+    """Remove each pod; an error with one is printed, and the others are still removed."""
+    status = 0
+    for given in given_uuids(arguments):
+        try:
+            problems = _remove_pod(context.directory, given)
+        except RuntimeFailure as failure:
+            problems = [str(failure)]
+            status = _FAILED
+        for problem in problems:
+            tell("ocipod", problem)
+    return status
+
+
+def _remove_pod(directory: str, given: str) -> list[str]:
+    with open_pod(directory, given) as pod:
+        events = list(garbage.discard(pod))
+        write(f'"{pod.uuid}"\n')
+        return [f"pod {uuid}: {text}" for kind, uuid, text in events if kind == garbage.PROBLEM]
+
+
+def run_gc(context: Context, arguments: Arguments) -> int:
+    """Mark and remove stopped pods; errors with a pod are printed, and the exit status is 0."""
+    grace = _period(arguments, "grace-period", garbage.GRACE)
+    expiry = _period(arguments, "expire-prepared", garbage.EXPIRY)
+    mark_only = arguments.flag("mark-only")
+    for kind, uuid, text in garbage.collect(context.directory, grace, expiry, mark_only=mark_only):
+        if kind == garbage.COLLECTING:
+            write(f'Garbage collecting pod "{uuid}"\n')
+        elif kind == garbage.MOVED:
+            _print(f'moving pod "{uuid}" to garbage')
+        elif kind == garbage.KEPT:
+            _print(f'pod "{uuid}" not removed: {text}')
+        else:
+            tell("ocipod", f'pod "{uuid}": {text}')
+    return 0
+
+
+def _period(arguments: Arguments, name: str, default: float) -> float:
+    text = arguments.text(name)
+    return period(text, name) if text else default
+
+
+def _print(line: str) -> None:
+    posix.write(2, f"{plain(line)}\n".encode())
+
+
+def run_cat_manifest(context: Context, arguments: Arguments) -> int:
+    """Print the pod's current manifest."""
+    with open_pod(context.directory, given_uuid(arguments)) as pod:
+        manifest = read_manifest(pod)
+    pretty = arguments.flags.get("pretty-print", True)
+    return write(as_json(manifest, "json-pretty" if pretty else "json"))
+
+
+_FAILED = 254
+
+
+def run_stop(context: Context, arguments: Arguments) -> int:
+    """Stop each pod; return 254 if one could not be stopped.  Raises UsageError."""
+    seconds = arguments.number("time", 10)
+    if seconds < 0:
+        raise UsageError("--time: must be a number of seconds, 0 or more")
+    status = 0
+    for uuid in given_uuids(arguments):
+        try:
+            with open_pod(context.directory, uuid) as pod:
+                if stop_pod(pod, seconds, arguments.flag("force"), arguments.flag("wait")):
+                    write(f'"{pod.uuid}"\n')
+                else:
+                    write(f'pod "{pod.uuid}" is already stopped\n')
+        except RuntimeFailure as failure:
+            tell("ocipod", str(failure))
+            status = _FAILED
+    return status
+
+
+# Versions of the supported specifications.
+IMAGE_SPEC = "1.1"
+CNI_SPEC = "1.1.0"
+
+
+def run_version(context: Context, arguments: Arguments) -> int:
+    """Print the versions, one per line."""
+    del context, arguments
+    facts = {
+        "ocipod": __version__,
+        "image-spec": IMAGE_SPEC,
+        "CNI": CNI_SPEC,
+        "Python": platform.python_version(),
+        "Linux": platform.release(),
+        "machine": platform.machine(),
+    }
+    return write("".join(f"{name}: {version}\n" for name, version in facts.items()))
+
+
+COMMANDS = (
+    Command(
+        "list",
+        "",
+        "list pods and their apps",
+        run_list,
+        options=(
+            Option("full", "do not truncate UUIDs, IDs and times"),
+            Option("no-legend", "omit the header"),
+            FORMAT,
+        ),
+        details=("Unreadable pods are reported on standard error; the exit status is still 0."),
+        examples=(
+            ("List all pods", "ocipod list"),
+            (
+                "Print the UUIDs of running pods",
+                (
+                    "ocipod list --format=json |\n"
+                    "    jq -r '.[] | select(.state == \"running\") | .name'"
+                ),
+            ),
+        ),
+    ),
+    Command(
+        "status",
+        "[UUID]",
+        "print the state of a pod and exit codes of its apps",
+        run_status,
+        most=1,
+        options=(
+            Option("wait", "wait until it stops, at most TIME", "TIME", kind="optional"),
+            Option("wait-ready", "wait until it is ready, at most TIME", "TIME", kind="optional"),
+            UUID_FILE,
+            FORMAT,
+        ),
+        details=(
+            "TIME is a duration (10s, 1h30m); true or a negative one waits forever, false or\n"
+            "0 does not wait. The exit status is 0 whatever the apps returned, and 254 on\n"
+            "timeout, or if a pod that should become ready has stopped."
+        ),
+        examples=(
+            ("Wait until a pod stops, at most one minute", "ocipod status --wait=1m 6d52"),
+            ("Wait until its apps are running", "ocipod status --wait-ready 6d52"),
+        ),
+    ),
+    Command(
+        "rm",
+        "[UUID]...",
+        "remove stopped pods",
+        run_rm,
+        most=ANY,
+        options=(UUID_FILE,),
+        details=(
+            "Prints the UUID of each removed pod. If a pod is running, being prepared or\n"
+            "deleted, the others are removed and the exit status is 254."
+        ),
+        examples=(("Remove a stopped pod", "ocipod rm 6d52"),),
+    ),
+    Command(
+        "gc",
+        "",
+        "remove stopped pods after a grace period",
+        run_gc,
+        options=(
+            Option(
+                "grace-period",
+                "keep stopped pods for TIME (default: 30m)",
+                "TIME",
+                details=(
+                    "The grace period begins when the first `gc` after its stop marks the pod."
+                ),
+            ),
+            Option("expire-prepared", "remove pods not run within TIME (default: 24h)", "TIME"),
+            Option(
+                "mark-only",
+                "mark pods, remove nothing",
+                details="Expired prepared pods are not removed either.",
+            ),
+        ),
+        details=(
+            "Marks stopped pods, and removes those marked longer ago than the grace period;\n"
+            "pods that never ran have none. A pod that cannot be removed is tried again the\n"
+            "next time."
+        ),
+        examples=(
+            ("Collect garbage, for example from a timer", "ocipod gc"),
+            ("Remove all stopped pods now", "ocipod gc --grace-period=0s"),
+        ),
+    ),
+    Command(
+        "cat-manifest",
+        "[UUID]",
+        "print the manifest of a pod",
+        run_cat_manifest,
+        most=1,
+        options=(
+            Option("pretty-print", "indent (default; =false: one line)"),
+            UUID_FILE,
+        ),
+        examples=(
+            ("Print the images of the apps", "ocipod cat-manifest 6d52 | jq '.apps[].image'"),
+        ),
+    ),
+    Command(
+        "stop",
+        "UUID...",
+        "stop running pods",
+        run_stop,
+        most=ANY,
+        options=(
+            Option("force", "kill the pod at once"),
+            TIME,
+            Option("wait", "wait until the pods have stopped", short="w"),
+            UUID_FILE,
+        ),
+        examples=(
+            ("Stop a pod and wait for it", "ocipod stop --wait 6d52"),
+            ("Kill a pod", "ocipod stop --force 6d52"),
+        ),
+    ),
+    Command("version", "", "print the versions of ocipod and its dependencies", run_version),
+)

@@ -1,0 +1,346 @@
+"""Commands that run pods: ``run``, ``prepare``, ``run-prepared``, ``app sandbox``, ``monitor``."""
+
+from __future__ import annotations
+
+import os
+import posix
+
+from ociruntime.base.errors import HostError, UsageError
+from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.output import tell, write
+from ociruntime.commandline.parser import Arguments
+from ociruntime.pods.bundle.runtime_calls import find_runtime
+from ociruntime.pods.cli.options import GLOBAL_OPTIONS
+from ociruntime.pods.manifest.app_arguments import PodWords, read_words
+from ociruntime.pods.manifest.app_options import (
+    ALSO_OF_POD,
+    APP_OPTIONS,
+    PREPARE_OPTIONS,
+    PREPARED_OPTIONS,
+    RUN_OPTIONS,
+    SAVED_OPTIONS,
+)
+from ociruntime.pods.manifest.build import make_interactive
+from ociruntime.pods.manifest.ports import check_network
+from ociruntime.pods.operations.runtime_config import Host, run_settings
+from ociruntime.pods.store.manifest_file import (
+    read_manifest,
+    read_runtime_config,
+    write_manifest,
+    write_runtime_config,
+)
+from ociruntime.pods.store.phases import open_pod, require_prepared, to_prepared, to_run
+from ociruntime.pods.supervisor.launch import be_monitor, start_monitor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.pods.cli.context import Context
+    from ociruntime.pods.store.pod import Pod
+
+
+def host_of(context: Context) -> Host:
+    """Return the global options that a pod stores.  Raises PodError if the runtime is not found."""
+    host = Host(context.directory)
+    host.runtime = find_runtime(context.runtime)
+    host.insecure = context.insecure
+    host.local_config = context.local_config
+    host.user_config = context.user_config
+    host.system_config = context.system_config
+    host.debug = context.debug
+    return host
+
+
+def prepared(context: Context, words: PodWords, *, runs: bool) -> Pod:
+    """Prepare a pod and return it with its lock held; ``runs``: check its networks, too.
+
+    Raises RuntimeFailure.
+    """
+    from ociruntime.commandline.progress import Bar
+    from ociruntime.pods.operations.prepare import Request, check, prepare
+
+    options = words.options
+    request = Request(host_of(context), words, warn)
+    kind = check(request).name
+    if runs:
+        settings = run_settings(options, "", kind)
+        check_networks(context, settings["net"])
+        request.networks = [name for name, _ in settings["net"]]
+        request.run_settings = lambda uuid: run_settings(options, uuid, kind)
+    if options.flag("inherit-env"):
+        request.inherited = dict(os.environ)
+    check_root()
+    with Bar() as bar:
+        request.progress = bar
+        return prepare(request)
+
+
+def check_networks(context: Context, networks: list[tuple[str, str]]) -> None:
+    """Check that the networks exist, before anything is created.  Raises NetworkError."""
+    from ociruntime.pods.net import choice
+    from ociruntime.pods.net.configuration import net_directories
+
+    directories = net_directories(context.user_config, context.local_config, context.system_config)
+    choice.check(networks, directories)
+
+
+def check_root() -> None:
+    """Raise UsageError unless we are root."""
+    if posix.geteuid():
+        raise UsageError("ocipod must be run as root", "sudo ocipod ...")
+
+
+def save_uuid(arguments: Arguments, pod: Pod) -> None:
+    """Write the UUID to the file of --uuid-file-save.
+
+    On failure, removes the pod and raises HostError.
+    """
+    path = arguments.text("uuid-file-save")
+    if not path:
+        return
+    try:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(pod.uuid)
+    except OSError as error:
+        from ociruntime.pods.store.removal import discard
+
+        discard(pod)
+        raise HostError(f"write the UUID to {path}", error) from error
+
+
+def warn(text: str) -> None:
+    """Print a warning to standard error, unbuffered: the next step may take long."""
+    tell("ocipod", text)
+
+
+def parse_run(words: list[str], program: Arguments) -> PodWords:
+    """Parse the arguments of ``run``.  Raises UsageError."""
+    options = (*PREPARE_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS)
+    return read_words(words, options, APP_OPTIONS, GLOBAL_OPTIONS, program=program)
+
+
+def run_run(context: Context, parsed: PodWords) -> int:
+    """Run a pod; return its exit code, or with --detach 0 once it is ready."""
+    pod = prepared(context, parsed, runs=True)
+    save_uuid(parsed.options, pod)
+    to_run(pod)
+    if not parsed.options.flag("detach"):
+        return be_monitor(pod, warn)
+    start_monitor(pod, warn)
+    return write(f"{pod.uuid}\n")
+
+
+def parse_prepare(words: list[str], program: Arguments) -> PodWords:
+    """Parse the arguments of ``prepare``.  Raises UsageError."""
+    options = (*PREPARE_OPTIONS, *PREPARED_OPTIONS)
+    return read_words(words, options, APP_OPTIONS, GLOBAL_OPTIONS, program=program)
+
+
+def run_prepare(context: Context, parsed: PodWords) -> int:
+    """Prepare a pod and print its UUID."""
+    with prepared(context, parsed, runs=False) as pod:
+        to_prepared(pod)
+        return write(f"{pod.uuid}\n")
+
+
+def run_run_prepared(context: Context, arguments: Arguments) -> int:
+    """Run a pod made by ``prepare``; return what ``run`` returns."""
+    check_root()
+    pod = open_pod(context.directory, arguments.positional[0])
+    require_prepared(pod)
+    manifest, config = read_manifest(pod), read_runtime_config(pod)
+    settings = run_settings(arguments, pod.uuid, config["flavor"])
+    check_network(manifest, [name for name, _ in settings["net"]])
+    check_networks(context, settings["net"])
+    if config["flavor"] == "kvm":
+        from ociruntime.pods.kvm.settings import check_run
+
+        check_run(arguments, context.local_config, str(config.get("kvm_kernel") or ""))
+    if settings["interactive"]:
+        make_interactive(manifest)
+    if settings["interactive"] and arguments.flag("detach"):
+        raise UsageError("--interactive cannot be combined with --detach")
+    to_run(pod)
+    if settings["interactive"]:
+        write_manifest(pod, manifest)
+    write_runtime_config(pod, config | settings | _of_caller(context))
+    if not arguments.flag("detach"):
+        return be_monitor(pod, warn)
+    start_monitor(pod, warn)
+    return write(f"{pod.uuid}\n")
+
+
+def _of_caller(context: Context) -> dict[str, object]:
+    """Return the settings that this command line overrides from ``prepare``."""
+    return {
+        "runtime": find_runtime(context.runtime),
+        "insecure": sorted(context.insecure),
+        "debug": context.debug,
+        "local_config": context.local_config,
+        "user_config": context.user_config,
+        "system_config": context.system_config,
+    }
+
+
+def run_app_sandbox(context: Context, arguments: Arguments) -> int:
+    """Run the pod and print its UUID once it is ready; become its monitor without --detach."""
+    from ociruntime.pods.operations.sandbox import make_sandbox, settings_of
+
+    host = host_of(context)
+    check_networks(context, settings_of(host, arguments, "")["net"])
+    check_root()
+    pod = make_sandbox(host, arguments)
+    uuid = pod.uuid
+    save_uuid(arguments, pod)
+    to_run(pod)
+    if not arguments.flag("detach"):
+        return be_monitor(pod, warn, lambda: write(f"{uuid}\n"))
+    start_monitor(pod, warn)
+    return write(f"{uuid}\n")
+
+
+POD_STATUS = (
+    ("0", "all apps returned 0, or the pod was stopped before one failed"),
+    ("N", "exit status of the first app that failed; 128 + N if signal N killed it"),
+    ("254", "the pod could not be created"),
+)
+# Options that both a pod and an app can have are shown once.
+POD_OPTIONS = tuple(option for option in PREPARE_OPTIONS if option.name not in ALSO_OF_POD)
+SANDBOX_OPTIONS = (
+    Option(
+        "port",
+        "publish a port of the pod to the host",
+        "NAME:PROTO:PORT:IP:PORT",
+        kind="list",
+        details=(
+            "NAME is a name that apps may refer to, PROTO is tcp or udp, the first PORT is "
+            "in the pod, IP and the last PORT are on the host."
+        ),
+    ),
+    Option(
+        "on-failure",
+        "effect of a failed app on the pod (default: keep)",
+        "keep|halt",
+        kind="choice",
+        details="keep leaves the pod running, halt stops it as with `run`.",
+    ),
+    Option(
+        "memory",
+        "memory limit of all apps together",
+        "SIZE",
+        details=(
+            "SIZE is 512K, 50M or 1.5GiB, in steps of 1024; at least 4096. Before the "
+            "first IMAGE the limit applies to all apps together; so do --cpu, --cpu-shares "
+            "and --pids."
+        ),
+    ),
+    Option(
+        "cpu",
+        "CPU limit of all apps together",
+        "CPUS",
+        details="A number of CPUs, or thousandths of one with the suffix m.",
+    ),
+    Option(
+        "cpu-shares",
+        "CPU shares of the pod (relative weight)",
+        "N",
+        details="2 to 262144; the default is 1024.",
+    ),
+    Option("pids", "maximum number of processes in the pod", "N"),
+    Option("keep", "exclude the stopped pod from gc"),
+    Option(
+        "no-overlay",
+        "copy the images' files, do not use overlayfs",
+        details=(
+            "Copying is slower and takes more space. It is the default if the host has no "
+            "overlayfs."
+        ),
+    ),
+    Option(
+        "private-users",
+        "run the pod in a user namespace",
+        details=(
+            "User and group IDs 0 to 65535 of the apps are mapped to a range that only "
+            "this pod uses."
+        ),
+    ),
+    Option("flavor", value="NAME"),
+    Option("annotation", value="NAME=VALUE", kind="list"),
+    Option("user-annotation", value="NAME=VALUE", kind="list"),
+    Option("user-label", value="NAME=VALUE", kind="list"),
+)
+# ``--interactive`` is accepted only to be refused with an explanation.
+SANDBOX_RUN_OPTIONS = (
+    *(option for option in RUN_OPTIONS if option.name != "interactive"),
+    Option("interactive"),
+)
+_DETAILS = (
+    "Options from --name on belong to the IMAGE before them. Arguments after --\n"
+    "replace those of the image; --- ends them, before the next IMAGE."
+)
+_SYNOPSIS = "[OPTION]... IMAGE [APP-OPTION]... [-- ARG... [--- IMAGE]]"
+COMMANDS = (
+    Command(
+        "run",
+        _SYNOPSIS,
+        "run apps from images as a pod",
+        run_run,
+        parse=parse_run,
+        most=ANY,
+        options=(*POD_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS, *APP_OPTIONS),
+        details=_DETAILS,
+        examples=(
+            ("Run one app with another command", "ocipod run busybox --exec /bin/echo -- hello"),
+            (
+                "Run two apps that share a network, in the background",
+                "ocipod run --detach nginx --port=80-tcp:8080 redis --memory=512M",
+            ),
+            (
+                "Mount a directory of the host read-only",
+                (
+                    "ocipod run --volume=pages,kind=host,source=/srv/pages,readOnly=true \\\n"
+                    "    nginx --mount=volume=pages,target=/usr/share/nginx/html"
+                ),
+            ),
+            (
+                "Open a shell in a directory tree, without a network",
+                "ocipod run --net=none --interactive dir:./rootfs --exec /bin/sh",
+            ),
+        ),
+        exit_status=POD_STATUS,
+    ),
+    Command(
+        "prepare",
+        _SYNOPSIS,
+        "prepare a pod to run later, print its UUID",
+        run_prepare,
+        parse=parse_prepare,
+        most=ANY,
+        options=(*POD_OPTIONS, *PREPARED_OPTIONS, *APP_OPTIONS),
+        details=_DETAILS,
+        examples=(
+            (
+                "Prepare a pod now, to run it later",
+                "uuid=$(ocipod prepare --quiet busybox --exec /bin/true)",
+            ),
+        ),
+    ),
+    Command(
+        "run-prepared",
+        "UUID",
+        "run a prepared pod",
+        run_run_prepared,
+        fewest=1,
+        options=RUN_OPTIONS,
+        examples=(("Run a prepared pod", 'ocipod run-prepared "$uuid"'),),
+        exit_status=POD_STATUS,
+    ),
+    Command(
+        "app sandbox",
+        "",
+        "run an empty pod to add apps to",
+        run_app_sandbox,
+        options=(*SANDBOX_OPTIONS, *SANDBOX_RUN_OPTIONS, *SAVED_OPTIONS),
+        details="Prints the UUID when the pod is ready. The pod runs until it is stopped.",
+        examples=(("Run an empty pod in the background", "uuid=$(ocipod app sandbox --detach)"),),
+    ),
+)

@@ -1,0 +1,129 @@
+"""Commands about bundles and the runtime: `spec`, `plan`, `features`."""
+
+from __future__ import annotations
+
+import posix
+
+from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
+from ociruntime.base.json_text import dump
+from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.output import write
+from ociruntime.commandline.parser import Arguments
+from ociruntime.runtime.cli.container_options import (
+    CONTAINER_OPTIONS,
+    bundle_path,
+    caller_path,
+    container_options,
+)
+from ociruntime.runtime.lifecycle.features import features
+from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.lifecycle.plan import plan, plan_text, plan_values
+from ociruntime.runtime.spec.default import default_config
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.runtime.lifecycle.options import Context
+
+
+def run_spec(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
+    """Write config.json into the bundle, or another file; silent."""
+    config = default_config(arguments.flag("rootless"), posix.geteuid(), posix.getegid())
+    text = dump(config, 4) + "\n"
+    if file := caller_path(arguments, "file"):
+        write_file(file, text, posix.O_TRUNC)
+    else:
+        write_file(bundle_path(arguments) + "/config.json", text, posix.O_EXCL)
+    return 0
+
+
+def write_file(path: str, text: str, how: int) -> None:
+    """Write a file: with O_EXCL it must not be there yet, with O_TRUNC it may.
+
+    A new one is removed if that fails half-way.  Raises RuntimeFailure, HostError.
+    """
+    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOCTTY | how
+    try:
+        fd = posix.open(path, flags, 0o666)
+    except FileExistsError:
+        raise RuntimeFailure(f"{path} exists", "remove it first") from None
+    except OSError as error:
+        raise HostError(f"create {path}", error) from None
+    data = memoryview(text.encode())
+    try:
+        while data:
+            data = data[posix.write(fd, data) :]
+    except OSError as error:
+        if how == posix.O_EXCL:
+            posix.unlink(path)
+        raise HostError(f"write {path}", error) from None
+    finally:
+        posix.close(fd)
+
+
+def run_plan(context: Context, arguments: Arguments) -> int:
+    """Print what `create` would do; change nothing."""
+    if arguments.positional:
+        if arguments.text("bundle") not in ("", arguments.positional[0]):
+            raise UsageError("the bundle is given twice", "as an argument or with --bundle")
+        arguments.texts["bundle"] = arguments.positional[0]
+    container_id = arguments.text("id", "plan")
+    check_id(container_id)
+    options = container_options(arguments, container_id, detach=True)
+    host, compiled = plan(context, options)
+    if arguments.text("format") == "json":
+        from ociruntime.base.json_text import dump
+
+        return write(dump(plan_values(host, compiled), 2) + "\n")
+    return write(plan_text(host, compiled))
+
+
+def run_features(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
+    """Print the features as JSON; nothing on standard error, some readers merge the two."""
+    return write(dump(features(arguments.text("criu")), 2) + "\n")
+
+
+COMMANDS = (
+    Command(
+        "spec",
+        "",
+        "create a default config.json",
+        run_spec,
+        options=(
+            Option("bundle", "directory to write to (default: current one)", "DIR", short="b"),
+            Option("file", "write FILE instead; overwrite it", "FILE", short="f"),
+            Option("rootless", "for a rootless container"),
+        ),
+        details="An existing config.json is never overwritten.",
+        examples=(
+            (
+                "Create a configuration for an unprivileged user",
+                "ociruntime spec --rootless --bundle web",
+            ),
+        ),
+    ),
+    Command(
+        "plan",
+        "[BUNDLE]",
+        "show what `create` would do, step by step",
+        run_plan,
+        most=1,
+        options=(
+            *CONTAINER_OPTIONS,
+            Option("id", "ID of the container (default: plan)", "ID", completed=False),
+            Option("format", "output format (default: text)", "text|json", kind="choice"),
+        ),
+        details="Nothing is created or changed. Each step names its setting in config.json.",
+        examples=(
+            ("Show the steps of `create`", "ociruntime plan /srv/web"),
+            ("Show them as JSON", "ociruntime plan --format json /srv/web"),
+        ),
+    ),
+    Command(
+        "features",
+        "",
+        "print the supported features as JSON",
+        run_features,
+        details="The document is the Features Structure of the runtime specification.",
+        examples=(("List the mount options", "ociruntime features | jq .mountOptions"),),
+    ),
+)

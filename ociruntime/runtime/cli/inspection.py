@@ -1,0 +1,102 @@
+"""Commands that show containers: `events`, `list`."""
+
+from __future__ import annotations
+
+from ociruntime.base.json_text import dump
+from ociruntime.base.log import plain
+from ociruntime.commandline.durations import seconds
+from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.output import write, write_lines
+from ociruntime.commandline.parser import Arguments
+from ociruntime.runtime.lifecycle.events import follow, stats
+from ociruntime.runtime.lifecycle.list import list_containers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ociruntime.runtime.lifecycle.options import Context
+
+
+def run_events(context: Context, arguments: Arguments) -> int:
+    """Print one JSON object a line, until the container exits or the reader closes the pipe."""
+    container_id = arguments.positional[0]
+    interval = seconds(arguments.text("interval", "5s"), "interval")
+    if arguments.flag("stats"):
+        return write(_line(stats(context, container_id)))
+    follow(context, container_id, interval, lambda event: write(_line(event)) == 0)
+    return 0
+
+
+def _line(event: dict[str, Any]) -> str:
+    return dump(event) + "\n"
+
+
+_COLUMNS = ("id", "pid", "status", "bundle", "created", "owner")
+_NARROWEST = 12
+_GAP = 3
+
+
+def run_list(context: Context, arguments: Arguments) -> int:
+    """Print the containers; the ids alone win over any format, as with runc.
+
+    Without containers the JSON is ``[]``, where runc prints ``null``: its readers, written in
+    Go, take either, and everybody else expects a list.
+    """
+    containers = list_containers(context)
+    if arguments.flag("quiet"):
+        return write_lines([container["id"] for container in containers])
+    if arguments.text("format") == "json":
+        from ociruntime.base.json_text import dump
+
+        return write(dump(containers) + "\n")
+    rows = [[plain(str(container.get(key, ""))) for key in _COLUMNS] for container in containers]
+    return write(table([[key.upper() for key in _COLUMNS], *rows]))
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest cell, the last one ragged: the layout scripts know."""
+    widths = [max(_NARROWEST, max(map(len, column)) + _GAP) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        padded = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
+        lines.append("".join(padded) + row[-1] + "\n")
+    return "".join(lines)
+
+
+COMMANDS = (
+    Command(
+        "events",
+        "ID",
+        "stream statistics and OOM events of a container",
+        run_events,
+        fewest=1,
+        options=(
+            Option("stats", "print the statistics once and exit"),
+            Option("interval", "interval of statistics, as 1m30s (default: 5s)", "TIME"),
+        ),
+        details=(
+            "Prints a line of JSON per interval (type stats) and one when a process is\n"
+            "OOM-killed (type oom), until the container stops."
+        ),
+        examples=(
+            ("Print the statistics once, for a script", "ociruntime events --stats web | jq .data"),
+        ),
+    ),
+    Command(
+        "list",
+        "",
+        "list containers",
+        run_list,
+        options=(
+            Option(
+                "format", "output format (default: table)", "table|json", kind="choice", short="f"
+            ),
+            Option("quiet", "print only IDs", short="q"),
+        ),
+        examples=(
+            ("Delete all stopped containers", "ociruntime list -q | xargs -n 1 ociruntime delete"),
+        ),
+    ),
+)
