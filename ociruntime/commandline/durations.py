@@ -1,4 +1,4 @@
-"""Durations as Go writes them: ``5s``, ``1m30s``, ``1.5h``, ``100ms``."""
+"""Durations as Go writes them: ``5s``, ``1m30s``, ``1.5h``, ``100ms``, ``0``."""
 
 from __future__ import annotations
 
@@ -6,29 +6,65 @@ from ociruntime.base.errors import UsageError
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _DIGITS = "0123456789."
-_LONGEST_NUMBER = 31  # characters
+_LONGEST_NUMBER = 15  # characters
+_HINT = "numbers with units: 30m, 2s, 1h30m, 100ms"
+FOREVER = float("inf")
 
 
-def seconds(text: str, flag: str) -> float:
-    """Return how many seconds a duration has, more than none.  Raises UsageError."""
-    if text in ("0", "+0", "-0") or text.startswith("-"):
-        raise UsageError(f"--{flag} {text}: duration interval must be greater than 0")
-    total, rest = 0.0, text.removeprefix("+")
+def interval(text: str, option: str) -> float:
+    """Parse a duration into seconds, more than 0.  Raises UsageError, worded like runc's."""
+    seconds = _parse(text)
+    if seconds is None:
+        raise UsageError(f'invalid value "{text}" for flag -{option}', _HINT)
+    if seconds <= 0:
+        raise UsageError(f"--{option} {text}: duration interval must be greater than 0")
+    return seconds
+
+
+def period(text: str, option: str) -> float:
+    """Parse a duration into seconds, 0 or more.  Raises UsageError."""
+    seconds = _seconds(text, option)
+    if seconds < 0:
+        raise UsageError(f"--{option} {text}: must not be negative")
+    return seconds
+
+
+def timeout(text: str, option: str) -> float:
+    """Parse a timeout into seconds; ``true`` or a negative duration means FOREVER, ``false`` 0.
+
+    Raises UsageError.
+    """
+    if text in ("", "false"):
+        return 0
+    if text == "true":
+        return FOREVER
+    seconds = _seconds(text, option)
+    return FOREVER if seconds < 0 else seconds
+
+
+def _seconds(text: str, option: str) -> float:
+    seconds = _parse(text)
+    if seconds is None:
+        raise UsageError(f'invalid duration "{text}" for --{option}', _HINT)
+    return seconds
+
+
+def _parse(text: str) -> float | None:
+    """Return the seconds, or None if the text is no duration; only ``0`` needs no unit."""
+    rest = text[1:] if text[:1] in ("+", "-") else text
+    if rest == "0":
+        return 0
+    if not rest:
+        return None
+    total = 0.0
     while rest:
         number, rest = _split(rest, digits=True)
         unit, rest = _split(rest, digits=False)
         is_number = number.strip(".") and number.count(".") < 2 and len(number) <= _LONGEST_NUMBER
         if unit not in _SECONDS or not is_number:
-            break
+            return None
         total += float(number) * _SECONDS[unit]
-    else:
-        if total > 0:
-            return total
-        if text.removeprefix("+"):
-            raise UsageError(f"--{flag} {text}: duration interval must be greater than 0")
-    raise UsageError(
-        f'invalid value "{text}" for flag -{flag}', "a number and a unit: 5s, 1m30s, 100ms"
-    )
+    return -total if text[0] == "-" else total
 
 
 def _split(text: str, *, digits: bool) -> tuple[str, str]:

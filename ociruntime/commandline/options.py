@@ -20,6 +20,7 @@ class Option:
         flag     no value, or ``=true`` / ``=false``
         text     any value; ``value`` is its name in the help
         number   a decimal integer
+        count    a decimal integer, 0 or more
         choice   ``value`` lists what is accepted, separated by ``|``
         list     any value; each use of the option adds one
         optional any value after ``=``; without one it is ``true``
@@ -53,8 +54,9 @@ class Option:
 
 
 class Command:
-    """A command: the ``synopsis`` of its arguments, how many it takes, and what runs it.
+    """A command: the ``synopsis`` of its arguments, and what runs it.
 
+    The synopsis says how many arguments the command takes; ``fewest`` and ``most`` override that.
     ``run`` gets the program's context and the parsed arguments, and returns the exit status.
     ``options_end``: the number of the argument that ends the options, as the rest belongs to
     another program; 0 if options may stand anywhere.  ``parse`` replaces the parser where the
@@ -73,7 +75,7 @@ class Command:
         summary: str,
         run: Callable[[Any, Any], int],
         *,
-        fewest: int = 0,
+        fewest: int | None = None,
         most: int = 0,
         options: tuple[Option, ...] = (),
         options_end: int = 0,
@@ -86,8 +88,11 @@ class Command:
         self.synopsis = synopsis
         self.summary = summary
         self.run = run
+        words = synopsis.split()
+        if fewest is None:
+            fewest = len([word for word in words if word[0] != "["])
         self.fewest = fewest
-        self.most = most or fewest
+        self.most = most or (ANY if "..." in synopsis else len(words))
         self.options = options
         self.options_end = options_end
         self.parse = parse

@@ -188,12 +188,14 @@ def _store(option: Option, value: str, arguments: Arguments) -> None:
             message = f'invalid boolean value "{value}" for -{name}'
             raise _invalid(message, name, value, "true or false", arguments)
         arguments.flags[name] = value in _TRUE
-    elif kind == "number":
+    elif kind in ("number", "count"):
         digits = value[1:] if value[:1] in ("-", "+") else value
         # 18 digits hold every value that the kernel takes, and int() stays quick.
         if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
             message = f'invalid value "{value}" for flag -{name}'
             raise _invalid(message, name, value, "a decimal number", arguments)
+        if kind == "count" and int(value) < 0:
+            raise UsageError(f"--{name}: must be 0 or more, not {value}")
         arguments.numbers[name] = int(value)
     elif kind == "choice" and value not in option.value.split("|"):
         message = f'invalid {name}: "{value}"'

@@ -26,12 +26,7 @@ class Program:
     __slots__ = ("_modules", "description", "groups", "name", "options", "package")
 
     def __init__(
-        self,
-        name: str,
-        package: str,
-        description: str,
-        options: tuple[Option, ...],
-        groups: Groups,
+        self, name: str, package: str, description: str, options: tuple[Option, ...], groups: Groups
     ) -> None:
         self.name = name
         self.package = package

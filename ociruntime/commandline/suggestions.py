@@ -28,11 +28,7 @@ def _distance(left: str, right: str) -> int:
     for row, a in enumerate(left, 1):
         current = [row]
         for column, b in enumerate(right, 1):
-            cost = min(
-                above[column] + 1,
-                current[column - 1] + 1,
-                above[column - 1] + (a != b),
-            )
+            cost = min(above[column] + 1, current[column - 1] + 1, above[column - 1] + (a != b))
             if row > 1 and column > 1 and a == right[column - 2] and left[row - 2] == b:
                 cost = min(cost, before[column - 2] + 1)
             current.append(cost)

@@ -71,7 +71,7 @@ PROGRAMS = {
         pods.bundle.users images.fetch images.store.database images.fetch
         pods.net.networks pods.net.links pods.net.ipam pods.net.rules pods.net.rules_nft
         pods.net.builtin.bridge pods.net.builtin.loopback pods.net.ports pods.net.firewall
-        commandline.progress commandline.columns commandline.times
+        commandline.progress commandline.formats
         base.foreground base.terminal
         """,
         "_datetime datetime _sqlite3 json hashlib select",
@@ -82,7 +82,7 @@ PROGRAMS = {
         manager.client.main manager.client.running manager.client.containers manager.client.ps
         manager.client.inspection manager.client.logs manager.client.images manager.client.daemon
         manager.client.strict commandline.help commandline.progress commandline.signal_names
-        commandline.columns commandline.times base.terminal base.foreground
+        commandline.formats base.terminal base.foreground
         """,
         "binascii _datetime datetime json select struct termios",
     ),

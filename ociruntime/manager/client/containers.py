@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
-from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_number
@@ -58,16 +58,8 @@ def exit_status(ref: str, facts: dict[str, Any]) -> int:
 
 
 def stop_timeout(arguments: Arguments) -> dict[str, int]:
-    """Return the request's timeout; empty without the option, for the container's own.
-
-    Raises UsageError.
-    """
-    if "time" not in arguments.numbers:
-        return {}
-    seconds = arguments.number("time")
-    if seconds < 0:
-        raise UsageError("--time: must be a number of seconds, 0 or more")
-    return {"timeout": seconds}
+    """Return the request's timeout; empty without the option, for the container's own."""
+    return {"timeout": arguments.number("time")} if arguments.has("time") else {}
 
 
 def run_start(connection: Connection, arguments: Arguments) -> int:
@@ -153,8 +145,6 @@ COMMANDS = (
         "CONTAINER...",
         "start created or stopped containers",
         run_start,
-        fewest=1,
-        most=ANY,
         options=(
             Option("attach", "attach to its output; exit with its status", short="a"),
             Option("interactive", "attach stdin, too", short="i"),
@@ -169,8 +159,6 @@ COMMANDS = (
         "CONTAINER...",
         "stop running containers",
         run_stop,
-        fewest=1,
-        most=ANY,
         options=(TIME,),
         details=(
             "Sends the container's stop signal and, after its stop timeout, SIGKILL. Stopping\n"
@@ -183,8 +171,6 @@ COMMANDS = (
         "CONTAINER...",
         "send a signal to running containers",
         run_kill,
-        fewest=1,
-        most=ANY,
         options=(Option("signal", "signal to send (default: KILL)", "SIGNAL", short="s"),),
         examples=(("Make it reload its configuration", "ocictl kill --signal HUP web"),),
     ),
@@ -193,8 +179,6 @@ COMMANDS = (
         "CONTAINER...",
         "restart containers",
         run_restart,
-        fewest=1,
-        most=ANY,
         options=(TIME,),
         exit_status=START_STATUS,
     ),
@@ -203,29 +187,23 @@ COMMANDS = (
         "CONTAINER...",
         "suspend all processes of containers",
         run_pause,
-        fewest=1,
-        most=ANY,
     ),
-    Command("unpause", "CONTAINER...", "resume paused containers", run_unpause, fewest=1, most=ANY),
+    Command("unpause", "CONTAINER...", "resume paused containers", run_unpause),
     Command(
         "wait",
         "CONTAINER...",
         "wait until containers stop, print their exit codes",
         run_wait,
-        fewest=1,
-        most=ANY,
         details="Exits with the code of the last container.",
         examples=(("Wait for it and print its exit code", "ocictl wait job"),),
         exit_status=CONTAINER_STATUS,
     ),
-    Command("rename", "CONTAINER NAME", "rename a container", run_rename, fewest=2),
+    Command("rename", "CONTAINER NAME", "rename a container", run_rename),
     Command(
         "rm",
         "CONTAINER...",
         "remove stopped containers and their files",
         run_rm,
-        fewest=1,
-        most=ANY,
         options=(
             Option("force", "kill running containers first", short="f"),
             Option("volumes", short="v"),

@@ -5,11 +5,10 @@ from __future__ import annotations
 from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.log import plain
-from ociruntime.commandline.columns import tabbed
-from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.formats import ago, tabbed
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
-from ociruntime.commandline.times import ago
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import FAILED, each, print_failure, stop_timeout
 from ociruntime.manager.client.forms import formatted, text
@@ -77,26 +76,20 @@ COMMANDS = (
         "",
         "list pods, including those of ocipod",
         run_pod_ls,
-        options=(
-            QUIET,
-            NO_LEGEND,
-            FORMAT,
-        ),
+        options=(QUIET, NO_LEGEND, FORMAT),
     ),
     Command(
         "pod stop",
         "UUID...",
         "stop running pods",
         run_pod_stop,
-        fewest=1,
-        most=ANY,
         options=(
             Option(
                 "time", "timeout before SIGKILL (default: 10)", "SECONDS", kind="number", short="t"
             ),
         ),
     ),
-    Command("pod rm", "UUID...", "remove stopped pods", run_pod_rm, fewest=1, most=ANY),
+    Command("pod rm", "UUID...", "remove stopped pods", run_pod_rm),
     Command(
         "info", "", "show information about the daemon and its host", run_info, options=(FORMAT,)
     ),

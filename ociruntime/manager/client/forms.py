@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.columns import tabbed
+from ociruntime.commandline.formats import tabbed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,12 +6,11 @@ import os
 import time
 
 from ociruntime.base.log import plain
-from ociruntime.commandline.columns import tabbed
-from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.formats import ago, tabbed
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import Bar, amount
-from ociruntime.commandline.times import ago
 from ociruntime.manager.client.connection import Connection, DaemonError, resource
 from ociruntime.manager.client.containers import each
 from ociruntime.manager.client.forms import formatted
@@ -91,20 +90,13 @@ COMMANDS = (
         "",
         "list images",
         run_images,
-        options=(
-            QUIET,
-            Option("no-trunc", "do not truncate IDs"),
-            NO_LEGEND,
-            FORMAT,
-        ),
+        options=(QUIET, Option("no-trunc", "do not truncate IDs"), NO_LEGEND, FORMAT),
     ),
     Command(
         "pull",
         "IMAGE...",
         "download images",
         run_pull,
-        fewest=1,
-        most=ANY,
         options=(
             QUIET,
             Option("pull", "pull policy (default: always)", "missing|always|never", kind="choice"),
@@ -118,8 +110,6 @@ COMMANDS = (
         "IMAGE...",
         "remove images",
         run_rmi,
-        fewest=1,
-        most=ANY,
         options=(Option("force", "remove images that containers use, too", short="f"),),
     ),
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.base.log import plain
-from ociruntime.commandline.columns import tabbed
-from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.formats import tabbed
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
@@ -94,8 +94,6 @@ COMMANDS = (
         "CONTAINER...",
         "show details of containers as JSON",
         run_inspect,
-        fewest=1,
-        most=ANY,
         options=(FORMAT,),
         examples=(
             ("Print its IP address", "ocictl inspect --format '{{.Addresses.Default}}' web"),
@@ -106,11 +104,7 @@ COMMANDS = (
         "[CONTAINER]...",
         "show resource usage of containers",
         run_stats,
-        most=ANY,
-        options=(
-            FORMAT,
-            Option("no-stream"),
-        ),
+        options=(FORMAT, Option("no-stream")),
         details="Default: all running containers.",
     ),
     Command(
@@ -118,8 +112,7 @@ COMMANDS = (
         "CONTAINER",
         "list the processes of a container",
         run_top,
-        fewest=1,
         options=(FORMAT,),
     ),
-    Command("port", "CONTAINER", "list the published ports of a container", run_port, fewest=1),
+    Command("port", "CONTAINER", "list the published ports of a container", run_port),
 )

@@ -6,6 +6,7 @@ import time
 
 from ociruntime.base.errors import RuntimeFailure, UsageError
 from ociruntime.base.log import plain
+from ociruntime.commandline.durations import interval
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
@@ -34,10 +35,8 @@ def moment(text: str, option: str, now: float | None = None) -> str | None:
         return _rfc3339(float(text))
     if text[:4].isdecimal() and "-" in text[4:5]:
         return _parse_date(text, option)
-    from ociruntime.commandline.durations import seconds
-
     try:
-        return _rfc3339((time.time() if now is None else now) - seconds(text, option))
+        return _rfc3339((time.time() if now is None else now) - interval(text, option))
     except UsageError:
         raise _wrong(text, option) from None
 
@@ -76,8 +75,6 @@ def run_logs(connection: Connection, arguments: Arguments) -> int:
     Returns 1 if our output was closed.  Raises RuntimeFailure.
     """
     tail = arguments.number("tail", -1)
-    if tail < 0 and "tail" in arguments.numbers:
-        raise UsageError("--tail: must be a number of lines, 0 or more")
     path = container(
         arguments.positional[0],
         "logs",
@@ -183,10 +180,9 @@ COMMANDS = (
         "CONTAINER",
         "print the logs of a container",
         run_logs,
-        fewest=1,
         options=(
             Option("follow", "follow the log output", short="f"),
-            Option("tail", "show only the last N lines", "N", kind="number", short="n"),
+            Option("tail", "show only the last N lines", "N", kind="count", short="n"),
             Option("timestamps", "show timestamps", short="t"),
             SINCE,
             UNTIL,
@@ -199,12 +195,7 @@ COMMANDS = (
         "",
         "stream events of containers",
         run_events,
-        options=(
-            SINCE,
-            UNTIL,
-            FILTER,
-            FORMAT,
-        ),
+        options=(SINCE, UNTIL, FILTER, FORMAT),
         examples=(("Show the events of the last hour, then follow", "ocictl events --since 1h"),),
     ),
 )

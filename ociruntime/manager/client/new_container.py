@@ -214,20 +214,10 @@ def _is_archive(image: str) -> bool:
 
 
 # Option -> member of the request, where the value is passed on unchanged.
-_TEXTS = {
-    "name": "name",
-    "workdir": "working_dir",
-    "hostname": "hostname",
-    "pull": "pull_policy",
-}
+_TEXTS = {"name": "name", "workdir": "working_dir", "hostname": "hostname", "pull": "pull_policy"}
 _LISTS = {"dns": "dns", "cap-add": "cap_add", "cap-drop": "cap_drop", "insecure": "insecure"}
 _NUMBERS = {"pids-limit": "pids_limit", "stop-timeout": "stop_timeout"}
-_FLAGS = {
-    "read-only": "read_only",
-    "tty": "tty",
-    "interactive": "stdin",
-    "rm": "auto_remove",
-}
+_FLAGS = {"read-only": "read_only", "tty": "tty", "interactive": "stdin", "rm": "auto_remove"}
 
 
 def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:

@@ -25,7 +25,7 @@ FORMAT = Option("format", "format: json, `table COLUMN,...` or {{.Field}}", "FOR
 QUIET = Option("quiet", "print only IDs", short="q")
 NO_LEGEND = Option("no-legend", "omit the header")
 DETACH_KEYS_OPTION = Option("detach-keys", "detach key sequence (default: ctrl-p,ctrl-q)", "KEYS")
-TIME = Option("time", "timeout before SIGKILL", "SECONDS", kind="number", short="t")
+TIME = Option("time", "timeout before SIGKILL", "SECONDS", kind="count", short="t")
 SINCE = Option("since", "start time: 10m (ago) or a date", "TIME")
 UNTIL = Option("until", "end time", "TIME")
 FILTER = Option("filter", "filter the output", "KEY=VALUE", kind="list", short="f")
@@ -80,7 +80,7 @@ GROUPS: Groups = {
             "container get",
             "container list",
             "container delete",
-        ),
+        )
     },
 }
 

@@ -6,11 +6,10 @@ import time
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.columns import tabbed
+from ociruntime.commandline.formats import ago, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
-from ociruntime.commandline.times import ago
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.forms import Pairs, formatted
 from ociruntime.manager.client.options import FILTER, FORMAT, NO_LEGEND, QUIET

@@ -6,7 +6,7 @@ import posix
 
 from ociruntime.base.errors import RuntimeFailure, UsageError
 from ociruntime.base.terminal import DETACH_KEYS, parse_keys, window_size
-from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, DaemonError, container
@@ -236,7 +236,7 @@ COMMANDS = (
         "IMAGE [COMMAND [ARG]...]",
         "create and start a container",
         run_run,
-        most=ANY,
+        fewest=0,
         options=(
             Option("detach", "run in the background and print the ID", short="d"),
             DETACH_KEYS_OPTION,
@@ -267,7 +267,7 @@ COMMANDS = (
         "IMAGE [COMMAND [ARG]...]",
         "create a container without starting it",
         run_create,
-        most=ANY,
+        fewest=0,
         options=NEW_OPTIONS,
         options_end=1,
         details="With --rootfs there is no IMAGE: all arguments are the command.",
@@ -280,8 +280,6 @@ COMMANDS = (
         "CONTAINER COMMAND [ARG]...",
         "run a command in a running container",
         run_exec,
-        fewest=2,
-        most=ANY,
         options=(
             Option("interactive", "keep stdin open", short="i"),
             Option("tty", "allocate a pseudo-terminal", short="t"),
@@ -303,11 +301,7 @@ COMMANDS = (
         "CONTAINER",
         "attach to the streams of a running container",
         run_attach,
-        fewest=1,
-        options=(
-            Option("no-stdin", "do not attach stdin"),
-            DETACH_KEYS_OPTION,
-        ),
+        options=(Option("no-stdin", "do not attach stdin"), DETACH_KEYS_OPTION),
         details="Exits with the status of the container.",
         exit_status=CONTAINER_STATUS,
     ),

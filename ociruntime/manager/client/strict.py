@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, container, resource
@@ -118,8 +118,6 @@ COMMANDS = (
         "NAME [OPTION]... COMMAND [ARG]...",
         "create a container from a directory or an image",
         run_container_create,
-        fewest=2,
-        most=ANY,
         options=(
             Option("image", "image to use, unless --rootfs is given", "IMAGE"),
             *SPEC_OPTIONS[1:],
@@ -137,7 +135,6 @@ COMMANDS = (
         "CONTAINER",
         "start a created or stopped container",
         run_container_start,
-        fewest=1,
         exit_status=START_STATUS,
     ),
     Command(
@@ -145,7 +142,6 @@ COMMANDS = (
         "CONTAINER",
         "stop a running container",
         run_container_stop,
-        fewest=1,
         options=(TIME,),
     ),
     Command(
@@ -153,7 +149,6 @@ COMMANDS = (
         "CONTAINER",
         "show a container",
         run_container_get,
-        fewest=1,
         options=(FORMAT,),
     ),
     Command(
@@ -169,6 +164,5 @@ COMMANDS = (
         "CONTAINER",
         "remove a stopped container",
         run_container_delete,
-        fewest=1,
     ),
 )

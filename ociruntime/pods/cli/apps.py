@@ -6,7 +6,7 @@ import posix
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.terminal import DETACH_KEYS, parse_keys
-from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.cli.options import GLOBAL_OPTIONS, TIME
@@ -61,23 +61,14 @@ def run_app_stop(context: Context, arguments: Arguments) -> int:
         if app_record(pod, name)["state"] == "exited":
             write(f'app "{name}" is already stopped\n')
             return 0
-        ask(pod, {"op": "stop", "app": name, "seconds": stop_timeout(arguments)})
+        ask(pod, {"op": "stop", "app": name, "seconds": arguments.number("time", 10)})
     return 0
-
-
-def stop_timeout(arguments: Arguments) -> int:
-    """Return the stop timeout given by ``--time``.  Raises UsageError."""
-    seconds = arguments.number("time", 10)
-    if seconds < 0:
-        raise UsageError("--time: must be a number of seconds, 0 or more")
-    return seconds
 
 
 def run_app_rm(context: Context, arguments: Arguments) -> int:
     """Stop an app and remove it with its files.  Raises RuntimeFailure."""
-    seconds = stop_timeout(arguments)
     with open_pod(context.directory, arguments.positional[0]) as pod:
-        remove_app(pod, arguments.text("app"), seconds)
+        remove_app(pod, arguments.text("app"), arguments.number("time", 10))
     return 0
 
 
@@ -203,11 +194,7 @@ COMMANDS = (
         "add an app to a sandbox, from an image in the store",
         run_app_add,
         parse=parse_app_add,
-        most=ANY,
-        options=(
-            *APP_OPTIONS,
-            *ADD_OPTIONS,
-        ),
+        options=(*APP_OPTIONS, *ADD_OPTIONS),
         details="Start the app with `app start`.",
         examples=(
             (
@@ -221,7 +208,6 @@ COMMANDS = (
         "UUID",
         "start a new or stopped app",
         run_app_start,
-        fewest=1,
         options=(_APP,),
         examples=(("Start an app", "ocipod app start --app=web 6d52"),),
     ),
@@ -230,11 +216,7 @@ COMMANDS = (
         "UUID",
         "stop an app",
         run_app_stop,
-        fewest=1,
-        options=(
-            _APP,
-            TIME,
-        ),
+        options=(_APP, TIME),
         examples=(
             (
                 "Stop an app with a timeout of 30 seconds",
@@ -247,11 +229,7 @@ COMMANDS = (
         "UUID",
         "stop an app and remove it with its files",
         run_app_rm,
-        fewest=1,
-        options=(
-            _APP,
-            TIME,
-        ),
+        options=(_APP, TIME),
         details="The pod may be stopped.",
         examples=(("Remove an app and its files", "ocipod app rm --app=web 6d52"),),
     ),
@@ -260,11 +238,7 @@ COMMANDS = (
         "UUID",
         "list apps and their states",
         run_app_list,
-        fewest=1,
-        options=(
-            Option("no-legend", "omit the header"),
-            _FORMAT,
-        ),
+        options=(Option("no-legend", "omit the header"), _FORMAT),
         examples=(("List apps as JSON", "ocipod app list --format=json 6d52"),),
     ),
     Command(
@@ -272,11 +246,7 @@ COMMANDS = (
         "UUID",
         "show the state of an app",
         run_app_status,
-        fewest=1,
-        options=(
-            _APP,
-            _FORMAT,
-        ),
+        options=(_APP, _FORMAT),
         examples=(
             (
                 "Print the exit code of an app",
@@ -289,8 +259,6 @@ COMMANDS = (
         "UUID COMMAND [ARGUMENT]...",
         "run a command in a running app",
         run_app_exec,
-        fewest=2,
-        most=ANY,
         options=(
             _APP,
             Option("tty", "allocate a pseudo-terminal", short="t"),
@@ -313,8 +281,6 @@ COMMANDS = (
         "UUID [COMMAND [ARGUMENT]...]",
         "run a command in an app (default: a shell)",
         run_enter,
-        fewest=1,
-        most=ANY,
         options=(_APP_OF_SEVERAL,),
         options_end=2,
         details="Exits with the status of the command.",
@@ -326,7 +292,6 @@ COMMANDS = (
         "UUID",
         "attach to the streams or the terminal of an app",
         run_attach,
-        fewest=1,
         options=(
             _APP_OF_SEVERAL,
             Option("mode", "auto, list, or stdin, stdout, stderr", "STREAM,..."),

@@ -147,7 +147,6 @@ COMMANDS = (
         "IMAGE FILE",
         "export an image to a file",
         run_image_export,
-        fewest=2,
         options=(
             Option(
                 "format", "output format (default: oci-archive)", "oci-archive|oci", kind="choice"
@@ -170,7 +169,6 @@ COMMANDS = (
         "IMAGE DIR",
         "extract an image as an OCI layout directory",
         run_image_extract,
-        fewest=2,
         options=(_OVERWRITE,),
         details="DIR becomes an OCI image layout, which `fetch` reads as oci:DIR.",
         examples=(("Extract an OCI image layout", "ocipod image extract busybox ./layout"),),
@@ -180,11 +178,7 @@ COMMANDS = (
         "IMAGE DIR",
         "unpack an image into a directory",
         run_image_render,
-        fewest=2,
-        options=(
-            Option("rootfs-only", "write only the files, into DIR itself"),
-            _OVERWRITE,
-        ),
+        options=(Option("rootfs-only", "write only the files, into DIR itself"), _OVERWRITE),
         details=(
             "Creates DIR with rootfs, the files of all layers, and image-config.json, the\n"
             "configuration of the image, once everything is unpacked."
@@ -201,7 +195,6 @@ COMMANDS = (
         "UUID FILE",
         "export a stopped app as an image archive",
         run_export,
-        fewest=2,
         options=(
             Option("app", "name of the app, if the pod has several", "APP"),
             Option("squash", "write a single layer"),

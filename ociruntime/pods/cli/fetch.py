@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import HostError, ImageError, UsageError
-from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
 
@@ -194,8 +194,6 @@ COMMANDS = (
         "IMAGE...",
         "download images into the store, print their IDs",
         run_fetch,
-        fewest=1,
-        most=ANY,
         options=(
             Option("pull-policy", "pull policy", "new|update|never", kind="choice"),
             Option("full", "print full IDs"),
@@ -222,8 +220,6 @@ COMMANDS = (
         "FILE...",
         "trust OpenPGP keys to sign images",
         run_trust,
-        fewest=1,
-        most=ANY,
         options=(
             Option("prefix", "for images like PREFIX/web or PREFIX:1", "PREFIX"),
             Option("root", "for all images"),

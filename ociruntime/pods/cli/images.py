@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 
 from ociruntime.base.errors import ImageError, RuntimeFailure, UsageError
-from ociruntime.commandline.columns import tabbed
-from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.durations import period
+from ociruntime.commandline.formats import ago, date, tabbed
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
-from ociruntime.commandline.times import ago, date
-from ociruntime.pods.cli.durations import period
 from ociruntime.pods.cli.options import FORMAT
 
 TYPE_CHECKING = False
@@ -49,11 +48,10 @@ def run_image_list(context: Context, arguments: Arguments) -> int:
     with Store(context.directory) as store:
         found = _described(store, TreeStore(context.directory))
     found.sort(
-        key=lambda one: [one[key] for key in keys],
-        reverse=arguments.text("order", "asc") == "desc",
+        key=lambda one: [one[key] for key in keys], reverse=arguments.text("order", "asc") == "desc"
     )
     if output_format := arguments.text("format"):
-        from ociruntime.commandline.json_output import as_json
+        from ociruntime.commandline.formats import as_json
 
         return write(as_json([_for_json(one) for one in found], output_format))
     full = arguments.flag("full")
@@ -367,8 +365,6 @@ COMMANDS = (
         "IMAGE...",
         "remove images from the store",
         run_image_rm,
-        fewest=1,
-        most=ANY,
         options=(Option("force", "remove images in use; pods keep the unpacked tree"),),
         details=(
             "Removes an image with all its names. If one image cannot be removed, the others\n"
@@ -393,8 +389,6 @@ COMMANDS = (
         "IMAGE...",
         "verify the digests of images",
         run_image_verify,
-        fewest=1,
-        most=ANY,
         details=(
             "Reports and removes damaged blobs, so that they can be fetched again. Unpacks a\n"
             "modified tree again, unless a running pod uses it. The exit status is 254 if\n"
@@ -407,7 +401,6 @@ COMMANDS = (
         "IMAGE",
         "print the manifest of an image",
         run_image_cat_manifest,
-        fewest=1,
         options=(
             Option("config", "print the configuration instead"),
             Option("index", "print the index it was chosen from"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base.errors import UsageError
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.store.description import app_names
@@ -22,8 +21,6 @@ POLL = 0.1  # seconds between two reads of --follow
 def run_logs(context: Context, arguments: Arguments) -> int:
     """Print the logs; with ``--follow``, until the pod exits.  Raises RuntimeFailure."""
     tail = arguments.number("tail", -1)
-    if tail < 0 and "tail" in arguments.numbers:
-        raise UsageError("--tail: must be a number of lines, 0 or more")
     with open_pod(context.directory, arguments.positional[0]) as pod:
         names = check_app(app_names(pod), arguments.text("app"))
         printer = Printer(arguments)
@@ -104,11 +101,10 @@ COMMANDS = (
         "UUID",
         "print the logs of a pod's apps",
         run_logs,
-        fewest=1,
         options=(
             Option("app", "show only this app", "APP", short="a"),
             Option("follow", "follow the log output", short="f"),
-            Option("tail", "show only the last N lines", "N", kind="number", short="n"),
+            Option("tail", "show only the last N lines", "N", kind="count", short="n"),
             Option("timestamps", "show timestamps", short="t"),
             Option("stream", "show only this stream", "stdout|stderr", kind="choice"),
         ),

@@ -40,7 +40,6 @@ COMMANDS = (
         "UUID",
         "",
         run,
-        fewest=1,
         options=(
             Option("lock-fd", value="N", kind="number"),
             Option("resume-fd", value="N", kind="number"),

@@ -45,7 +45,7 @@ GLOBAL_OPTIONS = (
 )
 UUID_FILE = Option("uuid-file", "read the UUID from FILE", "FILE")
 FORMAT = Option("format", "output format", "json|json-pretty", kind="choice")
-TIME = Option("time", "timeout before SIGKILL (default: 10)", "SECONDS", kind="number", short="t")
+TIME = Option("time", "timeout before SIGKILL (default: 10)", "SECONDS", kind="count", short="t")
 
 # Title in the help -> module -> its commands; internal commands have no title.
 GROUPS: Groups = {

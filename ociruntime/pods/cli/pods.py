@@ -8,13 +8,11 @@ import posix
 from ociruntime import __version__
 from ociruntime.base.errors import HostError, PodError, RuntimeFailure, UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.columns import tabbed
-from ociruntime.commandline.json_output import as_json
-from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.durations import period, timeout
+from ociruntime.commandline.formats import ago, as_json, date, tabbed
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write, write_lines
 from ociruntime.commandline.parser import Arguments
-from ociruntime.commandline.times import ago, date
-from ociruntime.pods.cli.durations import period, timeout
 from ociruntime.pods.cli.options import FORMAT, TIME, UUID_FILE
 from ociruntime.pods.garbage import garbage
 from ociruntime.pods.operations.stopping import stop_pod
@@ -65,7 +63,7 @@ def run_list(context: Context, arguments: Arguments) -> int:
                 found.append(one)
     output_format = arguments.text("format")
     if output_format:
-        from ociruntime.commandline.json_output import as_json
+        from ociruntime.commandline.formats import as_json
 
         status = write(as_json(found, output_format))
     else:
@@ -119,7 +117,7 @@ def run_status(context: Context, arguments: Arguments) -> int:
         found = {"name": pod.uuid, "state": GONE} if pod.state == GONE else describe(pod)
     output_format = arguments.text("format")
     if output_format:
-        from ociruntime.commandline.json_output import as_json
+        from ociruntime.commandline.formats import as_json
 
         return write(as_json(found, output_format))
     return write_lines(status_lines(found))
@@ -218,8 +216,6 @@ _FAILED = 254
 def run_stop(context: Context, arguments: Arguments) -> int:
     """Stop each pod; return 254 if one could not be stopped.  Raises UsageError."""
     seconds = arguments.number("time", 10)
-    if seconds < 0:
-        raise UsageError("--time: must be a number of seconds, 0 or more")
     status = 0
     for uuid in given_uuids(arguments):
         try:
@@ -281,7 +277,6 @@ COMMANDS = (
         "[UUID]",
         "print the state of a pod and exit codes of its apps",
         run_status,
-        most=1,
         options=(
             Option("wait", "wait until it stops, at most TIME", "TIME", kind="optional"),
             Option("wait-ready", "wait until it is ready, at most TIME", "TIME", kind="optional"),
@@ -303,7 +298,6 @@ COMMANDS = (
         "[UUID]...",
         "remove stopped pods",
         run_rm,
-        most=ANY,
         options=(UUID_FILE,),
         details=(
             "Prints the UUID of each removed pod. If a pod is running, being prepared or\n"
@@ -347,21 +341,16 @@ COMMANDS = (
         "[UUID]",
         "print the manifest of a pod",
         run_cat_manifest,
-        most=1,
-        options=(
-            Option("pretty-print", "indent (default; =false: one line)"),
-            UUID_FILE,
-        ),
+        options=(Option("pretty-print", "indent (default; =false: one line)"), UUID_FILE),
         examples=(
             ("Print the images of the apps", "ocipod cat-manifest 6d52 | jq '.apps[].image'"),
         ),
     ),
     Command(
         "stop",
-        "UUID...",
+        "[UUID]...",
         "stop running pods",
         run_stop,
-        most=ANY,
         options=(
             Option("force", "kill the pod at once"),
             TIME,

@@ -6,7 +6,7 @@ import os
 import posix
 
 from ociruntime.base.errors import HostError, UsageError
-from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.bundle.runtime_calls import find_runtime
@@ -205,6 +205,7 @@ POD_STATUS = (
 )
 # Options that both a pod and an app can have are shown once.
 POD_OPTIONS = tuple(option for option in PREPARE_OPTIONS if option.name not in ALSO_OF_POD)
+_OF_SANDBOX = ("no-overlay", "private-users", "annotation", "user-annotation", "user-label")
 SANDBOX_OPTIONS = (
     Option(
         "port",
@@ -227,11 +228,7 @@ SANDBOX_OPTIONS = (
         "memory",
         "memory limit of all apps together",
         "SIZE",
-        details=(
-            "SIZE is 512K, 50M or 1.5GiB, in steps of 1024; at least 4096. Before the "
-            "first IMAGE the limit applies to all apps together; so do --cpu, --cpu-shares "
-            "and --pids."
-        ),
+        details="SIZE is 512K, 50M or 1.5GiB, in steps of 1024; at least 4096.",
     ),
     Option(
         "cpu",
@@ -247,26 +244,8 @@ SANDBOX_OPTIONS = (
     ),
     Option("pids", "maximum number of processes in the pod", "N"),
     Option("keep", "exclude the stopped pod from gc"),
-    Option(
-        "no-overlay",
-        "copy the images' files, do not use overlayfs",
-        details=(
-            "Copying is slower and takes more space. It is the default if the host has no "
-            "overlayfs."
-        ),
-    ),
-    Option(
-        "private-users",
-        "run the pod in a user namespace",
-        details=(
-            "User and group IDs 0 to 65535 of the apps are mapped to a range that only "
-            "this pod uses."
-        ),
-    ),
+    *(option for option in PREPARE_OPTIONS if option.name in _OF_SANDBOX),
     Option("flavor", value="NAME"),
-    Option("annotation", value="NAME=VALUE", kind="list"),
-    Option("user-annotation", value="NAME=VALUE", kind="list"),
-    Option("user-label", value="NAME=VALUE", kind="list"),
 )
 # ``--interactive`` is accepted only to be refused with an explanation.
 SANDBOX_RUN_OPTIONS = (
@@ -285,7 +264,6 @@ COMMANDS = (
         "run apps from images as a pod",
         run_run,
         parse=parse_run,
-        most=ANY,
         options=(*POD_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS, *APP_OPTIONS),
         details=_DETAILS,
         examples=(
@@ -314,7 +292,6 @@ COMMANDS = (
         "prepare a pod to run later, print its UUID",
         run_prepare,
         parse=parse_prepare,
-        most=ANY,
         options=(*POD_OPTIONS, *PREPARED_OPTIONS, *APP_OPTIONS),
         details=_DETAILS,
         examples=(
@@ -329,7 +306,6 @@ COMMANDS = (
         "UUID",
         "run a prepared pod",
         run_run_prepared,
-        fewest=1,
         options=RUN_OPTIONS,
         examples=(("Run a prepared pod", 'ocipod run-prepared "$uuid"'),),
         exit_status=POD_STATUS,

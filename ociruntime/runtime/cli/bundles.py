@@ -106,7 +106,6 @@ COMMANDS = (
         "[BUNDLE]",
         "show what `create` would do, step by step",
         run_plan,
-        most=1,
         options=(
             *CONTAINER_OPTIONS,
             Option("id", "ID of the container (default: plan)", "ID", completed=False),

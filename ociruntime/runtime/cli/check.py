@@ -163,7 +163,6 @@ COMMANDS = (
         "[BUNDLE]",
         "check that this host, or a bundle on it, can run",
         run,
-        most=1,
         options=(
             Option("bundle", "same as BUNDLE", "DIR", short="b"),
             Option("config", "config file in the bundle (default: config.json)", "FILE", short="f"),
@@ -179,9 +178,6 @@ COMMANDS = (
             ("Check this host", "ociruntime check"),
             ("List every problem of a bundle", "ociruntime check /srv/web"),
         ),
-        exit_status=(
-            ("0", "no problem found"),
-            ("1", "problems found, or any other failure"),
-        ),
+        exit_status=(("0", "no problem found"), ("1", "problems found, or any other failure")),
     ),
 )

@@ -108,7 +108,6 @@ COMMANDS = (
         "ID",
         "checkpoint a running container with CRIU",
         run_checkpoint,
-        fewest=1,
         options=(
             *CHECKPOINT_OPTIONS,
             Option("leave-running", "leave the container running"),
@@ -141,7 +140,6 @@ COMMANDS = (
         "ID",
         "restore a container from a checkpoint",
         run_restore,
-        fewest=1,
         options=(
             *RESTORE_OPTIONS,
             *FOREGROUND_OPTIONS,

@@ -35,12 +35,7 @@ COMMANDS = (
         "ID",
         "create a container without starting its program",
         run,
-        fewest=1,
-        options=(
-            *CONTAINER_OPTIONS,
-            TIMELINE,
-            Option("no-subreaper"),
-        ),
+        options=(*CONTAINER_OPTIONS, TIMELINE, Option("no-subreaper")),
         details=(
             "Returns when the container is set up; `start` runs its program. If anything\n"
             "fails, nothing is left behind. Standard input, output and error become the\n"

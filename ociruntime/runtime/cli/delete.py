@@ -29,7 +29,6 @@ COMMANDS = (
         "ID",
         "delete a stopped container",
         run,
-        fewest=1,
         options=(
             Option(
                 "force",

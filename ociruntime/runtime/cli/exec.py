@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.options import Command, Option
 from ociruntime.runtime.cli.container_options import caller_path, descriptor_count
 from ociruntime.runtime.lifecycle.exec import ExecOptions, execute
 
@@ -55,8 +55,6 @@ COMMANDS = (
         "ID [COMMAND [ARGUMENT]...]",
         "run another process in a container",
         run,
-        fewest=1,
-        most=ANY,
         options=(
             Option(
                 "process",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ociruntime.base.json_text import dump
 from ociruntime.base.log import plain
-from ociruntime.commandline.durations import seconds
+from ociruntime.commandline.durations import interval
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def run_events(context: Context, arguments: Arguments) -> int:
     """Print one JSON object a line, until the container exits or the reader closes the pipe."""
     container_id = arguments.positional[0]
-    interval = seconds(arguments.text("interval", "5s"), "interval")
+    seconds = interval(arguments.text("interval", "5s"), "interval")
     if arguments.flag("stats"):
         return write(_line(stats(context, container_id)))
-    follow(context, container_id, interval, lambda event: write(_line(event)) == 0)
+    follow(context, container_id, seconds, lambda event: write(_line(event)) == 0)
     return 0
 
 
@@ -71,7 +71,6 @@ COMMANDS = (
         "ID",
         "stream statistics and OOM events of a container",
         run_events,
-        fewest=1,
         options=(
             Option("stats", "print the statistics once and exit"),
             Option("interval", "interval of statistics, as 1m30s (default: 5s)", "TIME"),

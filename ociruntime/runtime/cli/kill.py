@@ -48,8 +48,6 @@ COMMANDS = (
         "ID [SIGNAL]",
         "send a signal to the init of a container",
         run,
-        fewest=1,
-        most=2,
         options=(
             Option(
                 "all",

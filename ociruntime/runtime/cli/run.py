@@ -37,12 +37,7 @@ COMMANDS = (
         "ID",
         "create and start a container, wait for it, delete it",
         run,
-        fewest=1,
-        options=(
-            *CONTAINER_OPTIONS,
-            TIMELINE,
-            *FOREGROUND_OPTIONS,
-        ),
+        options=(*CONTAINER_OPTIONS, TIMELINE, *FOREGROUND_OPTIONS),
         details=(
             "Exits with the status of the program, or 128 + N if signal N killed it. Signals\n"
             "sent to this command are forwarded to the program."

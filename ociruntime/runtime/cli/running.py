@@ -6,7 +6,7 @@ import posix
 
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
 from ociruntime.base.json_text import dump
-from ociruntime.commandline.options import ANY, Command, Option
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.sizes import byte_count
@@ -146,8 +146,6 @@ COMMANDS = (
         "ID [ARGUMENT]...",
         "list the processes of a container",
         run_ps,
-        fewest=1,
-        most=ANY,
         options=(
             Option(
                 "format", "output format (default: table)", "table|json", kind="choice", short="f"
@@ -168,7 +166,6 @@ COMMANDS = (
         "ID",
         "suspend all processes of a container",
         run_pause,
-        fewest=1,
         details="Pausing a paused container is not an error.",
         examples=(("Suspend all processes", "ociruntime pause web"),),
     ),
@@ -177,7 +174,6 @@ COMMANDS = (
         "ID",
         "resume a paused container",
         run_resume,
-        fewest=1,
         details="Resuming a running container is not an error.",
         examples=(("Resume them", "ociruntime resume web"),),
     ),
@@ -186,7 +182,6 @@ COMMANDS = (
         "ID",
         "change the resource limits of a container",
         run_update,
-        fewest=1,
         options=(
             Option("resources", "read linux.resources from FILE (-: stdin)", "FILE", short="r"),
             Option("memory", "memory limit: 512, 50M, 1.5G; -1: unlimited", "SIZE"),
@@ -222,7 +217,6 @@ COMMANDS = (
         "add|remove ID FILE",
         "add or remove mounts of a container",
         run_mounts,
-        fewest=3,
         details=(
             "FILE holds a JSON array like `mounts` in config.json. If one mount fails, none\n"
             "is added. `remove` unmounts the destinations in reverse order."

@@ -68,7 +68,6 @@ COMMANDS = (
         "status|make|refresh|remove [PROGRAM]...",
         "manage the startup snapshots",
         run,
-        fewest=1,
         most=5,
         details=(
             "A snapshot of the warm interpreter saves create, exec and ocipod 9 ms per start,\n"

@@ -23,7 +23,6 @@ COMMANDS = (
         "ID",
         "start a created container",
         run,
-        fewest=1,
         options=(Option("failure-fd", value="FD", kind="number"),),
         examples=(("Start a created container", "ociruntime start web"),),
     ),

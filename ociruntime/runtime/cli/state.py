@@ -24,7 +24,6 @@ COMMANDS = (
         "ID",
         "print the state of a container as JSON",
         run,
-        fewest=1,
         details=(
             "The status is creating, created, running, paused or stopped. A stopped container\n"
             "has PID 0 and is kept until `delete`."

@@ -18,6 +18,7 @@ TABLE = (
     Option("interactive", "x", short="i"),
     Option("tty", "x", short="t"),
     Option("preserve-fds", "x", "N", kind="number"),
+    Option("tail", "x", "N", kind="count"),
     Option("memory-swap", "x", "N"),
     Option("format", "x", "table|json", kind="choice"),
     Option("no-pivot", "x"),
@@ -148,6 +149,7 @@ def test_errors_for_users() -> None:
         (["--bundle"], "--bundle requires a value (DIR)"),
         (["--force=maybe"], '--force: invalid value "maybe" (true or false)'),
         (["--preserve-fds", "two"], '--preserve-fds: invalid value "two" (a decimal number)'),
+        (["--tail", "-1"], "--tail: must be 0 or more, not -1"),
         (["--format=xml"], '--format: invalid value "xml" (table or json)'),
         (["--bogus"], "unknown option --bogus (--help lists the options)"),
     ):

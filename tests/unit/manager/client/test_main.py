@@ -66,7 +66,7 @@ def test_unknown_words(capfd: Capture) -> None:
     [
         (["stop"], '"stop": wrong number of arguments (ocictl stop CONTAINER...)'),
         (["rename", "a"], '"rename": wrong number of arguments (ocictl rename CONTAINER NAME)'),
-        (["stop", "-t", "-1", "web"], "--time: must be a number of seconds, 0 or more"),
+        (["stop", "-t", "-1", "web"], "--time: must be 0 or more, not -1"),
         (["kill", "-s", "0", "web"], "--signal: 0 is not a signal"),
         (["kill", "-s", "TREM", "web"], 'unknown signal "TREM" (did you mean SIGTERM?)'),
         (["start", "-a", "web", "db"], "--attach: only one container can be attached"),

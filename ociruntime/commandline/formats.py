@@ -1,0 +1,59 @@
+"""Formats of output: tables, JSON and times."""
+
+from __future__ import annotations
+
+import time
+
+from ociruntime.base.log import plain
+
+_STOP = 8
+_UNITS = (("year", 31557600), ("month", 2629800), ("week", 604800), ("day", 86400),
+          ("hour", 3600), ("minute", 60), ("second", 1))  # fmt: skip
+
+
+def tabbed(rows: list[list[str]]) -> str:
+    """Format rows as columns separated by tabs, readable by people and by ``cut``.
+
+    Cells are escaped; all but the last of a row are padded with tabs to the column's width.
+    """
+    if not rows:
+        return ""
+    rows = [[plain(cell) for cell in row] for row in rows]
+    columns = zip(*rows, strict=True)
+    stops = [max(len(cell) for cell in column) // _STOP + 1 for column in columns]
+    lines = []
+    for row in rows:
+        cells = [
+            cell + "\t" * (stop - len(cell) // _STOP)
+            for cell, stop in zip(row[:-1], stops, strict=False)
+        ]
+        lines.append("".join(cells) + row[-1] + "\n")
+    return "".join(lines)
+
+
+def as_json(value: object, form: str) -> str:
+    """Return the value on one line, or indented for people; with a final newline."""
+    import json
+
+    indent = 2 if form == "json-pretty" else None
+    separators = (",", ": ") if indent else (",", ":")
+    return json.dumps(value, indent=indent, separators=separators) + "\n"
+
+
+def date(seconds: int | None) -> str:
+    """Format a time in full, in the local time zone; empty for no time."""
+    if seconds is None:
+        return ""
+    return time.strftime("%Y-%m-%d %H:%M:%S %z %Z", time.localtime(seconds))
+
+
+def ago(seconds: int | None, now: float | None = None) -> str:
+    """Format a time as ``3 minutes ago``; empty for no time."""
+    if seconds is None:
+        return ""
+    passed = int((time.time() if now is None else now) - seconds)
+    for name, length in _UNITS:
+        if passed >= length:
+            count = passed // length
+            return f"{count} {name}{'s' if count > 1 else ''} ago"
+    return "now"
