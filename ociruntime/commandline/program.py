@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from ociruntime.base.errors import UsageError
-from ociruntime.commandline.parser import parse, parse_command
+from ociruntime.base.errors import RuntimeFailure, UsageError
+from ociruntime.commandline.output import bug_of, report, write
+from ociruntime.commandline.parser import Arguments, parse, parse_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from ociruntime.commandline.options import Command, Option
-    from ociruntime.commandline.parser import Arguments
 
     # Title -> module -> its commands; those without a title are internal.
     Groups = dict[str, dict[str, tuple[str, ...]]]
+
+NO_COMMAND = 2
+INTERRUPTED = 130
 
 
 class Program:
@@ -98,6 +101,38 @@ class Program:
         close = closest(word, shown)
         hint = f"did you mean {close}?" if close else f"{self.name} --help lists the commands"
         raise UsageError(f'unknown command "{word}"', hint)
+
+    def main(
+        self,
+        argv: list[str],
+        run: Callable[[Command, Any, Arguments], int],
+        failure_status: Callable[[RuntimeFailure, str], int],
+    ) -> int:
+        """Run the command line ``argv`` with ``run`` and return the exit status; raise nothing.
+
+        Every error becomes one line on standard error.  ``failure_status`` returns the status for
+        an error and the name of the command, "" if none was found.
+        """
+        arguments = Arguments(as_runc=False)
+        found: list[str] = []
+        try:
+            request = self.read(argv, arguments, found)
+            if request is None:
+                write(self.help_of([]))
+                return NO_COMMAND
+            if isinstance(request, str):
+                return write(request)
+            return run(*request, arguments)
+        except RuntimeFailure as failure:
+            report(self.name, str(failure), failure, arguments.flag("debug"))
+            return failure_status(failure, "".join(found))
+        except KeyboardInterrupt as interrupt:
+            report(self.name, "interrupted", interrupt, arguments.flag("debug"))
+            return INTERRUPTED
+        except Exception as error:  # noqa: BLE001 - the last resort: one line, never a traceback
+            bug = bug_of(error)
+            report(self.name, str(bug), error, arguments.flag("debug"))
+            return failure_status(bug, "".join(found))
 
     def read(
         self, argv: list[str], arguments: Arguments, found: list[str]

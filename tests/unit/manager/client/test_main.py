@@ -208,10 +208,10 @@ def test_paths_of_resources() -> None:
 
 
 def test_exit_status() -> None:
-    assert failure_status(RuntimeFailure("x"), ["run"]) == 125
-    assert failure_status(RuntimeFailure("x"), ["stop"]) == 1
-    assert failure_status(RuntimeFailure("x"), []) == 1
-    assert failure_status(DaemonError("x", "start_failed", 400, 127), ["start"]) == 127
+    assert failure_status(RuntimeFailure("x"), "run") == 125
+    assert failure_status(RuntimeFailure("x"), "stop") == 1
+    assert failure_status(RuntimeFailure("x"), "") == 1
+    assert failure_status(DaemonError("x", "start_failed", 400, 127), "start") == 127
     assert exit_status("web", {"exit_code": 0}) == 0
     with pytest.raises(RuntimeFailure, match='container "web": its exit code is unknown: killed'):
         exit_status("web", {"exit_code": None, "error": "killed"})
