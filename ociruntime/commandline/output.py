@@ -21,16 +21,22 @@ def write(text: str) -> int:
 
     Raises HostError.
     """
-    data = memoryview(text.encode("utf-8", "surrogateescape"))
     try:
-        while data:
-            data = data[posix.write(STDOUT, data) :]
-    except BrokenPipeError:
         # A closed pipe, as in `ociruntime list | head -1`, needs no error message.
-        return 1
+        return 0 if write_all(STDOUT, text.encode("utf-8", "surrogateescape")) else 1
     except OSError as error:
         raise HostError("write to standard output", error) from None
-    return 0
+
+
+def write_all(fd: int, data: bytes) -> bool:
+    """Write all of ``data``; return False if the reader has closed the pipe.  Raises OSError."""
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[posix.write(fd, rest) :]
+    except BrokenPipeError:
+        return False
+    return True
 
 
 def write_lines(lines: Iterable[str]) -> int:

@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 
     from ociruntime.commandline.options import Command, Option
 
-    # Title -> module -> its commands; those without a title are internal.
-    Groups = dict[str, dict[str, tuple[str, ...]]]
-
+# Title -> module -> its commands; those without a title are internal.
+Groups = dict[str, dict[str, tuple[str, ...]]]
 NO_COMMAND = 2
 INTERRUPTED = 130
 

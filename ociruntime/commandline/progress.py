@@ -1,4 +1,4 @@
-"""A bar on standard error for what takes long, if a person is looking at it.
+"""A progress bar on standard error, if that is a terminal.
 
 with Bar() as bar:
     fetch(store, text, policy, progress=bar)
@@ -105,7 +105,7 @@ def line(kind: str, done: int, total: int) -> str:
 
 
 def amount(size: float) -> str:
-    """Bytes for a person: ``512 B``, ``1.5 MB``; a kB has 1000 of them."""
+    """Format bytes for people: ``512 B``, ``1.5 MB``; a kB has 1000 bytes."""
     for unit in _UNITS:
         if size < 999.95 or unit == _UNITS[-1]:
             break

@@ -7,7 +7,7 @@ from ociruntime.base.linux import SIGNALS, SIGRTMAX, SIGRTMIN
 
 
 def signal_number(text: str) -> int:
-    """The number of ``9``, ``KILL``, ``sigkill``, ``SIGRTMIN+3``; 0 only checks the process.
+    """Return the number of ``9``, ``KILL``, ``sigkill``, ``SIGRTMIN+3``; 0 only checks the process.
 
     Raises UsageError.
     """
@@ -21,7 +21,7 @@ def signal_number(text: str) -> int:
 
 
 def _named(name: str) -> int:
-    """The number, or -1."""
+    """Return the number, or -1."""
     if not name.startswith("SIG"):
         name = "SIG" + name
     if name in SIGNALS:

@@ -11,7 +11,7 @@ _DIGITS = frozenset("0123456789")
 
 
 def byte_count(text: str, flag: str) -> int:
-    """Bytes; units count in steps of 1024, as with runc and Docker.  Raises UsageError."""
+    """Return the bytes; units are powers of 1024, as with runc and Docker.  Raises UsageError."""
     if text == "-1":
         return -1
     word = text.lower()

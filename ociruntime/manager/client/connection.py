@@ -162,10 +162,10 @@ def _hint(path: str, error: OSError) -> str:
         return _START_OCID
     if not isinstance(error, PermissionError):
         return ""
-    import posix
+    import os
 
     try:
-        status = posix.stat(path)
+        status = os.stat(path)
     except OSError:
         return "only root and the group of `ocid --group` may connect"
     if status.st_gid == 0:

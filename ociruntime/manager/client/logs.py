@@ -8,13 +8,12 @@ from ociruntime.base.errors import RuntimeFailure, UsageError
 from ociruntime.base.log import plain
 from ociruntime.commandline.durations import interval
 from ociruntime.commandline.options import Command, Option
-from ociruntime.commandline.output import write
+from ociruntime.commandline.output import write, write_all
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import container, resource
 from ociruntime.manager.client.forms import formatted
 from ociruntime.manager.client.http import quoted
 from ociruntime.manager.client.options import FILTER, FORMAT, SINCE, UNTIL
-from ociruntime.manager.client.session import write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

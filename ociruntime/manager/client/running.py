@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import posix
+import os
 
 from ociruntime.base.errors import RuntimeFailure, UsageError
 from ociruntime.base.terminal import DETACH_KEYS, parse_keys, window_size
@@ -182,7 +182,7 @@ def exec_request(arguments: Arguments) -> dict[str, Any]:
     """Return the exec request for the daemon.  Raises UsageError."""
     tty = arguments.flag("tty")
     stdin = arguments.flag("interactive")
-    if tty and stdin and not posix.isatty(0):
+    if tty and stdin and not os.isatty(0):
         raise UsageError("--tty: standard input is not a terminal", "leave out --tty")
     size = _window_size() if tty else None
     return {
@@ -212,8 +212,7 @@ def variable(word: str) -> str:
         raise UsageError(f'--env: "{word}" has no name', hint)
     if equals:
         return word
-    value = posix.environ.get(name.encode("utf-8", "surrogateescape"), b"")
-    return f"{name}={value.decode('utf-8', 'surrogateescape')}"
+    return f"{name}={os.environ.get(name, '')}"
 
 
 def run_attach(connection: Connection, arguments: Arguments) -> int:

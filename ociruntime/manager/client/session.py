@@ -7,11 +7,12 @@ Sending never blocks: the daemon may itself be blocked until we read, which woul
 
 from __future__ import annotations
 
-import posix
+import os
 import select
 
 from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.base.terminal import KeyWatch
+from ociruntime.commandline.output import write_all
 from ociruntime.manager.client.connection import refusal
 from ociruntime.manager.client.websocket import BINARY, TEXT, WebSocket
 
@@ -65,7 +66,7 @@ class Session:
 
     @property
     def _shares_terminal(self) -> bool:
-        return self._tty and self._with_input and posix.isatty(0)
+        return self._tty and self._with_input and os.isatty(0)
 
     def run(self) -> int:
         """Relay until the program exits; return its exit code, or DETACHED.
@@ -79,7 +80,7 @@ class Session:
             self._terminal.make_raw()
             _signal.signal(_signal.SIGWINCH, lambda *_: self._send_size())
             self._send_size()
-        awake, waker = posix.pipe2(posix.O_NONBLOCK | posix.O_CLOEXEC)
+        awake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         before = _signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         for number in PASSED_ON:
             _signal.signal(number, lambda number, _: self.on_signal(number))
@@ -93,8 +94,8 @@ class Session:
             for number in PASSED_ON:
                 _signal.signal(number, _signal.SIG_DFL)
             _signal.set_wakeup_fd(before)
-            posix.close(awake)
-            posix.close(waker)
+            os.close(awake)
+            os.close(waker)
 
     def _relay(self, awake: int) -> int:
         """Relay in a poll(2) loop; ``awake`` is readable after a signal, whose handler may send."""
@@ -108,7 +109,7 @@ class Session:
                 poll.register(0, select.POLLIN)
             events = dict(poll.poll())
             if awake in events:
-                posix.read(awake, CHUNK)
+                os.read(awake, CHUNK)
             if events.get(ours, 0) & select.POLLOUT:
                 self._socket.flush()
             if events.get(ours, 0) & ~select.POLLOUT:
@@ -126,7 +127,7 @@ class Session:
         return not self._metered or self._room > 0
 
     def _send_input(self) -> None:
-        data = posix.read(0, min(CHUNK, self._room) if self._metered else CHUNK)
+        data = os.read(0, min(CHUNK, self._room) if self._metered else CHUNK)
         if not data:
             self._send({"close": "stdin"})
             self._with_input = False
@@ -179,14 +180,3 @@ def parse(data: bytes) -> dict[str, Any]:
     if not isinstance(message, dict):
         raise RuntimeFailure("read a message of ocid: not a JSON object")
     return message
-
-
-def write_all(fd: int, data: bytes) -> bool:
-    """Write all of ``data``; return False if the reader has closed ``fd``."""
-    rest = memoryview(data)
-    try:
-        while rest:
-            rest = rest[posix.write(fd, rest) :]
-    except BrokenPipeError:
-        return False
-    return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import _socket
-import posix
+import os
 
 from ociruntime.base.errors import RuntimeFailure
 
@@ -21,7 +21,7 @@ def open_websocket(connection: Connection, path: str) -> WebSocket:
     """Open the WebSocket at ``path`` (with its query).  Raises the errors of ``connection``."""
     import binascii
 
-    key = binascii.b2a_base64(posix.urandom(16), newline=False).decode()
+    key = binascii.b2a_base64(os.urandom(16), newline=False).decode()
     headers = {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
@@ -67,7 +67,7 @@ class WebSocket:
         It may be called from a signal handler: frames are never interleaved.  If the daemon has
         closed the connection, the message is dropped.
         """
-        mask = posix.urandom(4)
+        mask = os.urandom(4)
         size = len(data)
         if size < 126:
             head = bytes([FINAL | kind, MASKED | size])

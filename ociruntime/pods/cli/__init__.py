@@ -1,1 +1,1 @@
-"""The program ``ocipod``: one file per command; only this package of the pod layer prints."""
+"""The program ``ocipod``: the only package of the pod layer that prints."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import posix
+import json
+import os
+from typing import Any
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.terminal import DETACH_KEYS, parse_keys
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
-from ociruntime.pods.cli.options import GLOBAL_OPTIONS, TIME
-from ociruntime.pods.cli.running import check_root, host_of, warn
-from ociruntime.pods.manifest.app_arguments import PodWords, read_words
-from ociruntime.pods.manifest.app_options import ADD_OPTIONS, APP_OPTIONS
+from ociruntime.pods.cli.context import Context
+from ociruntime.pods.cli.options import TIME
 from ociruntime.pods.operations import app_exec
 from ociruntime.pods.operations.attach import attach, parse_mode
 from ociruntime.pods.operations.sandbox import remove_app
@@ -20,31 +20,6 @@ from ociruntime.pods.store.control import ask
 from ociruntime.pods.store.description import app_names, app_record, choose_app
 from ociruntime.pods.store.manifest_file import read_manifest
 from ociruntime.pods.store.phases import open_pod
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.pods.cli.context import Context
-
-
-def parse_app_add(words: list[str], program: Arguments) -> PodWords:
-    """Parse the arguments of ``app add``.  Raises UsageError."""
-    options = (*APP_OPTIONS, *ADD_OPTIONS)
-    return read_words(words, (), options, GLOBAL_OPTIONS, leading=1, single=True, program=program)
-
-
-def run_app_add(context: Context, parsed: PodWords) -> int:
-    """Add an app to the pod, ready to be started.  Raises RuntimeFailure."""
-    from ociruntime.pods.operations.prepare import Request
-    from ociruntime.pods.operations.sandbox import add_to_pod
-
-    if not parsed.positional or len(parsed.apps) != 1:
-        raise UsageError("app add: a pod and one image are required", "ocipod app add UUID IMAGE")
-    check_root()
-    with open_pod(context.directory, parsed.positional[0]) as pod:
-        add_to_pod(pod, Request(host_of(context), parsed, warn))
-    return 0
 
 
 def run_app_start(context: Context, arguments: Arguments) -> int:
@@ -78,8 +53,6 @@ def run_app_list(context: Context, arguments: Arguments) -> int:
         apps = [(name, app_record(pod, name)["state"]) for name in app_names(pod)]
     kind = arguments.text("format", "text")
     if kind != "text":
-        import json
-
         found = [{"name": name, "state": state} for name, state in apps]
         return write(json.dumps(found, indent=2 if kind == "json-pretty" else None) + "\n")
     lines = [] if arguments.flag("no-legend") else ["NAME\tSTATE\n"]
@@ -95,8 +68,6 @@ def run_app_status(context: Context, arguments: Arguments) -> int:
     facts = status_of(entry, record)
     kind = arguments.text("format", "text")
     if kind != "text":
-        import json
-
         return write(json.dumps(facts, indent=2 if kind == "json-pretty" else None) + "\n")
     return write_lines(f"{key}={_value_text(value)}" for key, value in facts.items())
 
@@ -162,7 +133,7 @@ def run_enter(context: Context, arguments: Arguments) -> int:
     uuid, *command = arguments.positional
     pod = open_pod(context.directory, uuid)
     app = choose_app(pod, arguments.text("app"))
-    tty = posix.isatty(0) and posix.isatty(1)
+    tty = os.isatty(0) and os.isatty(1)
     app_exec.become_command(pod, app, app_exec.Command(command or [SHELL], tty=tty))
 
 
@@ -188,21 +159,6 @@ _APP = Option("app", "name of the app", "APP", short="a")
 _APP_OF_SEVERAL = Option("app", "name of the app, if the pod has several", "APP", short="a")
 _FORMAT = Option("format", "output format (default: text)", "text|json|json-pretty", kind="choice")
 COMMANDS = (
-    Command(
-        "app add",
-        "UUID IMAGE [OPTION]... [-- ARGUMENT...]",
-        "add an app to a sandbox, from an image in the store",
-        run_app_add,
-        parse=parse_app_add,
-        options=(*APP_OPTIONS, *ADD_OPTIONS),
-        details="Start the app with `app start`.",
-        examples=(
-            (
-                "Add an app from the store",
-                "ocipod app add 6d52 busybox --name=web --exec=/bin/httpd -- -f",
-            ),
-        ),
-    ),
     Command(
         "app start",
         "UUID",

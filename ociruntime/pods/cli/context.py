@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import Log
 from ociruntime.base.trusted import check_directory, check_entry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.parser import Arguments
 
 DIRECTORY = "/var/lib/ociruntime"
 SYSTEM_CONFIG = "/usr/lib/ociruntime"
@@ -75,8 +74,6 @@ class Context:
 
 
 def _checked(path: str, kind: str) -> str:
-    import os.path
-
     # Not normalised: after a symbolic link, ".." is not the textual parent.
     path = os.path.join(os.getcwd(), path)
     check_directory(path, kind)
@@ -84,9 +81,9 @@ def _checked(path: str, kind: str) -> str:
 
 
 def _insecure(text: str) -> frozenset[str]:
-    found: set[str] = set()
+    checks: set[str] = set()
     for word in text.split(","):
         if word not in INSECURE:
             raise UsageError(f'--insecure-options: unknown word "{word}"', ", ".join(INSECURE))
-        found.update(INSECURE[word])
-    return frozenset(found)
+        checks.update(INSECURE[word])
+    return frozenset(checks)

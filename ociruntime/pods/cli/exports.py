@@ -7,26 +7,23 @@ import os
 from ociruntime.base.errors import UsageError
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.progress import Bar
+from ociruntime.images.fetch import look_up
+from ociruntime.images.formats.export import write_archive, write_layout
+from ociruntime.images.model.image import Image
+from ociruntime.images.model.limits import Limits
+from ociruntime.images.model.settings import Settings
+from ociruntime.images.store.store import Store
+from ociruntime.images.unpack.unpack import unpack
+from ociruntime.pods.cli.context import Context
+from ociruntime.pods.cli.new_directory import check_target, new_file, put_directory
+from ociruntime.pods.operations.export import BlobsAndNew, exported, kept
 from ociruntime.pods.store.manifest_file import read_manifest
 from ociruntime.pods.store.phases import open_pod
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.progress import Bar
-    from ociruntime.images.model.image import Image
-    from ociruntime.images.model.limits import Limits
-    from ociruntime.images.store.store import Store
-    from ociruntime.pods.cli.context import Context
 
 
 def run_image_export(context: Context, arguments: Arguments) -> int:
     """Write an archive, or with ``--format=oci`` a directory; on failure, nothing remains."""
-    from ociruntime.commandline.progress import Bar
-    from ociruntime.images.fetch import look_up
-    from ociruntime.images.formats.export import write_archive, write_layout
-    from ociruntime.images.store.store import Store
-    from ociruntime.pods.cli.new_directory import check_target, new_file, put_directory
-
     text, target = arguments.positional
     overwrite = arguments.flag("overwrite")
     with Store(context.directory) as store, Bar() as bar:
@@ -45,12 +42,6 @@ def run_image_export(context: Context, arguments: Arguments) -> int:
 
 def run_image_extract(context: Context, arguments: Arguments) -> int:
     """Write the image's documents and packed layers as an OCI image layout."""
-    from ociruntime.commandline.progress import Bar
-    from ociruntime.images.fetch import look_up
-    from ociruntime.images.formats.export import write_layout
-    from ociruntime.images.store.store import Store
-    from ociruntime.pods.cli.new_directory import check_target, put_directory
-
     text, target = arguments.positional
     with Store(context.directory) as store, Bar() as bar:
         image = store.load(look_up(store, text))
@@ -66,12 +57,6 @@ CONFIG = "image-config.json"
 
 def run_image_render(context: Context, arguments: Arguments) -> int:
     """Unpack the layers of an image, in order, into a directory."""
-    from ociruntime.commandline.progress import Bar
-    from ociruntime.images.fetch import look_up
-    from ociruntime.images.model.settings import Settings
-    from ociruntime.images.store.store import Store
-    from ociruntime.pods.cli.new_directory import check_target, put_directory
-
     settings = Settings(context.system_config, context.local_config, context.user_config)
     limits = settings.limits()
     text, target = arguments.positional
@@ -96,10 +81,6 @@ def _fill(
     store: Store, image: Image, target: int, limits: Limits, bar: Bar, *, alone: bool
 ) -> list[str]:
     """Fill the new directory with descriptor ``target``; return warnings about skipped entries."""
-    import os
-
-    from ociruntime.images.unpack.unpack import unpack
-
     if alone:
         return unpack(store.blobs, image.layers, target, limits, bar)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -117,12 +98,6 @@ def _fill(
 
 def run_export(context: Context, arguments: Arguments) -> int:
     """Write the archive; on failure, no partial file remains."""
-    from ociruntime.commandline.progress import Bar
-    from ociruntime.images.formats.export import write_archive
-    from ociruntime.images.store.store import Store
-    from ociruntime.pods.cli.new_directory import new_file
-    from ociruntime.pods.operations.export import BlobsAndNew, exported, kept
-
     uuid, target = arguments.positional
     squash = arguments.flag("squash")
     with open_pod(context.directory, uuid) as pod, Store(context.directory) as store, Bar() as bar:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import os
+from typing import TYPE_CHECKING
+
 from ociruntime.base.errors import HostError, ImageError, UsageError
 from ociruntime.commandline.options import Command, Option
-from ociruntime.commandline.output import write, write_lines
+from ociruntime.commandline.output import tell, write, write_lines
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.progress import Bar, Lines
+from ociruntime.images.fetch import fetch
+from ociruntime.images.model.image import Image
+from ociruntime.images.model.manifest import LARGEST_DOCUMENT
+from ociruntime.images.model.settings import Settings
+from ociruntime.images.store.store import Store
+from ociruntime.images.unpack.tree_store import TreeStore
+from ociruntime.pods.cli.context import Context
+from ociruntime.pods.store.lock import prepare_lock
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.images.model.image import Image
-    from ociruntime.images.store.store import Store
     from ociruntime.images.trust.openpgp import Key
-    from ociruntime.pods.cli.context import Context
 
 SHORT = 12  # digits of an id
 
 
 def run_fetch(context: Context, arguments: Arguments) -> int:
     """Fetch each image and print its id, in the order of the arguments."""
-    from ociruntime.images.store.store import Store
-
     signature = _signature(arguments)
     policy = arguments.text("pull-policy", "update")
     with Store(context.directory) as store:
@@ -40,13 +47,6 @@ def _fetch(
 
     An image that cannot be unpacked is removed again.
     """
-    from ociruntime.commandline.progress import Bar, Lines
-    from ociruntime.images.fetch import fetch
-    from ociruntime.images.model.settings import Settings
-    from ociruntime.images.unpack.tree_store import TreeStore
-    from ociruntime.pods.cli.running import warn
-    from ociruntime.pods.store.lock import prepare_lock
-
     settings = Settings(context.system_config, context.local_config, context.user_config)
     before = {name: one.id for one in store.records() for name in (*one.names, one.id)}
     warnings: list[str] = []
@@ -76,7 +76,7 @@ def _fetch(
                         store.set_name(before[name], name)
             raise
     for warning in warnings:
-        warn(warning)
+        tell("ocipod", warning)
     for warning in trees.notes:
         context.log.warning(warning)
     return image
@@ -89,8 +89,6 @@ def _signature(arguments: Arguments) -> bytes | None:
     if len(arguments.positional) > 1:
         hint = "fetch the others separately"
         raise UsageError("--signature: only one image can be fetched with it", hint)
-    from ociruntime.images.model.manifest import LARGEST_DOCUMENT
-
     try:
         with open(path, "rb") as file:
             signature = file.read(LARGEST_DOCUMENT + 1)
@@ -147,11 +145,9 @@ def _agreed() -> bool:
 
 def _line() -> str:
     """Read a line of standard input, byte by byte: the rest may belong to another program."""
-    import posix
-
     line = b""
     while not line.endswith(b"\n"):
-        byte = posix.read(0, 1)
+        byte = os.read(0, 1)
         if not byte:
             break
         line += byte
@@ -160,9 +156,6 @@ def _line() -> str:
 
 def run_config(context: Context, arguments: Arguments) -> int:
     """Print the merged settings as JSON, without secrets."""
-    import json
-
-    from ociruntime.images.model.settings import Settings
     from ociruntime.images.registry import auth as registry_auth
     from ociruntime.images.trust import policy, trusted_keys
 

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Iterable
+from typing import Any
 
 from ociruntime.base.errors import ImageError, RuntimeFailure, UsageError
+from ociruntime.base.fault import fault
 from ociruntime.commandline.durations import period
-from ociruntime.commandline.formats import ago, date, tabbed
+from ociruntime.commandline.formats import ago, as_json, date, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write, write_lines
 from ociruntime.commandline.parser import Arguments
-from ociruntime.commandline.progress import amount
+from ociruntime.commandline.progress import Bar, amount
+from ociruntime.images.fetch import look_up
+from ociruntime.images.model.image import Image, Record
+from ociruntime.images.model.settings import Settings
+from ociruntime.images.store.collection import rubbish
+from ociruntime.images.store.store import Store
+from ociruntime.images.unpack.tree_store import CHANGED, Tree, TreeStore, tree_id
+from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import FORMAT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from ociruntime.commandline.progress import Bar
-    from ociruntime.images.model.image import Image, Record
-    from ociruntime.images.store.store import Store
-    from ociruntime.images.unpack.tree_store import Tree, TreeStore
-    from ociruntime.pods.cli.context import Context
+from ociruntime.pods.store.lock import prepare_lock
+from ociruntime.pods.store.references import running_trees, used_images, used_trees
 
 TITLES = {
     "id": "ID",
@@ -40,9 +42,6 @@ _NONE = "-"
 
 def run_image_list(context: Context, arguments: Arguments) -> int:
     """Print a line for each name of each image; an image without a name has one line, too."""
-    from ociruntime.images.store.store import Store
-    from ociruntime.images.unpack.tree_store import TreeStore
-
     fields = _fields(arguments.text("fields", _SHOWN), "fields")
     keys = _fields(arguments.text("sort", "importtime"), "sort")
     with Store(context.directory) as store:
@@ -51,8 +50,6 @@ def run_image_list(context: Context, arguments: Arguments) -> int:
         key=lambda one: [one[key] for key in keys], reverse=arguments.text("order", "asc") == "desc"
     )
     if output_format := arguments.text("format"):
-        from ociruntime.commandline.formats import as_json
-
         return write(as_json([_for_json(one) for one in found], output_format))
     full = arguments.flag("full")
     rows = [] if arguments.flag("no-legend") else [[TITLES[key] for key in fields]]
@@ -62,8 +59,6 @@ def run_image_list(context: Context, arguments: Arguments) -> int:
 
 def _described(store: Store, trees: TreeStore) -> list[dict[str, Any]]:
     """Return the rows by field; for a damaged image, only what the store's index has."""
-    from ociruntime.images.unpack.tree_store import tree_id
-
     found = []
     for record in store.records():
         platform, tree_size = "", 0
@@ -126,11 +121,6 @@ def run_image_rm(context: Context, arguments: Arguments) -> int:
 
     The lock of ``prepare`` is held, so that no image is removed that a new pod is about to use.
     """
-    from ociruntime.images.fetch import look_up
-    from ociruntime.images.store.store import Store
-    from ociruntime.pods.store.lock import prepare_lock
-    from ociruntime.pods.store.references import used_images
-
     status = count = freed = 0
     force = arguments.flag("force")
     with Store(context.directory) as store, prepare_lock(context.directory, exclusive=True):
@@ -153,9 +143,6 @@ def run_image_rm(context: Context, arguments: Arguments) -> int:
 
 def _remove_image(context: Context, store: Store, record: Record) -> int:
     """Remove an image, and its tree if no other image or pod uses it; return the bytes freed."""
-    from ociruntime.images.unpack.tree_store import TreeStore, tree_id
-    from ociruntime.pods.store.references import used_trees
-
     try:
         tree = tree_id(store.load(record))
     except ImageError:
@@ -182,13 +169,7 @@ def run_image_gc(context: Context, arguments: Arguments) -> int:
     may have looked them up just before it waits for the lock, so the last use of an image is
     checked again before its removal.  If the images of a pod cannot be read, nothing is removed.
     """
-    from ociruntime.base.fault import fault
     from ociruntime.images.registry.partial import remove_stale
-    from ociruntime.images.store.collection import rubbish
-    from ociruntime.images.store.store import Store
-    from ociruntime.images.unpack.tree_store import TreeStore
-    from ociruntime.pods.store.lock import prepare_lock
-    from ociruntime.pods.store.references import used_images, used_trees
 
     text = arguments.text("grace-period")
     grace = period(text, "grace-period") if text else _GRACE
@@ -237,8 +218,6 @@ def _remove_images(store: Store, gone: Iterable[Record], before: float) -> tuple
 
 def _trees(store: Store) -> dict[str, str]:
     """Return the tree id of each image by image id; damaged images are left out."""
-    from ociruntime.images.unpack.tree_store import tree_id
-
     found = {}
     for record in store.records():
         try:
@@ -248,15 +227,8 @@ def _trees(store: Store) -> dict[str, str]:
     return found
 
 
-_FAILED = 254
-
-
 def run_image_verify(context: Context, arguments: Arguments) -> int:
     """Verify blobs and trees; print a line for each damaged blob, and one for the tree."""
-    from ociruntime.commandline.progress import Bar
-    from ociruntime.images.fetch import look_up
-    from ociruntime.images.store.store import Store
-
     status = 0
     with Store(context.directory) as store, Bar() as bar:
         records = [look_up(store, text) for text in arguments.positional]
@@ -292,11 +264,6 @@ def _damaged_blobs(store: Store, record: Record, bar: Bar) -> list[str]:
 
 def _verify_tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
     """Verify the image's tree and repair it; return a message and whether it is intact now."""
-    from ociruntime.images.model.settings import Settings
-    from ociruntime.images.unpack.tree_store import CHANGED, TreeStore, tree_id
-    from ociruntime.pods.store.lock import prepare_lock
-    from ociruntime.pods.store.references import running_trees
-
     settings = Settings(context.system_config, context.local_config, context.user_config)
     trees = TreeStore(context.directory, settings.limits)
     tree = tree_id(image)
@@ -315,9 +282,6 @@ def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
 
     The digest of the document is that of the bytes without this newline.
     """
-    from ociruntime.images.fetch import look_up
-    from ociruntime.images.store.store import Store
-
     if arguments.flag("config") and arguments.flag("index"):
         raise UsageError("--config cannot be combined with --index")
     with Store(context.directory) as store:
@@ -331,8 +295,6 @@ def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
             raise ImageError(f'image "{arguments.positional[0]}" was not chosen from an index')
         text = store.blobs.read(digest).decode("utf-8", "surrogateescape")
     if arguments.flag("pretty-print"):
-        import json
-
         text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     return write(text if text.endswith("\n") else f"{text}\n")
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import posix
-
 from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.output import write_all
 from ociruntime.commandline.parser import Arguments
+from ociruntime.pods.cli.context import Context
 from ociruntime.pods.store.description import app_names
 from ociruntime.pods.store.logs import Line, LogReader, check_app, form, in_order
 from ociruntime.pods.store.phases import open_pod
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.pods.cli.context import Context
-    from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod import Pod
 
 POLL = 0.1  # seconds between two reads of --follow
 
@@ -86,11 +82,7 @@ class Printer:
         """Print lines; return False if our output was closed."""
         for line in lines:
             fd = 2 if line.stream == "stderr" else 1
-            data = memoryview(form(line, self.with_app, self._with_time))
-            try:
-                while data:
-                    data = data[posix.write(fd, data) :]
-            except BrokenPipeError:
+            if not write_all(fd, form(line, self.with_app, self._with_time)):
                 return False
         return True
 

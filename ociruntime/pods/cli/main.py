@@ -12,11 +12,8 @@ from ociruntime.commandline.options import Command
 from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import PROGRAM
+from ociruntime.pods.manifest.app_arguments import PodWords
 from ociruntime.startup.snapshot import how_started, make_in_background
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.pods.manifest.app_arguments import PodWords
 
 FAILED = 254
 

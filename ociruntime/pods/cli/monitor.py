@@ -5,14 +5,11 @@ from __future__ import annotations
 from ociruntime.base.errors import UsageError
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell
+from ociruntime.commandline.parser import Arguments
+from ociruntime.pods.cli.context import Context
 from ociruntime.pods.store.pod import RUN, phase_path
 from ociruntime.pods.supervisor.hibernation import wake_up
 from ociruntime.pods.supervisor.supervise import Supervisor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.parser import Arguments
-    from ociruntime.pods.cli.context import Context
 
 
 def run(context: Context, arguments: Arguments) -> int:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.commandline.options import Option
-from ociruntime.commandline.program import Program
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.program import Groups
+from ociruntime.commandline.program import Groups, Program
 
 GLOBAL_OPTIONS = (
     Option(
@@ -57,16 +53,8 @@ GROUPS: Groups = {
         "exports": ("export",),
     },
     "apps of a running pod": {
-        "running": ("app sandbox",),
-        "apps": (
-            "app add",
-            "app start",
-            "app stop",
-            "app rm",
-            "app list",
-            "app status",
-            "app exec",
-        ),
+        "running": ("app sandbox", "app add"),
+        "apps": ("app start", "app stop", "app rm", "app list", "app status", "app exec"),
     },
     "images": {
         "fetch": ("fetch", "trust", "config"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
-import posix
+from typing import Any
 
 from ociruntime import __version__
 from ociruntime.base.errors import HostError, PodError, RuntimeFailure, UsageError
@@ -13,20 +14,20 @@ from ociruntime.commandline.formats import ago, as_json, date, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write, write_lines
 from ociruntime.commandline.parser import Arguments
+from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import FORMAT, TIME, UUID_FILE
 from ociruntime.pods.garbage import garbage
 from ociruntime.pods.operations.stopping import stop_pod
-from ociruntime.pods.store.description import RUNNING, describe, try_describe
+from ociruntime.pods.store.description import (
+    RUNNING,
+    describe,
+    try_describe,
+    wait_for_end,
+    wait_until_ready,
+)
 from ociruntime.pods.store.manifest_file import read_manifest
 from ociruntime.pods.store.phases import each_pod, open_pod
-from ociruntime.pods.store.pod import GONE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.pods.cli.context import Context
-    from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod import GONE, Pod
 
 
 def given_uuid(arguments: Arguments) -> str:
@@ -63,8 +64,6 @@ def run_list(context: Context, arguments: Arguments) -> int:
                 found.append(one)
     output_format = arguments.text("format")
     if output_format:
-        from ociruntime.commandline.formats import as_json
-
         status = write(as_json(found, output_format))
     else:
         full = arguments.flag("full")
@@ -117,15 +116,11 @@ def run_status(context: Context, arguments: Arguments) -> int:
         found = {"name": pod.uuid, "state": GONE} if pod.state == GONE else describe(pod)
     output_format = arguments.text("format")
     if output_format:
-        from ociruntime.commandline.formats import as_json
-
         return write(as_json(found, output_format))
     return write_lines(status_lines(found))
 
 
 def _wait(pod: Pod, until_ready: float, until_end: float) -> None:
-    from ociruntime.pods.store.description import wait_for_end, wait_until_ready
-
     if until_ready and not wait_until_ready(pod, until_ready):
         raise PodError(f"pod {pod.uuid} is not ready: it is {pod.state}")
     if until_end and not wait_for_end(pod, until_end):
@@ -199,7 +194,7 @@ def _period(arguments: Arguments, name: str, default: float) -> float:
 
 
 def _print(line: str) -> None:
-    posix.write(2, f"{plain(line)}\n".encode())
+    os.write(2, f"{plain(line)}\n".encode())
 
 
 def run_cat_manifest(context: Context, arguments: Arguments) -> int:
@@ -208,9 +203,6 @@ def run_cat_manifest(context: Context, arguments: Arguments) -> int:
         manifest = read_manifest(pod)
     pretty = arguments.flags.get("pretty-print", True)
     return write(as_json(manifest, "json-pretty" if pretty else "json"))
-
-
-_FAILED = 254
 
 
 def run_stop(context: Context, arguments: Arguments) -> int:

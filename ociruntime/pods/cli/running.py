@@ -1,18 +1,20 @@
-"""Commands that run pods: ``run``, ``prepare``, ``run-prepared``, ``app sandbox``, ``monitor``."""
+"""Commands that run pods: ``run``, ``prepare``, ``run-prepared``, ``app sandbox``, ``app add``."""
 
 from __future__ import annotations
 
 import os
-import posix
 
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.progress import Bar
 from ociruntime.pods.bundle.runtime_calls import find_runtime
+from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import GLOBAL_OPTIONS
 from ociruntime.pods.manifest.app_arguments import PodWords, read_words
 from ociruntime.pods.manifest.app_options import (
+    ADD_OPTIONS,
     ALSO_OF_POD,
     APP_OPTIONS,
     PREPARE_OPTIONS,
@@ -22,7 +24,11 @@ from ociruntime.pods.manifest.app_options import (
 )
 from ociruntime.pods.manifest.build import make_interactive
 from ociruntime.pods.manifest.ports import check_network
+from ociruntime.pods.net import choice
+from ociruntime.pods.net.configuration import net_directories
+from ociruntime.pods.operations.prepare import Request, check, prepare
 from ociruntime.pods.operations.runtime_config import Host, run_settings
+from ociruntime.pods.operations.sandbox import add_to_pod, make_sandbox, settings_of
 from ociruntime.pods.store.manifest_file import (
     read_manifest,
     read_runtime_config,
@@ -30,12 +36,9 @@ from ociruntime.pods.store.manifest_file import (
     write_runtime_config,
 )
 from ociruntime.pods.store.phases import open_pod, require_prepared, to_prepared, to_run
+from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.removal import discard
 from ociruntime.pods.supervisor.launch import be_monitor, start_monitor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.pods.cli.context import Context
-    from ociruntime.pods.store.pod import Pod
 
 
 def host_of(context: Context) -> Host:
@@ -55,9 +58,6 @@ def prepared(context: Context, words: PodWords, *, runs: bool) -> Pod:
 
     Raises RuntimeFailure.
     """
-    from ociruntime.commandline.progress import Bar
-    from ociruntime.pods.operations.prepare import Request, check, prepare
-
     options = words.options
     request = Request(host_of(context), words, warn)
     kind = check(request).name
@@ -76,16 +76,13 @@ def prepared(context: Context, words: PodWords, *, runs: bool) -> Pod:
 
 def check_networks(context: Context, networks: list[tuple[str, str]]) -> None:
     """Check that the networks exist, before anything is created.  Raises NetworkError."""
-    from ociruntime.pods.net import choice
-    from ociruntime.pods.net.configuration import net_directories
-
     directories = net_directories(context.user_config, context.local_config, context.system_config)
     choice.check(networks, directories)
 
 
 def check_root() -> None:
     """Raise UsageError unless we are root."""
-    if posix.geteuid():
+    if os.geteuid():
         raise UsageError("ocipod must be run as root", "sudo ocipod ...")
 
 
@@ -101,8 +98,6 @@ def save_uuid(arguments: Arguments, pod: Pod) -> None:
         with open(path, "w", encoding="ascii") as file:
             file.write(pod.uuid)
     except OSError as error:
-        from ociruntime.pods.store.removal import discard
-
         discard(pod)
         raise HostError(f"write the UUID to {path}", error) from error
 
@@ -183,8 +178,6 @@ def _of_caller(context: Context) -> dict[str, object]:
 
 def run_app_sandbox(context: Context, arguments: Arguments) -> int:
     """Run the pod and print its UUID once it is ready; become its monitor without --detach."""
-    from ociruntime.pods.operations.sandbox import make_sandbox, settings_of
-
     host = host_of(context)
     check_networks(context, settings_of(host, arguments, "")["net"])
     check_root()
@@ -196,6 +189,22 @@ def run_app_sandbox(context: Context, arguments: Arguments) -> int:
         return be_monitor(pod, warn, lambda: write(f"{uuid}\n"))
     start_monitor(pod, warn)
     return write(f"{uuid}\n")
+
+
+def parse_app_add(words: list[str], program: Arguments) -> PodWords:
+    """Parse the arguments of ``app add``.  Raises UsageError."""
+    options = (*APP_OPTIONS, *ADD_OPTIONS)
+    return read_words(words, (), options, GLOBAL_OPTIONS, leading=1, single=True, program=program)
+
+
+def run_app_add(context: Context, parsed: PodWords) -> int:
+    """Add an app to the pod, ready to be started.  Raises RuntimeFailure."""
+    if not parsed.positional or len(parsed.apps) != 1:
+        raise UsageError("app add: a pod and one image are required", "ocipod app add UUID IMAGE")
+    check_root()
+    with open_pod(context.directory, parsed.positional[0]) as pod:
+        add_to_pod(pod, Request(host_of(context), parsed, warn))
+    return 0
 
 
 POD_STATUS = (
@@ -318,5 +327,20 @@ COMMANDS = (
         options=(*SANDBOX_OPTIONS, *SANDBOX_RUN_OPTIONS, *SAVED_OPTIONS),
         details="Prints the UUID when the pod is ready. The pod runs until it is stopped.",
         examples=(("Run an empty pod in the background", "uuid=$(ocipod app sandbox --detach)"),),
+    ),
+    Command(
+        "app add",
+        "UUID IMAGE [OPTION]... [-- ARGUMENT...]",
+        "add an app to a sandbox, from an image in the store",
+        run_app_add,
+        parse=parse_app_add,
+        options=(*APP_OPTIONS, *ADD_OPTIONS),
+        details="Start the app with `app start`.",
+        examples=(
+            (
+                "Add an app from the store",
+                "ocipod app add 6d52 busybox --name=web --exec=/bin/httpd -- -f",
+            ),
+        ),
     ),
 )

@@ -1,1 +1,1 @@
-"""The command line: one file a verb; options are data."""
+"""The command line: each command with its options, help and examples."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def run_spec(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
-    """Write config.json into the bundle, or another file; silent."""
+    """Write config.json into the bundle, or another file."""
     config = default_config(arguments.flag("rootless"), posix.geteuid(), posix.getegid())
     text = dump(config, 4) + "\n"
     if file := caller_path(arguments, "file"):
@@ -37,9 +37,9 @@ def run_spec(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - a
 
 
 def write_file(path: str, text: str, how: int) -> None:
-    """Write a file: with O_EXCL it must not be there yet, with O_TRUNC it may.
+    """Write a file: with O_EXCL it must not exist, with O_TRUNC it may.
 
-    A new one is removed if that fails half-way.  Raises RuntimeFailure, HostError.
+    A new file is removed if writing fails.  Raises RuntimeFailure, HostError.
     """
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOCTTY | how
     try:
@@ -78,7 +78,7 @@ def run_plan(context: Context, arguments: Arguments) -> int:
 
 
 def run_features(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
-    """Print the features as JSON; nothing on standard error, some readers merge the two."""
+    """Print the features as JSON; print no warnings, as some readers merge both streams."""
     return write(dump(features(arguments.text("criu")), 2) + "\n")
 
 

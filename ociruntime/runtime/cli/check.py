@@ -31,7 +31,7 @@ _NARROW, _WIDE = 60, 110
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Print what was found; 0 if containers, or this one, can run."""
+    """Print the findings; return 0 if containers, or this one, can run."""
     json = arguments.text("format") == "json"
     if arguments.positional:
         if arguments.text("bundle") not in ("", arguments.positional[0]):
@@ -126,7 +126,7 @@ def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) 
 
 
 def _wrapped(head: str, text: str, width: int, indent: int) -> Iterator[str]:
-    """``text`` behind ``head``, which takes ``indent`` columns; further lines below it."""
+    """Yield ``text`` after ``head``, which takes ``indent`` columns, wrapped and indented."""
     room = width - indent
     lines = textwrap.wrap(plain(text), room, break_on_hyphens=False, break_long_words=False)
     yield head + (lines[0] if lines else "")
@@ -135,14 +135,14 @@ def _wrapped(head: str, text: str, width: int, indent: int) -> Iterator[str]:
 
 
 def _paper() -> tuple[int, Paint]:
-    """Columns, and colours on a terminal that wants them (no-color.org)."""
+    """Return the width, and colours for a terminal unless NO_COLOR is set (no-color.org)."""
     width = min(max(shutil.get_terminal_size((100, 0)).columns, _NARROW), _WIDE)
     wanted = os.isatty(STDOUT) and not os.environ.get("NO_COLOR")
     return width, coloured if wanted and os.environ.get("TERM") != "dumb" else uncoloured
 
 
 def coloured(state: str, text: str) -> str:
-    """``text`` in the colour of a state."""
+    """Return ``text`` in the colour of a state."""
     return f"\x1b[{_COLOURS[state]}m{text}\x1b[0m"
 
 

@@ -29,7 +29,7 @@ PORTS = range(1, 65536)
 
 
 def checkpoint_options(arguments: Arguments) -> CriuOptions:
-    """The options, with every path taken from the caller's working directory on.
+    """Return the options; relative paths are resolved in the caller's working directory.
 
     Raises UsageError, HostError.
     """
@@ -39,7 +39,7 @@ def checkpoint_options(arguments: Arguments) -> CriuOptions:
     work_path = caller_path(arguments, "work-path").rstrip("/") or image_path
     for kind in arguments.list("empty-ns"):
         if kind != "network":
-            raise UsageError(f"--empty-ns {kind}: no namespace that can be left empty", "network")
+            raise UsageError(f"--empty-ns {kind}: this namespace cannot be left empty", "network")
     return CriuOptions(
         image_path,
         work_path,
@@ -61,7 +61,7 @@ def checkpoint_options(arguments: Arguments) -> CriuOptions:
 
 
 def _page_server(text: str) -> tuple[str, int] | None:
-    """``ADDRESS:PORT``; an address of IPv6 may stand in brackets."""
+    """Parse ``ADDRESS:PORT``; an IPv6 address may stand in brackets."""
     if not text:
         return None
     address, _, port = text.rpartition(":")
@@ -72,13 +72,13 @@ def _page_server(text: str) -> tuple[str, int] | None:
 
 
 def run_checkpoint(context: Context, arguments: Arguments) -> int:
-    """Write the checkpoint; 0."""
+    """Write the checkpoint."""
     checkpoint(context, arguments.positional[0], checkpoint_options(arguments))
     return 0
 
 
 def run_restore(context: Context, arguments: Arguments) -> int:
-    """Restore the container; the exit status is its program's, or 0 with ``--detach``."""
+    """Restore the container; return its program's exit status, or 0 with ``--detach``."""
     detach = arguments.flag("detach")
     options = container_options(arguments, arguments.positional[0], detach=detach)
     make_root(context)

@@ -47,7 +47,7 @@ CONTAINER_OPTIONS = (
     Option("no-new-keyring", "do not create a new session keyring"),
 )
 TIMELINE = Option("timeline", "record where the time goes: .svg or .json", "FILE")
-# Options of what runs a container in the foreground.
+# Options of the commands that can run a container in the foreground.
 FOREGROUND_OPTIONS = (
     Option(
         "detach",
@@ -68,9 +68,9 @@ FOREGROUND_OPTIONS = (
 
 
 def container_options(arguments: Arguments, container_id: str, *, detach: bool) -> CreateOptions:
-    """The options, with every path taken from the caller's working directory on.
+    """Return the options; relative paths are resolved in the caller's working directory.
 
-    ``--config`` counts from the bundle, as with crun.  Raises UsageError, HostError.
+    ``--config`` is relative to the bundle, as with crun.  Raises UsageError, HostError.
     """
     bundle = bundle_path(arguments)
     return CreateOptions(
@@ -90,7 +90,7 @@ def container_options(arguments: Arguments, container_id: str, *, detach: bool) 
 
 
 def open_timeline(context: Context, arguments: Arguments, command: str) -> None:
-    """Begin the one that ``--timeline`` asks for.  Raises UsageError, HostError."""
+    """Begin the timeline that ``--timeline`` requests.  Raises UsageError, HostError."""
     path = caller_path(arguments, "timeline")
     if not path:
         return
@@ -102,12 +102,12 @@ def open_timeline(context: Context, arguments: Arguments, command: str) -> None:
 
 
 def bundle_path(arguments: Arguments) -> str:
-    """The absolute path of ``--bundle``, by default the working directory."""
+    """Return the absolute path of ``--bundle``, by default the working directory."""
     return caller_path(arguments, "bundle") or _working_directory()
 
 
 def descriptor_count(arguments: Arguments) -> int:
-    """The value of ``--preserve-fds``.  Raises UsageError."""
+    """Return the value of ``--preserve-fds``.  Raises UsageError."""
     count = arguments.number("preserve-fds")
     if count < 0:
         raise UsageError(f"--preserve-fds {count}: a count cannot be negative")
@@ -115,13 +115,13 @@ def descriptor_count(arguments: Arguments) -> int:
 
 
 def caller_path(arguments: Arguments, name: str) -> str:
-    """The path that an option names, from the caller's working directory on; or ""."""
+    """Return the path that an option names, resolved in the working directory; or ""."""
     path = arguments.text(name)
     return absolute(path) if path else ""
 
 
 def absolute(path: str) -> str:
-    """The path from the caller's working directory on."""
+    """Return the path, resolved in the caller's working directory."""
     return path if path.startswith("/") else _below(_working_directory(), path)
 
 

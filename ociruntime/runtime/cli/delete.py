@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Delete the container; silent."""
+    """Delete the container."""
     container_id, force = arguments.positional[0], arguments.flag("force")
     if not arguments.flag("regex"):
         delete(context, container_id, force)

@@ -17,7 +17,7 @@ FAILED = 255
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Run the process; the exit status is its program's, or 0 with ``--detach``."""
+    """Run the process; return the exit status of its program, or 0 with ``--detach``."""
     try:
         return execute(context, _options(arguments))
     except RuntimeFailure as failure:

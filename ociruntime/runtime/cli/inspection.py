@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run_events(context: Context, arguments: Arguments) -> int:
-    """Print one JSON object a line, until the container exits or the reader closes the pipe."""
+    """Print one JSON object per line, until the container exits or the reader closes the pipe."""
     container_id = arguments.positional[0]
     seconds = interval(arguments.text("interval", "5s"), "interval")
     if arguments.flag("stats"):
@@ -39,10 +39,10 @@ _GAP = 3
 
 
 def run_list(context: Context, arguments: Arguments) -> int:
-    """Print the containers; the ids alone win over any format, as with runc.
+    """Print the containers; ``--quiet`` wins over ``--format``, as with runc.
 
-    Without containers the JSON is ``[]``, where runc prints ``null``: its readers, written in
-    Go, take either, and everybody else expects a list.
+    Without containers the JSON is ``[]``, where runc prints ``null``: readers written in Go accept
+    either, all others expect a list.
     """
     containers = list_containers(context)
     if arguments.flag("quiet"):
@@ -56,7 +56,7 @@ def run_list(context: Context, arguments: Arguments) -> int:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell, the last one ragged: the layout scripts know."""
+    """Format columns as wide as their widest cell, the layout that scripts of runc expect."""
     widths = [max(_NARROWEST, max(map(len, column)) + _GAP) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Send the signal; silent."""
+    """Send the signal."""
     container_id, *words = arguments.positional
     named = signal_number(words[0]) if words else None
 
@@ -32,7 +32,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def _signal_of(context: Context, container_id: str) -> int:
-    """The one that the image wants (CFG-ANN-08)."""
+    """Return the stop signal that the image requests (CFG-ANN-08)."""
     word = stop_signal(context, container_id)
     try:
         return signal_number(word)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def run_ps(context: Context, arguments: Arguments) -> int:
-    """Print the processes; the JSON is one array of pids."""
+    """Print the processes, or with ``--format json`` an array of their PIDs."""
     container_id, *words = arguments.positional
     if arguments.text("format") == "json":
         return write(dump(process_ids(context, container_id)) + "\n")
@@ -35,18 +35,18 @@ def run_ps(context: Context, arguments: Arguments) -> int:
 
 
 def run_pause(context: Context, arguments: Arguments) -> int:
-    """Stop the processes; silent."""
+    """Suspend the processes."""
     pause(context, arguments.positional[0])
     return 0
 
 
 def run_resume(context: Context, arguments: Arguments) -> int:
-    """Let the processes go on; silent."""
+    """Resume the processes."""
     resume(context, arguments.positional[0])
     return 0
 
 
-# flag -> member of linux.resources; a text is a size
+# Option -> member of linux.resources; a text is a size.
 _MEMBERS = {
     "blkio-weight": ("blockIO", "weight"),
     "cpu-burst": ("cpu", "burst"),
@@ -68,10 +68,10 @@ _IGNORED = ("kernel-memory", "kernel-memory-tcp")
 
 
 def run_update(context: Context, arguments: Arguments) -> int:
-    """Set the limits; silent.  With ``--resources`` the flags of single limits do not count."""
+    """Set the limits; ``--resources`` overrides the options for single limits."""
     for name in _IGNORED:
         if name in arguments.texts:
-            context.log.warning(f"--{name} is ignored: the kernel limits no kernel memory any more")
+            context.log.warning(f"--{name} is ignored: the kernel no longer limits kernel memory")
     document = _document(arguments) if arguments.text("resources") else _from_flags(arguments)
     try:
         update(
@@ -132,7 +132,7 @@ def _name_the_flag(failure: RuntimeFailure) -> None:
 
 
 def run_mounts(context: Context, arguments: Arguments) -> int:
-    """Change the mounts; silent."""
+    """Change the mounts."""
     action, container_id, file = arguments.positional
     if action not in ("add", "remove"):
         raise UsageError(f'mounts: unknown action "{action}"', "add or remove")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Start the container; silent."""
+    """Start the container."""
     start(context, arguments.positional[0], arguments.number("failure-fd", -1))
     return 0
 

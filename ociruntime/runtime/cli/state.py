@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Print the state as JSON; nothing else on either stream, callers merge the two."""
+    """Print the state as JSON; print no warnings, as callers merge both streams."""
     return write(dump(state(context, arguments.positional[0]), 2) + "\n")
 
 
