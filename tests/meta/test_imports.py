@@ -51,8 +51,8 @@ ALLOWED: dict[str, set[str]] = {
     "pods.manifest": BASE | {"commandline"},
     "pods.bundle": PODS - {"pods.bundle"},
     "pods.garbage": PODS,
-    "pods.kvm": PODS | {"pods.garbage"},
-    "pods.operations": PODS | IMAGES | {"images", "pods.kvm"},
+    "pods.kvm": PODS | {"pods.garbage", "commandline"},
+    "pods.operations": PODS | IMAGES | {"images", "pods.kvm", "commandline"},
     "pods.supervisor": PODS | {"pods.kvm"},
     "pods.cli": PROGRAM
     | PODS

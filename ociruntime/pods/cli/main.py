@@ -12,7 +12,7 @@ from ociruntime.commandline.options import Command
 from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import PROGRAM
-from ociruntime.pods.manifest.app_arguments import PodWords
+from ociruntime.pods.manifest.app_arguments import PodArguments
 from ociruntime.startup.snapshot import how_started, make_in_background
 
 FAILED = 254
@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
     return PROGRAM.main(argv, _run, _failure_status)
 
 
-def _run(command: Command, parsed: Arguments | PodWords, arguments: Arguments) -> int:
+def _run(command: Command, parsed: Arguments | PodArguments, arguments: Arguments) -> int:
     context = Context(arguments)
     if context.debug:
         context.log.debug(how_started(PROGRAM.name))

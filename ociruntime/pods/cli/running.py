@@ -12,7 +12,7 @@ from ociruntime.commandline.progress import Bar
 from ociruntime.pods.bundle.runtime_calls import find_runtime
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import GLOBAL_OPTIONS
-from ociruntime.pods.manifest.app_arguments import PodWords, read_words
+from ociruntime.pods.manifest.app_arguments import PodArguments, parse_pod_arguments
 from ociruntime.pods.manifest.app_options import (
     ADD_OPTIONS,
     ALSO_OF_POD,
@@ -53,7 +53,7 @@ def host_of(context: Context) -> Host:
     return host
 
 
-def prepared(context: Context, words: PodWords, *, runs: bool) -> Pod:
+def prepared(context: Context, words: PodArguments, *, runs: bool) -> Pod:
     """Prepare a pod and return it with its lock held; ``runs``: check its networks, too.
 
     Raises RuntimeFailure.
@@ -107,13 +107,13 @@ def warn(text: str) -> None:
     tell("ocipod", text)
 
 
-def parse_run(words: list[str], program: Arguments) -> PodWords:
+def parse_run(words: list[str], program: Arguments) -> PodArguments:
     """Parse the arguments of ``run``.  Raises UsageError."""
     options = (*PREPARE_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS)
-    return read_words(words, options, APP_OPTIONS, GLOBAL_OPTIONS, program=program)
+    return parse_pod_arguments(words, options, APP_OPTIONS, GLOBAL_OPTIONS, program=program)
 
 
-def run_run(context: Context, parsed: PodWords) -> int:
+def run_run(context: Context, parsed: PodArguments) -> int:
     """Run a pod; return its exit code, or with --detach 0 once it is ready."""
     pod = prepared(context, parsed, runs=True)
     save_uuid(parsed.options, pod)
@@ -124,13 +124,13 @@ def run_run(context: Context, parsed: PodWords) -> int:
     return write(f"{pod.uuid}\n")
 
 
-def parse_prepare(words: list[str], program: Arguments) -> PodWords:
+def parse_prepare(words: list[str], program: Arguments) -> PodArguments:
     """Parse the arguments of ``prepare``.  Raises UsageError."""
     options = (*PREPARE_OPTIONS, *PREPARED_OPTIONS)
-    return read_words(words, options, APP_OPTIONS, GLOBAL_OPTIONS, program=program)
+    return parse_pod_arguments(words, options, APP_OPTIONS, GLOBAL_OPTIONS, program=program)
 
 
-def run_prepare(context: Context, parsed: PodWords) -> int:
+def run_prepare(context: Context, parsed: PodArguments) -> int:
     """Prepare a pod and print its UUID."""
     with prepared(context, parsed, runs=False) as pod:
         to_prepared(pod)
@@ -191,13 +191,15 @@ def run_app_sandbox(context: Context, arguments: Arguments) -> int:
     return write(f"{uuid}\n")
 
 
-def parse_app_add(words: list[str], program: Arguments) -> PodWords:
+def parse_app_add(words: list[str], program: Arguments) -> PodArguments:
     """Parse the arguments of ``app add``.  Raises UsageError."""
     options = (*APP_OPTIONS, *ADD_OPTIONS)
-    return read_words(words, (), options, GLOBAL_OPTIONS, leading=1, single=True, program=program)
+    return parse_pod_arguments(
+        words, (), options, GLOBAL_OPTIONS, leading=1, single=True, program=program
+    )
 
 
-def run_app_add(context: Context, parsed: PodWords) -> int:
+def run_app_add(context: Context, parsed: PodArguments) -> int:
     """Add an app to the pod, ready to be started.  Raises RuntimeFailure."""
     if not parsed.positional or len(parsed.apps) != 1:
         raise UsageError("app add: a pod and one image are required", "ocipod app add UUID IMAGE")

@@ -15,8 +15,8 @@ from typing import Any
 
 from ociruntime.base.errors import PodError, UsageError, reason
 from ociruntime.base.programs import find_program
+from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.manifest import isolators
-from ociruntime.pods.manifest.app_arguments import Values
 
 FILE = "kvm.json"
 DEVICE = "/dev/kvm"
@@ -170,14 +170,14 @@ def cpus_of(found: Settings, limits: list[int | None], whole: int | None = None)
     return min(MOST_CPUS, os.cpu_count() or 1, max(1, -(-sum(known) // 1000)))
 
 
-def check_options(options: Values, local_config: str) -> None:
+def check_options(options: Arguments, local_config: str) -> None:
     """Check the options of ``prepare``.  Raises UsageError; PodError if the host lacks kvm."""
     if options.flag("private-users"):
         raise UsageError("--private-users: not needed, a virtual machine has its own users")
     check_run(options, local_config, options.text("kvm-kernel"))
 
 
-def check_run(options: Values, local_config: str, kernel: str) -> None:
+def check_run(options: Arguments, local_config: str, kernel: str) -> None:
     """Check the options that can also be given to run-prepared."""
     if options.flag("interactive") and os.isatty(0):
         raise UsageError(

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 ARGUMENTS_BEGIN, ARGUMENTS_END = "--", "---"
 _FORM = "IMAGE [OPTION]... [-- ARGUMENT]... --- IMAGE ..."
 
-Values = Arguments
 
-
-class AppWords:
+class AppArguments:
     """An image on the command line: reference, options, arguments.
 
     ``arguments`` is None without ``--``: the image's own Cmd is used.
@@ -37,19 +35,18 @@ class AppWords:
         self.arguments: list[str] | None = None
 
 
-class PodWords:
-    """A parsed command line; ``globals`` are options of the program itself."""
+class PodArguments:
+    """A parsed command line: options of the pod, apps, and arguments that are no images."""
 
-    __slots__ = ("apps", "globals", "options", "positional")
+    __slots__ = ("apps", "options", "positional")
 
-    def __init__(self, program: Arguments | None = None) -> None:
-        self.globals = program or Arguments(as_runc=False)
+    def __init__(self) -> None:
         self.options = Arguments(as_runc=False)
-        self.apps: list[AppWords] = []
+        self.apps: list[AppArguments] = []
         self.positional: list[str] = []
 
 
-def read_words(
+def parse_pod_arguments(
     words: list[str],
     pod_options: Sequence[Option],
     app_options: Sequence[Option],
@@ -58,7 +55,7 @@ def read_words(
     leading: int = 0,
     single: bool = False,
     program: Arguments | None = None,
-) -> PodWords:
+) -> PodArguments:
     """Parse ``words``, without the command's name; the first ``leading`` ones are not images.
 
     ``single`` expects one image, whose arguments extend to the end.  Global options may stand
@@ -66,8 +63,10 @@ def read_words(
 
     Raises UsageError.
     """
-    pod = PodWords(program)
-    of_pod = [(pod_options, pod.options), (global_options, pod.globals)]
+    pod = PodArguments()
+    of_pod = [(pod_options, pod.options)]
+    if program:
+        of_pod.append((global_options, program))
     at = 0
     while at < len(words):
         word = words[at]
@@ -88,7 +87,7 @@ def read_words(
         elif not word:
             raise UsageError("the image's name must not be empty", _FORM)
         else:
-            pod.apps.append(AppWords(word))
+            pod.apps.append(AppArguments(word))
     return pod
 
 
@@ -96,7 +95,7 @@ def _end(words: list[str], at: int) -> int:
     return words.index(ARGUMENTS_END, at) if ARGUMENTS_END in words[at:] else len(words)
 
 
-def _read_arguments(words: list[str], at: int, pod: PodWords, end: int) -> int:
+def _read_arguments(words: list[str], at: int, pod: PodArguments, end: int) -> int:
     if not pod.apps:
         raise UsageError('"--" must follow an image', _FORM)
     app = pod.apps[-1]

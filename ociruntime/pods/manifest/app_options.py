@@ -337,7 +337,7 @@ ALSO_OF_POD = (
 )
 
 # Conflict with --pod-manifest, which contains these settings.
-SAID_BY_MANIFEST = (
+REPLACED_BY_MANIFEST = (
     "port",
     "volume",
     "mount",

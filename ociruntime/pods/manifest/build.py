@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.base.paths import clean
+from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.manifest import isolators, ports, seccomp, volumes
-from ociruntime.pods.manifest.app_arguments import AppWords, PodWords, Values
+from ociruntime.pods.manifest.app_arguments import AppArguments, PodArguments
 from ociruntime.pods.manifest.environment import merged
 from ociruntime.pods.manifest.names import is_name, name_of_image, volume_of_path
 from ociruntime.pods.manifest.ports import port_of_name
@@ -49,7 +50,7 @@ class Draft:
         self.warnings: list[str] = []
 
 
-def empty_manifest(values: Values) -> dict[str, Any]:
+def empty_manifest(values: Arguments) -> dict[str, Any]:
     """Return a manifest without apps, with the annotations and labels of ``values``."""
     return {
         "acVersion": VERSION,
@@ -65,7 +66,7 @@ def empty_manifest(values: Values) -> dict[str, Any]:
 
 
 def build(
-    words: PodWords,
+    words: PodArguments,
     images: list[ImageFacts],
     variables: Mapping[str, str],
     inherited: Mapping[str, str],
@@ -95,7 +96,7 @@ def build(
 
 def add_app(
     draft: Draft,
-    words: AppWords,
+    words: AppArguments,
     image: ImageFacts,
     common: list[dict[str, Any]],
     variables: Mapping[str, str],
@@ -117,7 +118,7 @@ def add_app(
     return entry
 
 
-def new_entry(manifest: dict[str, Any], words: AppWords, image: ImageFacts) -> dict[str, Any]:
+def new_entry(manifest: dict[str, Any], words: AppArguments, image: ImageFacts) -> dict[str, Any]:
     """Add an entry to the manifest, without ``app`` so far, and return it.
 
     Raises UsageError for an invalid or duplicate name.
@@ -141,7 +142,7 @@ def new_entry(manifest: dict[str, Any], words: AppWords, image: ImageFacts) -> d
     return entry
 
 
-def app_name(words: AppWords, image: ImageFacts) -> str:
+def app_name(words: AppArguments, image: ImageFacts) -> str:
     """Return the app's name, from --name or the image's name.  Raises UsageError."""
     if words.options.has("name"):
         name = words.options.text("name")
@@ -158,7 +159,7 @@ def app_name(words: AppWords, image: ImageFacts) -> str:
     return name
 
 
-def _app(name: str, options: Values, settings: dict[str, Any]) -> dict[str, Any]:
+def _app(name: str, options: Arguments, settings: dict[str, Any]) -> dict[str, Any]:
     """Return how the program of an entry runs, without its command line."""
     user, _, group = (settings.get("User") or "").partition(":")
     wanted = isolators.from_options(options)
@@ -185,7 +186,7 @@ def _app(name: str, options: Values, settings: dict[str, Any]) -> dict[str, Any]
     return app
 
 
-def _program(words: AppWords, settings: dict[str, Any], name: str) -> list[str]:
+def _program(words: AppArguments, settings: dict[str, Any], name: str) -> list[str]:
     """Return the app's argv: arguments replace the image's Cmd, --exec also its Entrypoint."""
     if words.options.text("exec"):
         return [words.options.text("exec"), *(words.arguments or [])]
@@ -252,11 +253,11 @@ def app_entry(manifest: dict[str, Any], name: str) -> dict[str, Any]:
     raise PodError(f'the pod has no app "{name}"', f"its apps: {names}")
 
 
-def _environment(options: Values) -> dict[str, str]:
+def _environment(options: Arguments) -> dict[str, str]:
     return _pairs(options, "environment")
 
 
-def _pairs(options: Values, option: str) -> dict[str, str]:
+def _pairs(options: Arguments, option: str) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for text in options.list(option):
         name, equals, value = text.partition("=")
@@ -266,19 +267,19 @@ def _pairs(options: Values, option: str) -> dict[str, str]:
     return pairs
 
 
-def _annotations(options: Values) -> list[dict[str, str]]:
+def _annotations(options: Arguments) -> list[dict[str, str]]:
     pairs = _pairs(options, "annotation")
     return [{"name": name, "value": value} for name, value in pairs.items()]
 
 
-def _stop_signal(options: Values) -> str:
+def _stop_signal(options: Arguments) -> str:
     """Return the signal in the image format (``SIGTERM``, ``SIGRTMIN+3``), or "" if not given."""
     from ociruntime.pods.manifest.signal_names import signal_name
 
     return signal_name(options.text("stop-signal")) if options.has("stop-signal") else ""
 
 
-def _numbers(options: Values, option: str) -> list[int]:
+def _numbers(options: Arguments, option: str) -> list[int]:
     numbers = []
     for word in options.text(option).split(",") if options.has(option) else ():
         if not (word.isascii() and word.isdigit()) or int(word) > volumes.LAST_ID:

@@ -7,8 +7,9 @@ import os
 from typing import Any, Protocol
 
 from ociruntime.base.errors import PodError, UsageError
+from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.manifest import build as manifest
-from ociruntime.pods.manifest.app_arguments import AppWords, Values
+from ociruntime.pods.manifest.app_arguments import AppArguments
 from ociruntime.pods.manifest.build import ImageFacts
 from ociruntime.pods.manifest.names import is_name
 from ociruntime.pods.manifest.ports import add_ports
@@ -80,7 +81,7 @@ def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manife
     An entry without ``app`` runs the image's command; a mount point without a mount gets an empty
     volume.  Raises UsageError.
     """
-    draft = manifest.Draft(manifest.empty_manifest(Values()))
+    draft = manifest.Draft(manifest.empty_manifest(Arguments()))
     made = draft.manifest
     for member in ("volumes", "isolators", "annotations", "userAnnotations", "userLabels"):
         made[member] = document.get(member, made[member])
@@ -99,7 +100,7 @@ def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manife
 
 
 def _add(draft: manifest.Draft, entry: dict[str, Any], image: ImageFacts) -> None:
-    words = AppWords(image.name or entry["name"])
+    words = AppArguments(image.name or entry["name"])
     words.options.texts["name"] = entry["name"]
     if "app" not in entry:
         made = manifest.add_app(draft, words, image, entry.get("mounts", []), {}, {})

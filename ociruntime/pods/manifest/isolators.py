@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import PodError, UsageError
-from ociruntime.pods.manifest.app_arguments import Values
+from ociruntime.commandline.parser import Arguments
 
 Isolator = dict[str, Any]
 
@@ -62,7 +62,7 @@ _PIDS = (1, 1 << 22)
 _UNITS = "kmgtp"
 
 
-def limits_from(values: Values) -> list[Isolator]:
+def limits_from(values: Arguments) -> list[Isolator]:
     """Return the limits among the options of an app or a pod.  Raises UsageError."""
     made: list[Isolator] = []
     if values.has("memory"):
@@ -77,7 +77,7 @@ def limits_from(values: Values) -> list[Isolator]:
     return made
 
 
-def from_options(values: Values) -> list[Isolator]:
+def from_options(values: Arguments) -> list[Isolator]:
     """Return the isolators for an app's options.  Raises UsageError."""
     made = limits_from(values)
     if values.has("oom-score-adj"):
@@ -90,7 +90,7 @@ def from_options(values: Values) -> list[Isolator]:
     return made
 
 
-def _capability_options(values: Values) -> list[Isolator]:
+def _capability_options(values: Arguments) -> list[Isolator]:
     if values.has("caps-retain") and values.has("caps-remove"):
         raise UsageError("--caps-retain and --caps-remove are mutually exclusive")
     made = []
@@ -216,7 +216,7 @@ def _within(number: int, least: int, most: int, what: str) -> int:
     return number
 
 
-def size_option(values: Values, option: str) -> int:
+def size_option(values: Arguments, option: str) -> int:
     """Return the option's value in bytes, 0 if not given.  Raises UsageError."""
     text = values.text(option)
     size = byte_count(text, f"--{option}")
@@ -256,7 +256,7 @@ def milli_cpus(text: str, what: str) -> int:
     return milli
 
 
-def _number(values: Values, option: str, least: int, most: int) -> int:
+def _number(values: Arguments, option: str, least: int, most: int) -> int:
     text = values.text(option)
     digits = text[1:] if text.startswith("-") else text
     if not _is_decimal(digits) or not least <= int(text) <= most:

@@ -14,6 +14,7 @@ from ociruntime.base.errors import HostError, PodError, UsageError
 from ociruntime.base.fault import fault
 from ociruntime.base.files import write_new
 from ociruntime.base.json_text import dump
+from ociruntime.commandline.parser import Arguments
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.progress import Progress
@@ -22,8 +23,8 @@ from ociruntime.pods.bundle.copy_files import PrivateUsers, copy_metadata, copy_
 from ociruntime.pods.bundle.users import account, open_inside
 from ociruntime.pods.manifest import build as manifest
 from ociruntime.pods.manifest import environment, isolators, seccomp
-from ociruntime.pods.manifest.app_arguments import PodWords, Values
-from ociruntime.pods.manifest.app_options import SAID_BY_MANIFEST
+from ociruntime.pods.manifest.app_arguments import PodArguments
+from ociruntime.pods.manifest.app_options import REPLACED_BY_MANIFEST
 from ociruntime.pods.manifest.flavours import Flavour, check_number, flavour
 from ociruntime.pods.manifest.ports import check_network
 from ociruntime.pods.manifest.volumes import check_owners
@@ -40,7 +41,7 @@ class Request:
 
     __slots__ = ("host", "inherited", "networks", "progress", "run_settings", "warn", "words")
 
-    def __init__(self, host: Host, words: PodWords, warn: Callable[[str], None]) -> None:
+    def __init__(self, host: Host, words: PodArguments, warn: Callable[[str], None]) -> None:
         self.host = host
         self.words = words
         self.warn = warn
@@ -69,7 +70,7 @@ def check(request: Request) -> Flavour:
     options = request.words.options
     file = options.text("pod-manifest")
     if file:
-        for name in SAID_BY_MANIFEST:
+        for name in REPLACED_BY_MANIFEST:
             if options.has(name):
                 raise UsageError(f"--pod-manifest and --{name} are mutually exclusive")
         if request.words.apps:
@@ -363,7 +364,7 @@ def _remove(path: str) -> None:
     shutil.rmtree(path)
 
 
-def interactive_values(values: Values, prepared: dict[str, Any]) -> bool:
+def interactive_values(values: Arguments, prepared: dict[str, Any]) -> bool:
     """Return whether a prepared pod now gets the caller's terminal.  Raises UsageError."""
     if not values.flag("interactive"):
         return False

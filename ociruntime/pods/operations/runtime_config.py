@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import UsageError
-from ociruntime.pods.manifest.app_arguments import Values
+from ociruntime.commandline.parser import Arguments
 
 SHM_SIZE = 64 << 20
 COUNT = 65536  # number of ids of a pod with --private-users
@@ -61,7 +61,7 @@ def prepared_settings(
     }
 
 
-def run_settings(values: Values, uuid: str, flavour: str) -> dict[str, Any]:
+def run_settings(values: Arguments, uuid: str, flavour: str) -> dict[str, Any]:
     """Return the settings from options of ``run``, ``run-prepared`` or ``app sandbox``.
 
     ``uuid`` may be empty to check the options only.  Raises UsageError.
@@ -105,7 +105,7 @@ def run_settings(values: Values, uuid: str, flavour: str) -> dict[str, Any]:
     }
 
 
-def _memory_size(values: Values) -> int:
+def _memory_size(values: Arguments) -> int:
     """Return the size of /dev/shm in bytes.  Raises UsageError."""
     from ociruntime.pods.manifest.isolators import size_option
 

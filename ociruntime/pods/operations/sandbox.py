@@ -8,8 +8,9 @@ from typing import Any
 
 from ociruntime.base.errors import HostError, PodError, UsageError
 from ociruntime.base.fault import fault
+from ociruntime.commandline.parser import Arguments
 from ociruntime.images.model.image import Image
-from ociruntime.pods.manifest.app_arguments import AppWords, Values
+from ociruntime.pods.manifest.app_arguments import AppArguments
 from ociruntime.pods.manifest.build import MUTABLE, Draft, add_app, empty_manifest, is_mutable
 from ociruntime.pods.manifest.flavours import flavour
 from ociruntime.pods.manifest.ports import add_ports, check_network, port_of_name
@@ -39,7 +40,7 @@ from ociruntime.pods.store.removal import remove_tree
 _PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:8080"
 
 
-def settings_of(host: Host, values: Values, uuid: str) -> dict[str, Any]:
+def settings_of(host: Host, values: Arguments, uuid: str) -> dict[str, Any]:
     """Return the ``runtime-config`` of a mutable pod; an empty ``uuid`` only checks.
 
     Raises UsageError.
@@ -59,7 +60,7 @@ def settings_of(host: Host, values: Values, uuid: str) -> dict[str, Any]:
     return settings
 
 
-def manifest_of(values: Values, networks: list[str]) -> dict[str, Any]:
+def manifest_of(values: Arguments, networks: list[str]) -> dict[str, Any]:
     """Return the manifest of a mutable pod.  Raises UsageError."""
     manifest = empty_manifest(values)
     manifest["annotations"].append({"name": MUTABLE, "value": "true"})
@@ -83,7 +84,7 @@ def parse_port(text: str) -> dict[str, Any]:
     return port(f"{name}:{rest}")
 
 
-def make_sandbox(host: Host, values: Values) -> Pod:
+def make_sandbox(host: Host, values: Arguments) -> Pod:
     """Return an empty mutable pod in phase ``prepare``, locked by us.  Raises RuntimeFailure."""
     from ociruntime.pods.store.manifest_file import write_manifest, write_runtime_config
     from ociruntime.pods.store.phases import make_pod
@@ -129,7 +130,7 @@ def _check(pod: Pod) -> None:
         raise PodError(f"pod {pod.uuid} is not ready", "ocipod status --wait-ready")
 
 
-def _add(pod: Pod, request: Request, app: AppWords, image: Image) -> str:
+def _add(pod: Pod, request: Request, app: AppArguments, image: Image) -> str:
     before = read_manifest(pod)
     draft = Draft(read_manifest(pod))
     _add_volumes(draft.manifest, app)
@@ -168,7 +169,7 @@ def _add(pod: Pod, request: Request, app: AppWords, image: Image) -> str:
     return name
 
 
-def _add_volumes(manifest: dict[str, Any], app: AppWords) -> None:
+def _add_volumes(manifest: dict[str, Any], app: AppArguments) -> None:
     """Split each ``--mnt-volume`` into a volume and this app's mount of it.  Raises UsageError."""
     from ociruntime.pods.manifest import volumes
 

@@ -14,7 +14,7 @@ import pytest
 
 import ociruntime.pods.bundle
 from ociruntime.pods.bundle.app_config import AppPlace, app_config
-from ociruntime.pods.manifest.app_arguments import read_words
+from ociruntime.pods.manifest.app_arguments import parse_pod_arguments
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS
 from ociruntime.pods.manifest.build import build
 from ociruntime.pods.manifest.flavours import FLAVOURS
@@ -58,7 +58,7 @@ class Image:
 
 
 def made(case: str) -> dict[str, Any]:
-    words = read_words(CASES[case].split(), PREPARE_OPTIONS, APP_OPTIONS)
+    words = parse_pod_arguments(CASES[case].split(), PREPARE_OPTIONS, APP_OPTIONS)
     manifest = build(words, [Image()], {}, {}).manifest
     place = AppPlace("6733c088-a507-4694-aabf-5cd2e0b1f5b3", "/pod/apps/image/bundle/rootfs")
     place.namespaces = {kind: f"/proc/9/ns/{kind}" for kind in ("pid", "network", "ipc", "uts")}

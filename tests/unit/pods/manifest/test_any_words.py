@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.paths import clean
 from ociruntime.pods.manifest import isolators, volumes
-from ociruntime.pods.manifest.app_arguments import PodWords, read_words
+from ociruntime.pods.manifest.app_arguments import PodArguments, parse_pod_arguments
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS, RUN_OPTIONS
 from ociruntime.pods.manifest.build import build
 from ociruntime.pods.manifest.environment import parse_file
@@ -42,9 +42,9 @@ class Image:
     config = CONFIG
 
 
-def read(words: list[str]) -> PodWords | None:
+def read(words: list[str]) -> PodArguments | None:
     try:
-        return read_words(words, (*PREPARE_OPTIONS, *RUN_OPTIONS), APP_OPTIONS)
+        return parse_pod_arguments(words, (*PREPARE_OPTIONS, *RUN_OPTIONS), APP_OPTIONS)
     except RuntimeFailure:
         return None
 

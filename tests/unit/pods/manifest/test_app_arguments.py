@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.base.errors import UsageError
-from ociruntime.pods.manifest.app_arguments import PodWords, read_words
+from ociruntime.commandline.options import Option
+from ociruntime.commandline.parser import Arguments
+from ociruntime.pods.manifest.app_arguments import PodArguments, parse_pod_arguments
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS, RUN_OPTIONS
 
 POD = (*PREPARE_OPTIONS, *RUN_OPTIONS)
 
 
-def read(text: str) -> PodWords:
-    return read_words(text.split(), POD, APP_OPTIONS)
+def read(text: str) -> PodArguments:
+    return parse_pod_arguments(text.split(), POD, APP_OPTIONS)
 
 
 def test_options_belong_to_the_image_before_them() -> None:
@@ -23,13 +25,31 @@ def test_options_belong_to_the_image_before_them() -> None:
     assert said.options.text("net") == "none,n2"
 
 
+def test_options_have_the_forms_of_every_command() -> None:
+    said = read("--no-over one --readonly=TRUE -user=1 --exe /bin/sh")
+    assert said.options.flag("no-overlay")
+    options = said.apps[0].options
+    assert options.flag("readonly-rootfs")
+    assert (options.text("user"), options.text("exec")) == ("1", "/bin/sh")
+
+
+def test_options_of_the_program_stand_anywhere() -> None:
+    program = Arguments(as_runc=False)
+    table = (Option("debug", "x"), Option("dir", "x", "DIR"))
+    words = ["--debug", "one", "--dir=/d", "--name=a"]
+    said = parse_pod_arguments(words, POD, APP_OPTIONS, table, program=program)
+    assert program.flag("debug")
+    assert program.text("dir") == "/d"
+    assert said.apps[0].options.text("name") == "a"
+
+
 def test_no_arguments_are_not_none() -> None:
     assert read("one -- --- two --").apps[0].arguments == []
 
 
 def test_arguments_of_a_single_image_may_be_anything() -> None:
     words = ["U", "one", "--name=a", "--", "x", "---", "--", "--name=b", "two"]
-    said = read_words(words, (), APP_OPTIONS, leading=1, single=True)
+    said = parse_pod_arguments(words, (), APP_OPTIONS, leading=1, single=True)
     assert (len(said.apps), said.apps[0].arguments) == (1, words[4:])
 
 
@@ -40,7 +60,7 @@ def test_mounts_before_an_image_are_every_apps() -> None:
 
 
 def test_leading_arguments_are_no_images() -> None:
-    said = read_words(["uuid", "image", "--name=x"], (), APP_OPTIONS, leading=1)
+    said = parse_pod_arguments(["uuid", "image", "--name=x"], (), APP_OPTIONS, leading=1)
     assert said.positional == ["uuid"]
     assert [app.image for app in said.apps] == ["image"]
 
@@ -52,7 +72,9 @@ def test_leading_arguments_are_no_images() -> None:
         ("-- x", '"--" must follow an image'),
         ("one ---", '"---" must follow the arguments'),
         ("one -- a --- -- b", 'image "one": arguments given twice'),
-        ("one --memry=1", "unknown option --memry"),
+        ("one --memry=1", "unknown option --memry (did you mean --memory?)"),
+        ("one ----name=a", "unknown option ----name"),
+        ("one --cap=a", "unknown option --cap"),
         ("one --name", "--name requires a value"),
         ("one --readonly-rootfs=maybe", 'invalid value "maybe" (true or false)'),
         ("one --stdin=log", 'invalid value "log" (null or stream or interactive or tty)'),
@@ -66,4 +88,4 @@ def test_what_cannot_be_understood(text: str, message: str) -> None:
 
 def test_a_word_that_is_empty() -> None:
     with pytest.raises(UsageError, match="the image's name must not be empty"):
-        read_words(["one", ""], POD, APP_OPTIONS)
+        parse_pod_arguments(["one", ""], POD, APP_OPTIONS)

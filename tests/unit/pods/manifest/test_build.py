@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import PodError, UsageError
-from ociruntime.pods.manifest.app_arguments import read_words
+from ociruntime.pods.manifest.app_arguments import parse_pod_arguments
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS, RUN_OPTIONS
 from ociruntime.pods.manifest.build import Draft, build
 from ociruntime.pods.manifest.names import name_of_image
@@ -33,7 +33,7 @@ def draft(
     variables: dict[str, str] | None = None,
     inherited: dict[str, str] | None = None,
 ) -> Draft:
-    words = read_words(text.split(), POD, APP_OPTIONS)
+    words = parse_pod_arguments(text.split(), POD, APP_OPTIONS)
     return build(words, list(images) or [SHELL] * len(words.apps), variables or {}, inherited or {})
 
 

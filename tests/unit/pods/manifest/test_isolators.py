@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import PodError, UsageError
+from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.manifest import isolators
-from ociruntime.pods.manifest.app_arguments import Values
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from ociruntime.pods.manifest.app_arguments import Values
     ],
 )
 def test_numbers_out_of_range(option: str, text: str, hint: str) -> None:
-    values = Values()
+    values = Arguments()
     values.texts[option] = text
     with pytest.raises(UsageError) as refused:
         isolators.from_options(values)
