@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from pathlib import Path
 
 import pytest
 
@@ -83,6 +84,21 @@ def test_unknown_check_to_leave_out(capfd: Capture) -> None:
     line = failing(["--insecure-options=image,magic", "version"], capfd)
     assert '--insecure-options: unknown word "magic"' in line
     assert "all-fetch" in line
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("image list --fields=id,colour", 'unknown field "colour"'),
+        ("image list --sort=colour", 'unknown field "colour"'),
+        ("image cat-manifest --config --index box", "--config cannot be combined with --index"),
+        ("trust key.asc", "either --prefix or --root is required"),
+    ],
+)
+def test_wrong_arguments(words: str, text: str, tmp_path: Path, capfd: Capture) -> None:
+    """They are refused before anything is created."""
+    assert text in failing([f"--dir={tmp_path / 'data'}", *words.split()], capfd)
+    assert not (tmp_path / "data" / "pods").exists()
 
 
 def raising(error: BaseException) -> types.FunctionType:

@@ -1,4 +1,4 @@
-"""Durations in, tables and times out."""
+"""The rows of ``ocipod list`` and the options of ``ocipod status``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times on the command line of ``ocictl``."""
+"""Lines of logs from the daemon, and times on the command line."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from ociruntime.base.errors import UsageError
-from ociruntime.manager.client.logs import moment
+from ociruntime.base.errors import RuntimeFailure, UsageError
+from ociruntime.manager.client.logs import frames, moment
 
 
 @pytest.mark.parametrize(
@@ -22,11 +22,11 @@ from ociruntime.manager.client.logs import moment
         ("2026-01-31T12:00:00+02:00", "2026-01-31T10:00:00.000000+00:00"),
     ],
 )
-def test_forms(text: str, meant: str | None) -> None:
+def test_forms_of_a_time(text: str, meant: str | None) -> None:
     assert moment(text, "since", now=1_700_000_000) == meant
 
 
-def test_without_a_zone_it_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC-3")
     time.tzset()
     try:
@@ -37,6 +37,20 @@ def test_without_a_zone_it_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("text", ["yesterday", "10x", "2026-13-01", "-5m", "1" * 30, "10m "])
-def test_others(text: str) -> None:
+def test_wrong_times(text: str) -> None:
     with pytest.raises(UsageError, match=r"not a time|out of range"):
         moment(text, "since")
+
+
+SENT = b"\1\0\0\0\3ab\n" + b"\2\0\0\0\0" + b"\1\0\0\1\0" + b"x" * 256
+
+
+@pytest.mark.parametrize("size", [1, 4, 5, 7, 100, 1000])
+def test_frames_in_pieces_of_any_size(size: int) -> None:
+    pieces = [SENT[at : at + size] for at in range(0, len(SENT), size)]
+    assert list(frames(pieces)) == [(1, b"ab\n"), (2, b""), (1, b"x" * 256)]
+
+
+def test_truncated_frame() -> None:
+    with pytest.raises(RuntimeFailure, match="in the middle of a line"):
+        list(frames([SENT[:-1]]))
