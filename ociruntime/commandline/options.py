@@ -54,9 +54,10 @@ class Option:
 
 
 class Command:
-    """A command: the ``synopsis`` of its arguments, and what runs it.
+    """A command: its usage, options, texts, and what runs it.
 
-    The synopsis says how many arguments the command takes; ``fewest`` and ``most`` override that.
+    ``usage`` is the command's name, in lower case, and the synopsis of its arguments.  That says
+    how many arguments it takes; ``fewest`` and ``most`` override it.
     ``run`` gets the program's context and the parsed arguments, and returns the exit status.
     ``options_end``: the number of the argument that ends the options, as the rest belongs to
     another program; 0 if options may stand anywhere.  ``parse`` replaces the parser where the
@@ -70,8 +71,7 @@ class Command:
 
     def __init__(
         self,
-        name: str,
-        synopsis: str,
+        usage: str,
         summary: str,
         run: Callable[[Any, Any], int],
         *,
@@ -84,15 +84,17 @@ class Command:
         examples: Terms = (),
         exit_status: Terms = (),
     ) -> None:
-        self.name = name
-        self.synopsis = synopsis
+        words = usage.split()
+        names = [word for word in words if word.islower() and word.replace("-", "").isalpha()]
+        arguments = words[len(names) :]
+        self.name = " ".join(names)
+        self.synopsis = " ".join(arguments)
         self.summary = summary
         self.run = run
-        words = synopsis.split()
         if fewest is None:
-            fewest = len([word for word in words if word[0] != "["])
+            fewest = len([argument for argument in arguments if argument[0] != "["])
         self.fewest = fewest
-        self.most = most or (ANY if "..." in synopsis else len(words))
+        self.most = most or (ANY if "..." in usage else len(arguments))
         self.options = options
         self.options_end = options_end
         self.parse = parse

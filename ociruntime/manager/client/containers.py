@@ -141,8 +141,7 @@ def run_prune(connection: Connection, arguments: Arguments) -> int:
 
 COMMANDS = (
     Command(
-        "start",
-        "CONTAINER...",
+        "start CONTAINER...",
         "start created or stopped containers",
         run_start,
         options=(
@@ -155,8 +154,7 @@ COMMANDS = (
         exit_status=START_STATUS,
     ),
     Command(
-        "stop",
-        "CONTAINER...",
+        "stop CONTAINER...",
         "stop running containers",
         run_stop,
         options=(TIME,),
@@ -167,41 +165,32 @@ COMMANDS = (
         examples=(("Stop it with a timeout of 30 seconds", "ocictl stop --time 30 web"),),
     ),
     Command(
-        "kill",
-        "CONTAINER...",
+        "kill CONTAINER...",
         "send a signal to running containers",
         run_kill,
         options=(Option("signal", "signal to send (default: KILL)", "SIGNAL", short="s"),),
         examples=(("Make it reload its configuration", "ocictl kill --signal HUP web"),),
     ),
     Command(
-        "restart",
-        "CONTAINER...",
+        "restart CONTAINER...",
         "restart containers",
         run_restart,
         options=(TIME,),
         exit_status=START_STATUS,
     ),
+    Command("pause CONTAINER...", "suspend all processes of containers", run_pause),
+    Command("unpause CONTAINER...", "resume paused containers", run_unpause),
     Command(
-        "pause",
-        "CONTAINER...",
-        "suspend all processes of containers",
-        run_pause,
-    ),
-    Command("unpause", "CONTAINER...", "resume paused containers", run_unpause),
-    Command(
-        "wait",
-        "CONTAINER...",
+        "wait CONTAINER...",
         "wait until containers stop, print their exit codes",
         run_wait,
         details="Exits with the code of the last container.",
         examples=(("Wait for it and print its exit code", "ocictl wait job"),),
         exit_status=CONTAINER_STATUS,
     ),
-    Command("rename", "CONTAINER NAME", "rename a container", run_rename),
+    Command("rename CONTAINER NAME", "rename a container", run_rename),
     Command(
-        "rm",
-        "CONTAINER...",
+        "rm CONTAINER...",
         "remove stopped containers and their files",
         run_rm,
         options=(
@@ -212,7 +201,6 @@ COMMANDS = (
     ),
     Command(
         "prune",
-        "",
         "remove all stopped containers",
         run_prune,
         options=(Option("force", short="f"),),

@@ -73,14 +73,12 @@ def run_version(connection: Connection, arguments: Arguments) -> int:
 COMMANDS = (
     Command(
         "pod ls",
-        "",
         "list pods, including those of ocipod",
         run_pod_ls,
         options=(QUIET, NO_LEGEND, FORMAT),
     ),
     Command(
-        "pod stop",
-        "UUID...",
+        "pod stop UUID...",
         "stop running pods",
         run_pod_stop,
         options=(
@@ -89,9 +87,7 @@ COMMANDS = (
             ),
         ),
     ),
-    Command("pod rm", "UUID...", "remove stopped pods", run_pod_rm),
-    Command(
-        "info", "", "show information about the daemon and its host", run_info, options=(FORMAT,)
-    ),
-    Command("version", "", "print the versions of ocictl and ocid", run_version, options=(FORMAT,)),
+    Command("pod rm UUID...", "remove stopped pods", run_pod_rm),
+    Command("info", "show information about the daemon and its host", run_info, options=(FORMAT,)),
+    Command("version", "print the versions of ocictl and ocid", run_version, options=(FORMAT,)),
 )

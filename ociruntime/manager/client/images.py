@@ -87,14 +87,12 @@ def run_rmi(connection: Connection, arguments: Arguments) -> int:
 COMMANDS = (
     Command(
         "images",
-        "",
         "list images",
         run_images,
         options=(QUIET, Option("no-trunc", "do not truncate IDs"), NO_LEGEND, FORMAT),
     ),
     Command(
-        "pull",
-        "IMAGE...",
+        "pull IMAGE...",
         "download images",
         run_pull,
         options=(
@@ -106,8 +104,7 @@ COMMANDS = (
         examples=(("Pull from a registry", "ocictl pull quay.io/prometheus/busybox:latest"),),
     ),
     Command(
-        "rmi",
-        "IMAGE...",
+        "rmi IMAGE...",
         "remove images",
         run_rmi,
         options=(Option("force", "remove images that containers use, too", short="f"),),

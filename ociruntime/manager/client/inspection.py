@@ -90,8 +90,7 @@ def run_port(connection: Connection, arguments: Arguments) -> int:
 
 COMMANDS = (
     Command(
-        "inspect",
-        "CONTAINER...",
+        "inspect CONTAINER...",
         "show details of containers as JSON",
         run_inspect,
         options=(FORMAT,),
@@ -100,19 +99,12 @@ COMMANDS = (
         ),
     ),
     Command(
-        "stats",
-        "[CONTAINER]...",
+        "stats [CONTAINER]...",
         "show resource usage of containers",
         run_stats,
         options=(FORMAT, Option("no-stream")),
         details="Default: all running containers.",
     ),
-    Command(
-        "top",
-        "CONTAINER",
-        "list the processes of a container",
-        run_top,
-        options=(FORMAT,),
-    ),
-    Command("port", "CONTAINER", "list the published ports of a container", run_port),
+    Command("top CONTAINER", "list the processes of a container", run_top, options=(FORMAT,)),
+    Command("port CONTAINER", "list the published ports of a container", run_port),
 )

@@ -175,8 +175,7 @@ def formatted_event(event: dict[str, Any], form: str) -> str:
 
 COMMANDS = (
     Command(
-        "logs",
-        "CONTAINER",
+        "logs CONTAINER",
         "print the logs of a container",
         run_logs,
         options=(
@@ -191,7 +190,6 @@ COMMANDS = (
     ),
     Command(
         "events",
-        "",
         "stream events of containers",
         run_events,
         options=(SINCE, UNTIL, FILTER, FORMAT),

@@ -140,7 +140,6 @@ def run_ps(connection: Connection, arguments: Arguments) -> int:
 COMMANDS = (
     Command(
         "ps",
-        "",
         "list running containers",
         run_ps,
         options=(

@@ -231,8 +231,7 @@ def run_attach(connection: Connection, arguments: Arguments) -> int:
 NEW_OPTIONS = (*SPEC_OPTIONS, Option("net", value="NAME"))
 COMMANDS = (
     Command(
-        "run",
-        "IMAGE [COMMAND [ARG]...]",
+        "run IMAGE [COMMAND [ARG]...]",
         "create and start a container",
         run_run,
         fewest=0,
@@ -262,8 +261,7 @@ COMMANDS = (
         exit_status=CONTAINER_STATUS,
     ),
     Command(
-        "create",
-        "IMAGE [COMMAND [ARG]...]",
+        "create IMAGE [COMMAND [ARG]...]",
         "create a container without starting it",
         run_create,
         fewest=0,
@@ -275,8 +273,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "exec",
-        "CONTAINER COMMAND [ARG]...",
+        "exec CONTAINER COMMAND [ARG]...",
         "run a command in a running container",
         run_exec,
         options=(
@@ -296,8 +293,7 @@ COMMANDS = (
         exit_status=CONTAINER_STATUS,
     ),
     Command(
-        "attach",
-        "CONTAINER",
+        "attach CONTAINER",
         "attach to the streams of a running container",
         run_attach,
         options=(Option("no-stdin", "do not attach stdin"), DETACH_KEYS_OPTION),

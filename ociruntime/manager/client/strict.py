@@ -114,8 +114,7 @@ def run_container_delete(connection: Connection, arguments: Arguments) -> int:
 
 COMMANDS = (
     Command(
-        "container create",
-        "NAME [OPTION]... COMMAND [ARG]...",
+        "container create NAME [OPTION]... COMMAND [ARG]...",
         "create a container from a directory or an image",
         run_container_create,
         options=(
@@ -131,38 +130,21 @@ COMMANDS = (
         ),
     ),
     Command(
-        "container start",
-        "CONTAINER",
+        "container start CONTAINER",
         "start a created or stopped container",
         run_container_start,
         exit_status=START_STATUS,
     ),
     Command(
-        "container stop",
-        "CONTAINER",
-        "stop a running container",
-        run_container_stop,
-        options=(TIME,),
+        "container stop CONTAINER", "stop a running container", run_container_stop, options=(TIME,)
     ),
-    Command(
-        "container get",
-        "CONTAINER",
-        "show a container",
-        run_container_get,
-        options=(FORMAT,),
-    ),
+    Command("container get CONTAINER", "show a container", run_container_get, options=(FORMAT,)),
     Command(
         "container list",
-        "",
         "list all containers",
         run_container_list,
         options=(FORMAT,),
         examples=(("List all containers", "ocictl container list"),),
     ),
-    Command(
-        "container delete",
-        "CONTAINER",
-        "remove a stopped container",
-        run_container_delete,
-    ),
+    Command("container delete CONTAINER", "remove a stopped container", run_container_delete),
 )

@@ -160,16 +160,14 @@ _APP_OF_SEVERAL = Option("app", "name of the app, if the pod has several", "APP"
 _FORMAT = Option("format", "output format (default: text)", "text|json|json-pretty", kind="choice")
 COMMANDS = (
     Command(
-        "app start",
-        "UUID",
+        "app start UUID",
         "start a new or stopped app",
         run_app_start,
         options=(_APP,),
         examples=(("Start an app", "ocipod app start --app=web 6d52"),),
     ),
     Command(
-        "app stop",
-        "UUID",
+        "app stop UUID",
         "stop an app",
         run_app_stop,
         options=(_APP, TIME),
@@ -181,8 +179,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "app rm",
-        "UUID",
+        "app rm UUID",
         "stop an app and remove it with its files",
         run_app_rm,
         options=(_APP, TIME),
@@ -190,16 +187,14 @@ COMMANDS = (
         examples=(("Remove an app and its files", "ocipod app rm --app=web 6d52"),),
     ),
     Command(
-        "app list",
-        "UUID",
+        "app list UUID",
         "list apps and their states",
         run_app_list,
         options=(Option("no-legend", "omit the header"), _FORMAT),
         examples=(("List apps as JSON", "ocipod app list --format=json 6d52"),),
     ),
     Command(
-        "app status",
-        "UUID",
+        "app status UUID",
         "show the state of an app",
         run_app_status,
         options=(_APP, _FORMAT),
@@ -211,8 +206,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "app exec",
-        "UUID COMMAND [ARGUMENT]...",
+        "app exec UUID COMMAND [ARGUMENT]...",
         "run a command in a running app",
         run_app_exec,
         options=(
@@ -233,8 +227,7 @@ COMMANDS = (
         exit_status=PROGRAM_STATUS,
     ),
     Command(
-        "enter",
-        "UUID [COMMAND [ARGUMENT]...]",
+        "enter UUID [COMMAND [ARGUMENT]...]",
         "run a command in an app (default: a shell)",
         run_enter,
         options=(_APP_OF_SEVERAL,),
@@ -244,8 +237,7 @@ COMMANDS = (
         exit_status=PROGRAM_STATUS,
     ),
     Command(
-        "attach",
-        "UUID",
+        "attach UUID",
         "attach to the streams or the terminal of an app",
         run_attach,
         options=(

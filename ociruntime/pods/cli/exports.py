@@ -118,8 +118,7 @@ def run_export(context: Context, arguments: Arguments) -> int:
 _OVERWRITE = Option("overwrite", "replace the directory and its content")
 COMMANDS = (
     Command(
-        "image export",
-        "IMAGE FILE",
+        "image export IMAGE FILE",
         "export an image to a file",
         run_image_export,
         options=(
@@ -140,8 +139,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "image extract",
-        "IMAGE DIR",
+        "image extract IMAGE DIR",
         "extract an image as an OCI layout directory",
         run_image_extract,
         options=(_OVERWRITE,),
@@ -149,8 +147,7 @@ COMMANDS = (
         examples=(("Extract an OCI image layout", "ocipod image extract busybox ./layout"),),
     ),
     Command(
-        "image render",
-        "IMAGE DIR",
+        "image render IMAGE DIR",
         "unpack an image into a directory",
         run_image_render,
         options=(Option("rootfs-only", "write only the files, into DIR itself"), _OVERWRITE),
@@ -166,8 +163,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "export",
-        "UUID FILE",
+        "export UUID FILE",
         "export a stopped app as an image archive",
         run_export,
         options=(

@@ -183,8 +183,7 @@ def run_config(context: Context, arguments: Arguments) -> int:
 
 COMMANDS = (
     Command(
-        "fetch",
-        "IMAGE...",
+        "fetch IMAGE...",
         "download images into the store, print their IDs",
         run_fetch,
         options=(
@@ -209,8 +208,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "trust",
-        "FILE...",
+        "trust FILE...",
         "trust OpenPGP keys to sign images",
         run_trust,
         options=(
@@ -226,7 +224,6 @@ COMMANDS = (
     ),
     Command(
         "config",
-        "",
         "print the merged image settings as JSON",
         run_config,
         options=(Option("pretty-print", "indent (default)"),),

@@ -302,7 +302,6 @@ def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
 COMMANDS = (
     Command(
         "image list",
-        "",
         "list images in the store",
         run_image_list,
         options=(
@@ -323,8 +322,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "image rm",
-        "IMAGE...",
+        "image rm IMAGE...",
         "remove images from the store",
         run_image_rm,
         options=(Option("force", "remove images in use; pods keep the unpacked tree"),),
@@ -336,7 +334,6 @@ COMMANDS = (
     ),
     Command(
         "image gc",
-        "",
         "remove unused images",
         run_image_gc,
         options=(Option("grace-period", "keep images used within TIME (default: 24h)", "TIME"),),
@@ -347,8 +344,7 @@ COMMANDS = (
         examples=(("Remove images unused for a week", "ocipod image gc --grace-period=168h"),),
     ),
     Command(
-        "image verify",
-        "IMAGE...",
+        "image verify IMAGE...",
         "verify the digests of images",
         run_image_verify,
         details=(
@@ -359,8 +355,7 @@ COMMANDS = (
         examples=(("Check an image for damage", "ocipod image verify busybox"),),
     ),
     Command(
-        "image cat-manifest",
-        "IMAGE",
+        "image cat-manifest IMAGE",
         "print the manifest of an image",
         run_image_cat_manifest,
         options=(

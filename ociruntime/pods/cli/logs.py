@@ -89,8 +89,7 @@ class Printer:
 
 COMMANDS = (
     Command(
-        "logs",
-        "UUID",
+        "logs UUID",
         "print the logs of a pod's apps",
         run_logs,
         options=(

@@ -33,8 +33,7 @@ def _warn(text: str) -> None:
 
 COMMANDS = (
     Command(
-        "monitor",
-        "UUID",
+        "monitor UUID",
         "",
         run,
         options=(

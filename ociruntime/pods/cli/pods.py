@@ -244,7 +244,6 @@ def run_version(context: Context, arguments: Arguments) -> int:
 COMMANDS = (
     Command(
         "list",
-        "",
         "list pods and their apps",
         run_list,
         options=(
@@ -265,8 +264,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "status",
-        "[UUID]",
+        "status [UUID]",
         "print the state of a pod and exit codes of its apps",
         run_status,
         options=(
@@ -286,8 +284,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "rm",
-        "[UUID]...",
+        "rm [UUID]...",
         "remove stopped pods",
         run_rm,
         options=(UUID_FILE,),
@@ -299,7 +296,6 @@ COMMANDS = (
     ),
     Command(
         "gc",
-        "",
         "remove stopped pods after a grace period",
         run_gc,
         options=(
@@ -329,8 +325,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "cat-manifest",
-        "[UUID]",
+        "cat-manifest [UUID]",
         "print the manifest of a pod",
         run_cat_manifest,
         options=(Option("pretty-print", "indent (default; =false: one line)"), UUID_FILE),
@@ -339,8 +334,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "stop",
-        "[UUID]...",
+        "stop [UUID]...",
         "stop running pods",
         run_stop,
         options=(
@@ -354,5 +348,5 @@ COMMANDS = (
             ("Kill a pod", "ocipod stop --force 6d52"),
         ),
     ),
-    Command("version", "", "print the versions of ocipod and its dependencies", run_version),
+    Command("version", "print the versions of ocipod and its dependencies", run_version),
 )

@@ -270,8 +270,7 @@ _DETAILS = (
 _SYNOPSIS = "[OPTION]... IMAGE [APP-OPTION]... [-- ARG... [--- IMAGE]]"
 COMMANDS = (
     Command(
-        "run",
-        _SYNOPSIS,
+        f"run {_SYNOPSIS}",
         "run apps from images as a pod",
         run_run,
         parse=parse_run,
@@ -298,8 +297,7 @@ COMMANDS = (
         exit_status=POD_STATUS,
     ),
     Command(
-        "prepare",
-        _SYNOPSIS,
+        f"prepare {_SYNOPSIS}",
         "prepare a pod to run later, print its UUID",
         run_prepare,
         parse=parse_prepare,
@@ -313,8 +311,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "run-prepared",
-        "UUID",
+        "run-prepared UUID",
         "run a prepared pod",
         run_run_prepared,
         options=RUN_OPTIONS,
@@ -323,7 +320,6 @@ COMMANDS = (
     ),
     Command(
         "app sandbox",
-        "",
         "run an empty pod to add apps to",
         run_app_sandbox,
         options=(*SANDBOX_OPTIONS, *SANDBOX_RUN_OPTIONS, *SAVED_OPTIONS),
@@ -331,8 +327,7 @@ COMMANDS = (
         examples=(("Run an empty pod in the background", "uuid=$(ocipod app sandbox --detach)"),),
     ),
     Command(
-        "app add",
-        "UUID IMAGE [OPTION]... [-- ARGUMENT...]",
+        "app add UUID IMAGE [OPTION]... [-- ARGUMENT...]",
         "add an app to a sandbox, from an image in the store",
         run_app_add,
         parse=parse_app_add,

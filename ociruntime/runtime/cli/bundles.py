@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
+from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.base.json_text import dump
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
@@ -14,6 +14,7 @@ from ociruntime.runtime.cli.container_options import (
     bundle_path,
     caller_path,
     container_options,
+    take_bundle_argument,
 )
 from ociruntime.runtime.lifecycle.features import features
 from ociruntime.runtime.lifecycle.identifier import check_id
@@ -62,10 +63,7 @@ def write_file(path: str, text: str, how: int) -> None:
 
 def run_plan(context: Context, arguments: Arguments) -> int:
     """Print what `create` would do; change nothing."""
-    if arguments.positional:
-        if arguments.text("bundle") not in ("", arguments.positional[0]):
-            raise UsageError("the bundle is given twice", "as an argument or with --bundle")
-        arguments.texts["bundle"] = arguments.positional[0]
+    take_bundle_argument(arguments)
     container_id = arguments.text("id", "plan")
     check_id(container_id)
     options = container_options(arguments, container_id, detach=True)
@@ -85,7 +83,6 @@ def run_features(context: Context, arguments: Arguments) -> int:  # noqa: ARG001
 COMMANDS = (
     Command(
         "spec",
-        "",
         "create a default config.json",
         run_spec,
         options=(
@@ -102,8 +99,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "plan",
-        "[BUNDLE]",
+        "plan [BUNDLE]",
         "show what `create` would do, step by step",
         run_plan,
         options=(
@@ -119,7 +115,6 @@ COMMANDS = (
     ),
     Command(
         "features",
-        "",
         "print the supported features as JSON",
         run_features,
         details="The document is the Features Structure of the runtime specification.",

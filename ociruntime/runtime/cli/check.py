@@ -6,11 +6,10 @@ import os
 import shutil
 import textwrap
 
-from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import STDOUT, write
-from ociruntime.runtime.cli.container_options import container_options
+from ociruntime.runtime.cli.container_options import container_options, take_bundle_argument
 from ociruntime.runtime.doctor.examination import check_bundle, examine_host
 from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, can_run
 
@@ -33,10 +32,7 @@ _NARROW, _WIDE = 60, 110
 def run(context: Context, arguments: Arguments) -> int:
     """Print the findings; return 0 if containers, or this one, can run."""
     json = arguments.text("format") == "json"
-    if arguments.positional:
-        if arguments.text("bundle") not in ("", arguments.positional[0]):
-            raise UsageError("the bundle is given twice", "as an argument or with --bundle")
-        arguments.texts["bundle"] = arguments.positional[0]
+    take_bundle_argument(arguments)
     if not arguments.text("bundle"):
         findings = examine_host(context)
         write(_dump(host_values(findings)) if json else host_text(findings, *_paper()))
@@ -159,8 +155,7 @@ def _dump(values: object) -> str:
 
 COMMANDS = (
     Command(
-        "check",
-        "[BUNDLE]",
+        "check [BUNDLE]",
         "check that this host, or a bundle on it, can run",
         run,
         options=(

@@ -104,8 +104,7 @@ _OF_RESTORE = ("bundle", "config", "console-socket", "pid-file", "no-pivot", "no
 RESTORE_OPTIONS = tuple(option for option in CONTAINER_OPTIONS if option.name in _OF_RESTORE)
 COMMANDS = (
     Command(
-        "checkpoint",
-        "ID",
+        "checkpoint ID",
         "checkpoint a running container with CRIU",
         run_checkpoint,
         options=(
@@ -136,8 +135,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "restore",
-        "ID",
+        "restore ID",
         "restore a container from a checkpoint",
         run_restore,
         options=(

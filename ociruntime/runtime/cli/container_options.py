@@ -101,6 +101,14 @@ def open_timeline(context: Context, arguments: Arguments, command: str) -> None:
     context.timeline = Timeline(path, command)
 
 
+def take_bundle_argument(arguments: Arguments) -> None:
+    """Treat the argument of `plan` and `check` as ``--bundle``.  Raises UsageError."""
+    if arguments.positional:
+        if arguments.text("bundle") not in ("", arguments.positional[0]):
+            raise UsageError("the bundle is given twice", "as an argument or with --bundle")
+        arguments.texts["bundle"] = arguments.positional[0]
+
+
 def bundle_path(arguments: Arguments) -> str:
     """Return the absolute path of ``--bundle``, by default the working directory."""
     return caller_path(arguments, "bundle") or _working_directory()

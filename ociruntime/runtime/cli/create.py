@@ -31,8 +31,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 COMMANDS = (
     Command(
-        "create",
-        "ID",
+        "create ID",
         "create a container without starting its program",
         run,
         options=(*CONTAINER_OPTIONS, TIMELINE, Option("no-subreaper")),

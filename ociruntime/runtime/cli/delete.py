@@ -25,8 +25,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 COMMANDS = (
     Command(
-        "delete",
-        "ID",
+        "delete ID",
         "delete a stopped container",
         run,
         options=(

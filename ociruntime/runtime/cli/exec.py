@@ -51,8 +51,7 @@ def _options(arguments: Arguments) -> ExecOptions:
 
 COMMANDS = (
     Command(
-        "exec",
-        "ID [COMMAND [ARGUMENT]...]",
+        "exec ID [COMMAND [ARGUMENT]...]",
         "run another process in a container",
         run,
         options=(

@@ -67,8 +67,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 COMMANDS = (
     Command(
-        "events",
-        "ID",
+        "events ID",
         "stream statistics and OOM events of a container",
         run_events,
         options=(
@@ -85,7 +84,6 @@ COMMANDS = (
     ),
     Command(
         "list",
-        "",
         "list containers",
         run_list,
         options=(

@@ -44,8 +44,7 @@ def _signal_of(context: Context, container_id: str) -> int:
 
 COMMANDS = (
     Command(
-        "kill",
-        "ID [SIGNAL]",
+        "kill ID [SIGNAL]",
         "send a signal to the init of a container",
         run,
         options=(

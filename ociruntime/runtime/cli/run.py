@@ -33,8 +33,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 COMMANDS = (
     Command(
-        "run",
-        "ID",
+        "run ID",
         "create and start a container, wait for it, delete it",
         run,
         options=(*CONTAINER_OPTIONS, TIMELINE, *FOREGROUND_OPTIONS),

@@ -142,8 +142,7 @@ def run_mounts(context: Context, arguments: Arguments) -> int:
 
 COMMANDS = (
     Command(
-        "ps",
-        "ID [ARGUMENT]...",
+        "ps ID [ARGUMENT]...",
         "list the processes of a container",
         run_ps,
         options=(
@@ -162,24 +161,21 @@ COMMANDS = (
         ),
     ),
     Command(
-        "pause",
-        "ID",
+        "pause ID",
         "suspend all processes of a container",
         run_pause,
         details="Pausing a paused container is not an error.",
         examples=(("Suspend all processes", "ociruntime pause web"),),
     ),
     Command(
-        "resume",
-        "ID",
+        "resume ID",
         "resume a paused container",
         run_resume,
         details="Resuming a running container is not an error.",
         examples=(("Resume them", "ociruntime resume web"),),
     ),
     Command(
-        "update",
-        "ID",
+        "update ID",
         "change the resource limits of a container",
         run_update,
         options=(
@@ -213,8 +209,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "mounts",
-        "add|remove ID FILE",
+        "mounts add|remove ID FILE",
         "add or remove mounts of a container",
         run_mounts,
         details=(

@@ -64,8 +64,7 @@ def _one(verb: str, path: str) -> int:
 
 COMMANDS = (
     Command(
-        "snapshot",
-        "status|make|refresh|remove [PROGRAM]...",
+        "snapshot status|make|refresh|remove [PROGRAM]...",
         "manage the startup snapshots",
         run,
         most=5,

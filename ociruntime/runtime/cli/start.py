@@ -19,8 +19,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 COMMANDS = (
     Command(
-        "start",
-        "ID",
+        "start ID",
         "start a created container",
         run,
         options=(Option("failure-fd", value="FD", kind="number"),),

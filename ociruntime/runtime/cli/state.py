@@ -20,8 +20,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 COMMANDS = (
     Command(
-        "state",
-        "ID",
+        "state ID",
         "print the state of a container as JSON",
         run,
         details=(
