@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import posix
+import os
 
 from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.base.json_text import dump
@@ -18,22 +18,19 @@ from ociruntime.runtime.cli.container_options import (
 )
 from ociruntime.runtime.lifecycle.features import features
 from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.lifecycle.options import Context
 from ociruntime.runtime.lifecycle.plan import plan, plan_text, plan_values
 from ociruntime.runtime.spec.default import default_config
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.lifecycle.options import Context
 
 
 def run_spec(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
     """Write config.json into the bundle, or another file."""
-    config = default_config(arguments.flag("rootless"), posix.geteuid(), posix.getegid())
+    config = default_config(arguments.flag("rootless"), os.geteuid(), os.getegid())
     text = dump(config, 4) + "\n"
     if file := caller_path(arguments, "file"):
-        write_file(file, text, posix.O_TRUNC)
+        write_file(file, text, os.O_TRUNC)
     else:
-        write_file(bundle_path(arguments) + "/config.json", text, posix.O_EXCL)
+        write_file(bundle_path(arguments) + "/config.json", text, os.O_EXCL)
     return 0
 
 
@@ -42,9 +39,9 @@ def write_file(path: str, text: str, how: int) -> None:
 
     A new file is removed if writing fails.  Raises RuntimeFailure, HostError.
     """
-    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOCTTY | how
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | how
     try:
-        fd = posix.open(path, flags, 0o666)
+        fd = os.open(path, flags, 0o666)
     except FileExistsError:
         raise RuntimeFailure(f"{path} exists", "remove it first") from None
     except OSError as error:
@@ -52,13 +49,13 @@ def write_file(path: str, text: str, how: int) -> None:
     data = memoryview(text.encode())
     try:
         while data:
-            data = data[posix.write(fd, data) :]
+            data = data[os.write(fd, data) :]
     except OSError as error:
-        if how == posix.O_EXCL:
-            posix.unlink(path)
+        if how == os.O_EXCL:
+            os.unlink(path)
         raise HostError(f"write {path}", error) from None
     finally:
-        posix.close(fd)
+        os.close(fd)
 
 
 def run_plan(context: Context, arguments: Arguments) -> int:
@@ -69,8 +66,6 @@ def run_plan(context: Context, arguments: Arguments) -> int:
     options = container_options(arguments, container_id, detach=True)
     host, compiled = plan(context, options)
     if arguments.text("format") == "json":
-        from ociruntime.base.json_text import dump
-
         return write(dump(plan_values(host, compiled), 2) + "\n")
     return write(plan_text(host, compiled))
 

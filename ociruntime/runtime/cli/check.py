@@ -5,23 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import textwrap
+from collections.abc import Callable, Iterator, Sequence
 
+from ociruntime.base.json_text import dump
 from ociruntime.base.log import plain
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import STDOUT, write
+from ociruntime.commandline.parser import Arguments
 from ociruntime.runtime.cli.container_options import container_options, take_bundle_argument
 from ociruntime.runtime.doctor.examination import check_bundle, examine_host
-from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, can_run
+from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Fault, Finding, can_run
+from ociruntime.runtime.lifecycle.options import Context
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.doctor.finding import Fault, Finding
-    from ociruntime.runtime.lifecycle.options import Context
-
-    Paint = Callable[[str, str], str]
+Paint = Callable[[str, str], str]
 
 _COLOURS = {OK: "32", LIMITED: "33", MISSING: "31", "fault": "31", "warning": "33"}
 _STATE = 9  # columns of the first word
@@ -148,8 +144,6 @@ def uncoloured(state: str, text: str) -> str:  # noqa: ARG001  # as coloured()
 
 
 def _dump(values: object) -> str:
-    from ociruntime.base.json_text import dump
-
     return dump(values, 2) + "\n"
 
 

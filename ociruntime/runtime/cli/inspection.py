@@ -10,13 +10,7 @@ from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.runtime.lifecycle.events import follow, stats
 from ociruntime.runtime.lifecycle.list import list_containers
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from ociruntime.runtime.lifecycle.options import Context
+from ociruntime.runtime.lifecycle.options import Context
 
 
 def run_events(context: Context, arguments: Arguments) -> int:
@@ -29,7 +23,7 @@ def run_events(context: Context, arguments: Arguments) -> int:
     return 0
 
 
-def _line(event: dict[str, Any]) -> str:
+def _line(event: dict[str, object]) -> str:
     return dump(event) + "\n"
 
 
@@ -48,14 +42,12 @@ def run_list(context: Context, arguments: Arguments) -> int:
     if arguments.flag("quiet"):
         return write_lines([container["id"] for container in containers])
     if arguments.text("format") == "json":
-        from ociruntime.base.json_text import dump
-
         return write(dump(containers) + "\n")
     rows = [[plain(str(container.get(key, ""))) for key in _COLUMNS] for container in containers]
     return write(table([[key.upper() for key in _COLUMNS], *rows]))
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
+def table(rows: list[list[str]]) -> str:
     """Format columns as wide as their widest cell, the layout that scripts of runc expect."""
     widths = [max(_NARROWEST, max(map(len, column)) + _GAP) for column in zip(*rows, strict=True)]
     lines = []

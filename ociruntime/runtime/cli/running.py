@@ -11,17 +11,11 @@ from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.sizes import byte_count
 from ociruntime.runtime.cli.container_options import absolute, caller_path
-from ociruntime.runtime.lifecycle.mounts import change_mounts
+from ociruntime.runtime.lifecycle.options import Context
 from ociruntime.runtime.lifecycle.pause import pause, resume
 from ociruntime.runtime.lifecycle.ps import process_ids, process_table
 from ociruntime.runtime.lifecycle.update import WHERE, update
 from ociruntime.runtime.spec.load import LARGEST, parse, read
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.runtime.lifecycle.options import Context
 
 
 def run_ps(context: Context, arguments: Arguments) -> int:
@@ -107,8 +101,8 @@ def _standard_input() -> bytes:
     return b"".join(pieces)
 
 
-def _from_flags(arguments: Arguments) -> dict[str, Any]:
-    resources: dict[str, dict[str, Any]] = {}
+def _from_flags(arguments: Arguments) -> dict[str, dict[str, int | str]]:
+    resources: dict[str, dict[str, int | str]] = {}
     for flag, (section, member) in _MEMBERS.items():
         value: int | str
         if flag in arguments.numbers:
@@ -136,6 +130,9 @@ def run_mounts(context: Context, arguments: Arguments) -> int:
     action, container_id, file = arguments.positional
     if action not in ("add", "remove"):
         raise UsageError(f'mounts: unknown action "{action}"', "add or remove")
+    # Rare, and slow to load: the other commands are in the snapshot of the warm interpreter.
+    from ociruntime.runtime.lifecycle.mounts import change_mounts
+
     change_mounts(context, container_id, absolute(file), remove=action == "remove")
     return 0
 

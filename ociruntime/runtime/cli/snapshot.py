@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import posix
+import os
 
 from ociruntime.base.errors import RuntimeFailure, UsageError
 from ociruntime.commandline.options import Command
 from ociruntime.commandline.output import write
+from ociruntime.commandline.parser import Arguments
+from ociruntime.runtime.lifecycle.options import Context
 from ociruntime.startup import snapshot
 from ociruntime.startup.programs import PROGRAMS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.options import Context
 
 VERBS = ("status", "make", "refresh", "remove")
 
@@ -30,13 +27,13 @@ def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as eve
     for program in programs:
         if program not in PROGRAMS:
             raise UsageError(f'unknown program "{program}" of snapshot', ", ".join(PROGRAMS))
-    if not snapshot.location(posix.environ, posix.geteuid()):
+    if not snapshot.location(os.environb, os.geteuid()):
         raise UsageError("snapshot: XDG_RUNTIME_DIR is not set", "set it to a directory of yours")
     if verb in ("make", "refresh"):
-        posix.chdir("/")  # in the background it must not keep a mount of the caller's busy
+        os.chdir("/")  # in the background it must not keep a mount of the caller's busy
     statuses, failures = [], []
     for program in programs or PROGRAMS:
-        path = snapshot.location(posix.environ, posix.geteuid(), program)
+        path = snapshot.location(os.environb, os.geteuid(), program)
         try:
             statuses.append(_one(verb, path))
         except RuntimeFailure as failure:
