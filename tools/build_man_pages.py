@@ -72,7 +72,7 @@ def command_page(program: Program, command: Command) -> str:
 def heading(program: Program, name: str, what: str) -> list[str]:
     """The first lines."""
     return [
-        f'.\\" Made by tools/build_man_pages.py from the tables of {program.package}.',
+        f'.\\" Made by tools/build_man_pages.py from the commands of {program.package}.',
         f'.TH {name.upper()} 1 "" "ociruntime {__version__}" "{program.name}"',
         ".nh",
         ".SH NAME",
