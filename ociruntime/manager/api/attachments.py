@@ -17,7 +17,7 @@ from aiohttp import WSMsgType, web
 from ociruntime.base.errors import BadRequest, Conflict, PodError
 from ociruntime.manager.api.errors import error_document
 from ociruntime.manager.containers.pod_calls import ask_over
-from ociruntime.manager.containers.states import ACTIVE
+from ociruntime.manager.containers.pod_status import ACTIVE
 from ociruntime.pods.loop.control_socket import LARGEST
 from ociruntime.pods.store.control import connect
 from ociruntime.pods.store.phases import open_pod

@@ -65,7 +65,7 @@ async def execute(manager: Manager, request: web.Request) -> web.StreamResponse:
     try:
         spec = check(await _first(client))
         with RuntimeLog() as log:
-            command = manager.ocipod_command(*exec_args(spec, log.path, *manager.pod(ref)[1:]))
+            command = manager.programs.command(*exec_args(spec, log.path, *manager.pod(ref)[1:]))
             run = _in_background if spec.get("detach") else _Execution(spec, log.has).run
             code = await run(client, command)
             log.check(code)

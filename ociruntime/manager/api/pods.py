@@ -10,7 +10,7 @@ from aiohttp import web
 from ociruntime.base.errors import Conflict
 from ociruntime.manager.api import bodies as api_bodies
 from ociruntime.manager.api.bodies import read_body
-from ociruntime.manager.containers.ocipod_program import call
+from ociruntime.manager.containers.spec import DEFAULTS
 from ociruntime.pods.store.description import try_describe
 from ociruntime.pods.store.phases import each_pod, open_pod
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ociruntime.manager.containers.manager import Manager
-
-_STOP_TIMEOUT = 10  # seconds
 
 
 async def list_pods(manager: Manager, request: web.Request) -> web.Response:
@@ -54,15 +52,15 @@ async def stop(manager: Manager, request: web.Request) -> web.Response:
     """Stop a pod; ``timeout`` is the number of seconds between the stop signal and SIGKILL."""
     uuid = await _own_pod(manager, request)
     body = await read_body(request, {"timeout": api_bodies.duration})
-    seconds = int(body.get("timeout", _STOP_TIMEOUT))
-    await call(manager.programs, "stop", "--wait", f"--time={seconds}", uuid)
+    seconds = int(body.get("timeout", DEFAULTS["stop_timeout"]))
+    await manager.programs.call("stop", "--wait", f"--time={seconds}", uuid)
     return web.json_response({"id": uuid})
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
     """Remove a pod that is not running."""
     uuid = await _own_pod(manager, request)
-    await call(manager.programs, "rm", uuid)
+    await manager.programs.call("rm", uuid)
     return web.Response(status=204)
 
 

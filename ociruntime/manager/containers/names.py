@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Container, Mapping
 
-from ociruntime.base.errors import BadRequest, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+from ociruntime.base.errors import BadRequest, Conflict, NotFound
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _LONGEST = 128
@@ -29,12 +26,41 @@ _THINGS = (
 ).split()
 
 
+class Names:
+    """The names in use, each with the id of its container, which may still be in the making."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._ids
+
+    def reserve(self, name: str, container_id: str) -> None:
+        """Reserve a name for a container.  Raises Conflict if it is in use."""
+        if name in self._ids:
+            used_by = self._ids[name][:12]
+            raise Conflict(f'the container name "{name}" is already in use by "{used_by}"')
+        self.add(name, container_id)
+
+    def add(self, name: str, container_id: str) -> None:
+        """Add the name of an existing container."""
+        self._ids[name] = container_id
+
+    def release(self, name: str, container_id: str) -> None:
+        if self._ids.get(name) == container_id:
+            del self._ids[name]
+
+    def resolve(self, ref: str, ids: Collection[str]) -> str:
+        """Return the id among ``ids`` that ``ref`` means.  Raises NotFound."""
+        return resolve(ref, ids, {name: one for name, one in self._ids.items() if one in ids})
+
+
 def new_id() -> str:
     """Return a random id of 64 hexadecimal digits."""
     return secrets.token_hex(_ID_LENGTH // 2)
 
 
-def new_name(taken: Collection[str]) -> str:
+def new_name(taken: Container[str]) -> str:
     """Return a random name that is not among ``taken``."""
     while True:
         name = f"{secrets.choice(_QUALITIES)}-{secrets.choice(_THINGS)}"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from ociruntime.base.linux import CAPABILITIES as ALL_CAPABILITIES
 from ociruntime.manager.containers.pod_status import APP
-from ociruntime.manager.containers.spec import ALL, capability
+from ociruntime.manager.containers.spec import ALL, PULL_POLICIES, capability, setting
 from ociruntime.pods.bundle.app_config import CAPABILITIES
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Spec = dict[str, Any]
+Spec = dict[str, Any]
 
 ANNOTATION = "ocid/container"
 _SHORT = 12  # digits of the id that make the default host name
-_PULL = {"missing": "new", "always": "update", "never": "never"}
 # (member of the spec, option of `app add`) where the value is passed on unchanged.
 _UNCHANGED = (
     ("working_dir", "working-dir"),
@@ -32,7 +29,7 @@ def fetch_args(spec: Spec) -> list[str]:
     if "rootfs" in spec:
         # The directory may have changed since it was last made an image of.
         return ["fetch", "--full", "--pull-policy=update", f"dir:{spec['rootfs']}"]
-    policy = _PULL[spec.get("pull_policy") or "missing"]
+    policy = PULL_POLICIES[setting(spec, "pull_policy")]
     return ["fetch", "--full", f"--pull-policy={policy}", spec["image"]]
 
 
@@ -50,10 +47,7 @@ def global_args(
 
 
 def spec_args(
-    spec: Spec,
-    container_id: str,
-    image_id: str,
-    volume: Callable[[str], str],
+    spec: Spec, container_id: str, image_id: str, volume: Callable[[str], str]
 ) -> tuple[list[str], list[str]]:
     """Return the arguments of ``app sandbox``, and those of ``app add`` after the pod's UUID.
 
@@ -66,7 +60,7 @@ def _sandbox_args(spec: Spec, container_id: str) -> list[str]:
     args = [
         *("app", "sandbox", "--detach", "--keep", "--on-failure=keep"),
         f"--annotation={ANNOTATION}={container_id}",
-        f"--net={spec.get('network') or 'default'}",
+        f"--net={setting(spec, 'network')}",
     ]
     host_name = spec.get("hostname") or container_id[:_SHORT]
     args.append(f"--hostname={host_name}")

@@ -13,22 +13,32 @@ Only ``image`` or ``rootfs`` is required.  Unknown members are refused.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from ociruntime.base.errors import BadRequest, UsageError
 from ociruntime.base.linux import CAPABILITIES
 from ociruntime.manager.containers.names import check_name
-from ociruntime.manager.containers.restart_policy import NAMES, ON_FAILURE
 from ociruntime.pods.manifest.signal_names import signal_name
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+Check = Callable[[str, Any], None]
 
-    Check = Callable[[str, Any], None]
-
-PULL_POLICIES = ("missing", "always", "never")
+NO = "no"
+ON_FAILURE = "on-failure"
+ALWAYS = "always"
+UNLESS_STOPPED = "unless-stopped"
+# Pull policy -> that of `ocipod fetch`.
+PULL_POLICIES = {"missing": "new", "always": "update", "never": "never"}
 INSECURE = ("image", "tls", "http", "pubkey", "capabilities", "paths", "seccomp")
 ALL = "ALL"
+# Members that a spec may leave out.
+DEFAULTS: dict[str, Any] = {
+    "network": "default",
+    "pull_policy": "missing",
+    "restart_policy": {"name": NO},
+    "stop_signal": "SIGTERM",
+    "stop_timeout": 10,  # seconds
+}
 _WITHOUT_PORTS = ("none", "host")
 _MOST_MEMORY = 1 << 62
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -51,7 +61,7 @@ def checked(spec: object) -> dict[str, Any]:
         raise BadRequest("image", "either image or rootfs is required")
     if "rootfs" in given and not given.get("command") and not given.get("entrypoint"):
         raise BadRequest("command", "required with rootfs")
-    if given.get("auto_remove") and (given.get("restart_policy") or {}).get("name", "no") != "no":
+    if given.get("auto_remove") and setting(given, "restart_policy")["name"] != NO:
         raise BadRequest("auto_remove", "cannot be combined with a restart policy")
     if given.get("ports") and given.get("network") in _WITHOUT_PORTS:
         hint = "leave out the ports, or use another network"
@@ -62,6 +72,11 @@ def checked(spec: object) -> dict[str, Any]:
             hint = "create it first, or use a named volume"
             raise BadRequest(f"volumes[{index}].source", f"{source} not found on this host", hint)
     return given
+
+
+def setting(spec: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
+    """Return a member of a checked spec, or its default."""
+    return spec.get(name, DEFAULTS[name])
 
 
 def _string(where: str, value: object) -> None:
@@ -198,7 +213,10 @@ def _volume(where: str, value: Any) -> None:  # noqa: ANN401
 
 
 def _policy(where: str, value: Any) -> None:  # noqa: ANN401
-    _object({"name": _one_of(*NAMES), "maximum": _number(0, 1 << 31)}, "name")(where, value)
+    _object(
+        {"name": _one_of(NO, ON_FAILURE, ALWAYS, UNLESS_STOPPED), "maximum": _number(0, 1 << 31)},
+        "name",
+    )(where, value)
     if value.get("maximum") and value["name"] != ON_FAILURE:
         raise BadRequest(f"{where}.maximum", f"only valid with {ON_FAILURE}")
 

@@ -1,13 +1,11 @@
-"""Names, references and restart delays."""
+"""Names of containers, and references to them."""
 
 from __future__ import annotations
 
 import pytest
 
-from ociruntime.base.errors import BadRequest, NotFound
+from ociruntime.base.errors import BadRequest, Conflict, NotFound
 from ociruntime.manager.containers import names
-from ociruntime.manager.containers.record import Last, Record
-from ociruntime.manager.containers.restart_policy import next_delay, should_restart
 
 ONE, OTHER = "ab" * 32, "ac" * 32
 NAMES = {"web": ONE, "ac": ONE}
@@ -50,38 +48,15 @@ def test_new_names_are_new() -> None:
     assert names.is_id(names.new_id())
 
 
-def test_delays_double_up_to_a_minute() -> None:
-    delays = [0.0]
-    for _ in range(12):
-        delays.append(next_delay(delays[-1], 0.5))
-    assert delays[1:5] == [0.1, 0.2, 0.4, 0.8]
-    assert delays[-1] == 60.0
-    assert next_delay(60.0, 10.0) == 0.1
-
-
-@pytest.mark.parametrize(
-    ("policy", "wanted", "code", "count", "restarts", "at_reload"),
-    [
-        ("no", "running", 1, 0, False, False),
-        ("on-failure", "running", 0, 0, False, False),
-        ("on-failure", "running", 1, 0, True, True),
-        ("on-failure", "running", None, 0, True, True),
-        ("on-failure", "running", 1, 3, False, False),
-        ("on-failure", "stopped", 143, 0, False, False),
-        ("always", "running", 0, 99, True, True),
-        ("always", "stopped", 143, 0, False, True),
-        ("unless-stopped", "running", 0, 99, True, True),
-        ("unless-stopped", "stopped", 143, 0, False, False),
-    ],
-)
-def test_who_is_started_again(
-    policy: str, wanted: str, code: int | None, count: int, restarts: bool, at_reload: bool
-) -> None:
-    spec = {"restart_policy": {"name": policy, "maximum": 3 if policy == "on-failure" else 0}}
-    record = Record(ONE, "web", "", "", [], "", "", spec, wanted, ever_started=True)
-    record.restart_count = count
-    record.last = Last("then", "later", code)
-    assert should_restart(record) == restarts
-    assert should_restart(record, at_reload=True) == at_reload
-    record.ever_started = False
-    assert not should_restart(record, at_reload=True)
+def test_a_name_in_use() -> None:
+    taken = names.Names()
+    taken.reserve("web", ONE)
+    with pytest.raises(Conflict, match=f'"web" is already in use by "{ONE[:12]}"'):
+        taken.reserve("web", OTHER)
+    taken.release("web", OTHER)
+    assert "web" in taken
+    assert taken.resolve("web", [ONE]) == ONE
+    with pytest.raises(NotFound):  # reserved for a container that is still being created
+        taken.resolve("web", [OTHER])
+    taken.release("web", ONE)
+    assert "web" not in taken

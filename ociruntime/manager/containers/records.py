@@ -1,13 +1,23 @@
-"""The manager's data directory: one directory per container, whose files are replaced atomically.
+"""Records of containers on disk, and the JSON shown to clients.
+
+The manager's data directory has one directory per container, whose files are replaced atomically:
 
 ROOT/lock                            flock(2) held by the daemon
 ROOT/events.jsonl, events.jsonl.1    the event log, see events.py
 ROOT/volumes/NAME                    named volumes
-ROOT/containers/ID/container.state   the record, see record.py
+ROOT/containers/ID/container.state   the record
 ROOT/containers/ID/creating          marker: creation is not finished
 ROOT/containers/ID/replacing         marker: moving to a new pod: {"old": [UUIDs], "pod", "moving"}
 ROOT/containers/ID/removing          marker: removal has begun
 ROOT/containers/ID/pod               the UUID of the pod that is being made
+
+A record holds only what cannot be read from the pod: whether the container is running is always
+read from the pod itself.
+
+    {"id", "name", "image", "image_id", "command": [...], "created_at", "pod": UUID, "spec": {...},
+     "wanted": "running" | "stopped", "ever_started", "restart_count",
+     "seen_start", "seen_end": the last start and exit that were published as events,
+     "last": {"started_at", "finished_at", "exit_code", "signal", "oom_killed", "error"}}
 """
 
 from __future__ import annotations
@@ -16,16 +26,24 @@ import json
 import os
 import secrets
 import shutil
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from ociruntime.base.errors import HostError, ManagerError
-from ociruntime.base.files import sync_directory
+from ociruntime.base.files import replace_file, sync_directory
 from ociruntime.base.locks import lock_within
 from ociruntime.base.trusted import make_directory
-from ociruntime.manager.containers import record as records
+from ociruntime.manager.containers import spec as specs
+from ociruntime.manager.containers.pod_status import (
+    CORRUPT,
+    RESTARTING,
+    RUNNING,
+    STOPPED,
+    LastRun,
+    PodStatus,
+)
 
-if TYPE_CHECKING:
-    from ociruntime.manager.containers.record import Record
+Answer = dict[str, Any]
 
 STATE = "container.state"
 CREATING = "creating"
@@ -35,6 +53,152 @@ POD = "pod"
 _TEMPORARY = ".tmp-"
 # A child that a killed daemon had just forked shares its lock until it executes its program.
 DYING_SECONDS = 1.0
+
+
+@dataclass
+class Record:
+    """The contents of a container's ``container.state``."""
+
+    id: str
+    name: str
+    image: str
+    image_id: str
+    command: list[str]
+    created_at: str
+    pod: str
+    spec: dict[str, Any]
+    wanted: str = STOPPED  # the state that the user asked for last
+    ever_started: bool = False
+    restart_count: int = 0
+    seen_start: str = ""
+    seen_end: str = ""
+    last: LastRun = field(default_factory=LastRun)
+
+    @property
+    def stop_timeout(self) -> float:
+        return float(specs.setting(self.spec, "stop_timeout"))
+
+    @property
+    def stop_signal(self) -> str:
+        return str(specs.setting(self.spec, "stop_signal"))
+
+    @property
+    def auto_remove(self) -> bool:
+        return bool(self.spec.get("auto_remove"))
+
+    @property
+    def restart_policy(self) -> tuple[str, int]:
+        """The name of the restart policy, and the maximum number of restarts (0: unlimited)."""
+        policy = specs.setting(self.spec, "restart_policy")
+        return str(policy["name"]), int(policy.get("maximum") or 0)
+
+    def should_restart(self, *, at_reload: bool = False) -> bool:
+        """Return whether the policy demands a restart of the container, which is not running.
+
+        An unknown exit status counts as a failure.  A container stopped by the user stays stopped,
+        except that ``always`` starts it with the daemon (``at_reload``), as docker does.
+        """
+        name, maximum = self.restart_policy
+        if not self.ever_started:
+            return False
+        if name == specs.ALWAYS:
+            return self.wanted == RUNNING or at_reload
+        if self.wanted != RUNNING:
+            return False
+        if name == specs.UNLESS_STOPPED:
+            return True
+        failed = self.last.exit_code != 0
+        return name == specs.ON_FAILURE and failed and (not maximum or self.restart_count < maximum)
+
+
+def to_text(record: Record) -> bytes:
+    """Serialise a record as the contents of ``container.state``."""
+    return json.dumps(asdict(record), indent=1).encode() + b"\n"
+
+
+def from_text(text: bytes) -> Record:
+    """Parse the contents of ``container.state``.  Raises ManagerError if they are damaged."""
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ManagerError(f"invalid JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise ManagerError("must be a JSON object")
+    optional = ("wanted", "ever_started", "restart_count", "seen_start", "seen_end", "last")
+    _check(document, Record, optional)
+    last = document.pop("last", {})
+    _check(last, LastRun, tuple(one.name for one in fields(LastRun)))
+    return Record(**document, last=LastRun(**last))
+
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "command": list,
+    "spec": dict,
+    "ever_started": bool,
+    "restart_count": int,
+    "last": dict,
+    "started_at": (str, type(None)),
+    "finished_at": (str, type(None)),
+    "exit_code": (int, type(None)),
+    "signal": (int, type(None)),
+    "oom_killed": bool,
+}
+
+
+def _check(
+    document: dict[str, Any], kind: type[Record] | type[LastRun], optional: tuple[str, ...]
+) -> None:
+    known = {one.name for one in fields(kind)}
+    if unknown := sorted(set(document) - known):
+        raise ManagerError(f"unknown member {unknown[0]}")
+    if missing := sorted(known - set(document) - set(optional)):
+        raise ManagerError(f"{missing[0]} is missing")
+    for name, value in document.items():
+        if not isinstance(value, _TYPES.get(name, str)):
+            raise ManagerError(f"{name} has the wrong type")
+
+
+def answer(record: Record, pod_status: PodStatus, *, starting: bool = False) -> Answer:
+    """Return what clients are shown of a container; ``starting``: a restart is pending."""
+    last = pod_status.last or record.last
+    status = pod_status.of_container(record.ever_started)
+    if starting and status == STOPPED:
+        status = RESTARTING
+    spec = record.spec
+    name, maximum = record.restart_policy
+    return {
+        "id": record.id,
+        "name": record.name,
+        "status": status,
+        "image": record.image,
+        "rootfs": spec.get("rootfs"),
+        "command": record.command,
+        "created_at": record.created_at,
+        "started_at": last.started_at,
+        "finished_at": last.finished_at,
+        "exit_code": last.exit_code,
+        "signal": last.signal,
+        "oom_killed": last.oom_killed,
+        "error": pod_status.error or last.error,
+        "pid": pod_status.pid,
+        "pod": record.pod,
+        "restart_policy": {"name": name, "maximum": maximum},
+        "restart_count": record.restart_count,
+        "labels": spec.get("labels") or {},
+        "auto_remove": record.auto_remove,
+        "stop_signal": record.stop_signal,
+        "stop_timeout": record.stop_timeout,
+        "addresses": pod_status.addresses,
+        "ports": spec.get("ports") or [],
+        "spec": spec,
+    }
+
+
+def corrupt_answer(container_id: str, why: str) -> Answer:
+    """Return the same members for a container whose record cannot be read."""
+    blank = Record(container_id, container_id[:12], "", "", [], "", "", {})
+    unknown = {"status": CORRUPT, "error": why, "created_at": None, "pod": None}
+    return answer(blank, PodStatus()) | unknown
 
 
 class RecordStore:
@@ -106,14 +270,14 @@ class RecordStore:
 
     def save(self, record: Record) -> None:
         """Replace the container's record durably (fsync of file and directory)."""
-        self._replace(record.id, STATE, records.to_text(record))
+        self._replace(record.id, STATE, to_text(record))
 
     def load(self, container_id: str) -> Record:
         """Read a container's record.  Raises ManagerError if it is missing or damaged."""
         path = self.path(container_id, STATE)
         try:
             with open(path, "rb") as file:
-                found = records.from_text(file.read())
+                found = from_text(file.read())
         except OSError as error:
             raise ManagerError(f"read {path}: {(error.strerror or '').lower()}") from None
         except ManagerError as error:
@@ -195,18 +359,9 @@ class RecordStore:
         path = self.path(container_id, name)
         temporary = self.path(container_id, f"{_TEMPORARY}{secrets.token_hex(8)}")
         try:
-            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
-            with open(fd, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.rename(temporary, path)
+            replace_file(path, data, 0o640, lasting=True, temporary=temporary)
             sync_directory(self.path(container_id))
         except OSError as error:
-            try:
-                os.unlink(temporary)
-            except OSError:
-                pass
             raise HostError(f"write {path}", error) from None
 
     def _sync(self, path: str) -> None:
