@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+import socket
+from typing import Any
 
 from aiohttp import WSMsgType, web
 
 from ociruntime.base.errors import BadRequest, Conflict, PodError
 from ociruntime.manager.api.errors import error_document
+from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import ask_over
 from ociruntime.manager.containers.pod_status import ACTIVE
 from ociruntime.pods.loop.control_socket import LARGEST
 from ociruntime.pods.store.control import connect
 from ociruntime.pods.store.phases import open_pod
-
-if TYPE_CHECKING:
-    import socket
-
-    from ociruntime.manager.containers.manager import Manager
 
 STREAMS = ("stdin", "stdout", "stderr")
 NUMBERS = {b"o": b"\1", b"e": b"\2"}

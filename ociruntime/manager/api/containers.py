@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import Any
 
 from aiohttp import web
 
 from ociruntime.base.errors import BadRequest, NotFound
-from ociruntime.manager.api import bodies as api_bodies
-from ociruntime.manager.api.bodies import flag, json_query, read_body, read_document
+from ociruntime.manager.api import requests
+from ociruntime.manager.api.requests import flag, json_query, read_body, read_document
 from ociruntime.manager.containers import usage
-
-if TYPE_CHECKING:
-    from ociruntime.manager.containers.manager import Manager
+from ociruntime.manager.containers.manager import Manager
 
 _POLL = 1.0  # seconds between two checks whether a waiting client is still connected
 
 
 async def list_containers(manager: Manager, request: web.Request) -> web.Response:
     """List running containers, with ``all`` every one; ``filters`` is a JSON object of lists."""
-    found = manager.list(all=flag(request, "all"), filters=json_query(request, "filters"))
+    found = manager.list(all=flag(request.query, "all"), filters=json_query(request, "filters"))
     return web.json_response(found)
 
 
@@ -41,79 +39,80 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
     """Remove a container and its files; a concurrent removal is not an error."""
     container_id = manager.find(_ref(request))
     try:
-        await manager.remove(container_id, force=flag(request, "force"))
+        await manager.remove(container_id, force=flag(request.query, "force"))
     except NotFound:
         pass  # found above, so another request has removed it meanwhile
     return web.Response(status=204)
 
 
+async def _target(
+    manager: Manager, request: web.Request, members: requests.Members | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Return the id of the container that the request is for, and its body."""
+    container_id = manager.find(_ref(request))
+    return container_id, await read_body(request, members or {})
+
+
 async def start(manager: Manager, request: web.Request) -> web.Response:
     """Start a container; ``changed`` is false if it was running (an error with ``strict``)."""
-    container_id = manager.find(_ref(request))
-    await read_body(request, {})
-    changed = await manager.start(container_id, strict=flag(request, "strict"))
+    container_id, _ = await _target(manager, request)
+    changed = await manager.start(container_id, strict=flag(request.query, "strict"))
     return web.json_response({"id": container_id, "changed": changed})
 
 
 async def stop(manager: Manager, request: web.Request) -> web.Response:
     """Stop a container; ``timeout`` is the number of seconds before SIGKILL."""
-    container_id = manager.find(_ref(request))
-    body = await read_body(request, {"timeout": api_bodies.duration})
-    changed = await manager.stop(container_id, body.get("timeout"), strict=flag(request, "strict"))
+    container_id, body = await _target(manager, request, {"timeout": requests.duration})
+    strict = flag(request.query, "strict")
+    changed = await manager.stop(container_id, body.get("timeout"), strict=strict)
     return web.json_response({"id": container_id, "changed": changed})
 
 
 async def restart(manager: Manager, request: web.Request) -> web.Response:
     """Stop and start a container; ``timeout`` is the number of seconds before SIGKILL."""
-    container_id = manager.find(_ref(request))
-    body = await read_body(request, {"timeout": api_bodies.duration})
+    container_id, body = await _target(manager, request, {"timeout": requests.duration})
     await manager.restart(container_id, body.get("timeout"))
     return web.json_response({"id": container_id})
 
 
 async def kill(manager: Manager, request: web.Request) -> web.Response:
     """Send ``signal`` (name or number, default SIGKILL) to a container."""
-    container_id = manager.find(_ref(request))
-    body = await read_body(request, {"signal": api_bodies.text_or_number})
+    container_id, body = await _target(manager, request, {"signal": requests.text_or_number})
     await manager.kill(container_id, str(body.get("signal", "SIGKILL")))
     return web.json_response({"id": container_id})
 
 
 async def pause(manager: Manager, request: web.Request) -> web.Response:
     """Freeze a container's processes."""
-    container_id = manager.find(_ref(request))
-    await read_body(request, {})
+    container_id, _ = await _target(manager, request)
     await manager.pause(container_id)
     return web.json_response({"id": container_id})
 
 
 async def unpause(manager: Manager, request: web.Request) -> web.Response:
     """Thaw a container's processes."""
-    container_id = manager.find(_ref(request))
-    await read_body(request, {})
+    container_id, _ = await _target(manager, request)
     await manager.unpause(container_id)
     return web.json_response({"id": container_id})
 
 
 async def rename(manager: Manager, request: web.Request) -> web.Response:
     """Rename a container to ``name``."""
-    container_id = manager.find(_ref(request))
-    body = await read_body(request, {"name": api_bodies.text})
-    await manager.rename(container_id, api_bodies.required(body, "name"))
+    container_id, body = await _target(manager, request, {"name": requests.text})
+    await manager.rename(container_id, requests.required(body, "name"))
     return web.json_response({"id": container_id})
 
 
 async def wait(manager: Manager, request: web.Request) -> web.Response:
     """Wait and return how a container exited; ``condition`` is that of ``Manager.wait``."""
-    container_id = manager.find(_ref(request))
-    body = await read_body(request, {"condition": api_bodies.text})
+    container_id, body = await _target(manager, request, {"condition": requests.text})
     waiting = asyncio.ensure_future(
         manager.wait(container_id, body.get("condition", "not-running"))
     )
     try:
         while not waiting.done():
             await asyncio.wait((waiting,), timeout=_POLL)
-            if request.transport is None or request.transport.is_closing():
+            if requests.has_gone(request):
                 raise ConnectionResetError
         return web.json_response(waiting.result())
     finally:

@@ -15,25 +15,21 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import WSMsgType, web
 
 from ociruntime.base.errors import BadRequest, Conflict, HostError, RuntimeFailure, StartFailed
 from ociruntime.base.terminal import set_window_size
 from ociruntime.manager.api.attachments import MESSAGE, control, relay, window_size
-from ociruntime.manager.api.bodies import BODY_TIMEOUT
 from ociruntime.manager.api.errors import error_document
-from ociruntime.manager.api.program_input import ProgramInput
-from ociruntime.manager.api.pumps import pump
+from ociruntime.manager.api.program_streams import ProgramInput, pump
+from ociruntime.manager.api.requests import BODY_TIMEOUT
+from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import message_of
 from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE, failure, failure_code
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from ociruntime.manager.containers.manager import Manager
 
 FAILED = 125  # exit code of a failure of the runtime itself, as docker exec has it
 DRAIN_TIMEOUT = 0.5  # seconds to read on after the exit if another process holds the output open

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import Any
 
 from aiohttp import web
 
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.manager.api import bodies as api_bodies
-from ociruntime.manager.api.bodies import flag, read_body, required
+from ociruntime.manager.api import requests
 from ociruntime.manager.api.errors import error_document
+from ociruntime.manager.api.requests import flag, read_body, required
+from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.spec import INSECURE, PULL_POLICIES
 
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.manager.containers.manager import Manager
-
 _PULL = {
-    "image": api_bodies.text,
-    "pull_policy": api_bodies.one_of(*PULL_POLICIES),
-    "insecure": api_bodies.list_of(*INSECURE),
+    "image": requests.text,
+    "pull_policy": requests.one_of(*PULL_POLICIES),
+    "insecure": requests.list_of(*INSECURE),
 }
 
 
@@ -75,7 +71,7 @@ async def _send(answer: web.StreamResponse, line: dict[str, Any]) -> bool:
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
     """Remove an image that no pod uses, or with ``force`` any image."""
-    options = ["--force"] if flag(request, "force") else []
+    options = ["--force"] if flag(request.query, "force") else []
     ref = request.match_info["ref"]
     await manager.programs.call("image", "rm", *options, "--", ref)
     return web.Response(status=204)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ociruntime.base.files import read_file
 from ociruntime.pods.store import pod_cgroup
-
-if TYPE_CHECKING:
-    from typing import Any
 
 _NANOSECONDS = 1_000_000_000
 _MICROSECONDS = 1_000_000

@@ -7,13 +7,11 @@ import logging
 import os
 import resource
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ociruntime.base.log import plain
+from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.daemon.listening import Notifier, activated, listen
-
-if TYPE_CHECKING:
-    from ociruntime.manager.containers.settings import Settings
 
 log = logging.getLogger("ocid")
 

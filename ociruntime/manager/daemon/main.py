@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import mimetypes
 import os
+import platform
 import sys
-from typing import TYPE_CHECKING
 
 from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure, UsageError
@@ -12,12 +13,9 @@ from ociruntime.base.trusted import check_directory
 from ociruntime.commandline.help import option_lines
 from ociruntime.commandline.output import show_traceback, tell, write
 from ociruntime.commandline.parser import Arguments, parse
-from ociruntime.manager.daemon.lean_imports import prepare
+from ociruntime.manager.containers.settings import DIRECTORY, ROOT, Settings
 from ociruntime.manager.daemon.options import DETAILS, OPTIONS, SOCKET, SUMMARY
 from ociruntime.startup.snapshot import how_started, make_in_background
-
-if TYPE_CHECKING:
-    from ociruntime.manager.containers.settings import Settings
 
 FAILED = 1
 
@@ -54,16 +52,29 @@ def _run(arguments: Arguments) -> int:
         _print(how_started("ocid"))
     make_in_background("ocid")
     prepare()
-    from ociruntime.manager.daemon.daemon import serve
+    from ociruntime.manager.daemon.daemon import serve  # brings aiohttp, so only now
 
     group = arguments.text("group", "root")
     return serve(settings_of(arguments), arguments.text("socket", SOCKET), group, debug)
 
 
+def prepare() -> None:
+    """Trim the import of aiohttp, of which the daemon uses only the HTTP server.
+
+    At import, aiohttp creates two TLS contexts with the host's certificates for its HTTP client,
+    reads the host's table of MIME types, and caches the host's name.  That costs time, and data of
+    the host must not get into a snapshot.  So ``import ssl`` fails here, as in an interpreter built
+    without it, and no host files are read.
+    """
+    if "ssl" not in sys.modules:
+        sys.modules["ssl"] = None  # type: ignore[assignment]
+    mimetypes.knownfiles.clear()
+    # The original calls uname(2) and caches all of its fields, including the host's name.
+    platform.system = lambda: "Linux"
+
+
 def settings_of(arguments: Arguments) -> Settings:
     """Return the settings from the options, with absolute paths.  Raises UsageError, HostError."""
-    from ociruntime.manager.containers.settings import DIRECTORY, ROOT, Settings
-
     runtime = arguments.text("runtime")
     return Settings(
         root=_trusted(arguments.text("root", ROOT)),

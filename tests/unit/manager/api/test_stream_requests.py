@@ -12,7 +12,7 @@ from ociruntime.base.errors import BadRequest
 from ociruntime.manager.api.attachments import control, window_size
 from ociruntime.manager.api.executions import MEMBERS, check, exec_args
 from ociruntime.manager.api.images import _PULL
-from ociruntime.manager.api.log_stream import LogFilter, parse_query
+from ociruntime.manager.api.streams import LogFilter, parse_query
 from ociruntime.pods.store.logs import Line
 from tests.support import project
 

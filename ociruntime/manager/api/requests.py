@@ -1,4 +1,4 @@
-"""Request bodies and query flags: JSON objects, checked by a table.
+"""What a request contains: its body and its query, checked by tables.
 
 A table maps each member to its check, a function of the member's name and value.  Every error names
 the member.
@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
 
 from aiohttp import web
 
 from ociruntime.base.errors import BadRequest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    Check = Callable[[str, Any], object]
-    Members = Mapping[str, Check]
+Check = Callable[[str, Any], object]
+Members = Mapping[str, Check]
 
 BODY_TIMEOUT = 30.0  # seconds for a request body to arrive
 _LONGEST = 1_000_000  # seconds, the longest timeout of a client
@@ -76,11 +75,9 @@ def required(given: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
     return given[name]
 
 
-def flag(request: web.Request, name: str, default: bool = False) -> bool:
+def flag(query: Mapping[str, str], name: str) -> bool:
     """Return a flag of the query, as in ``?force=1``.  Raises BadRequest."""
-    if name not in request.query:
-        return default
-    value = request.query[name]
+    value = query.get(name, "0")
     if value not in _FLAGS:
         raise BadRequest(name, f'must be 0 or 1, not "{value}"')
     return _FLAGS[value]
@@ -100,6 +97,24 @@ def json_query(request: web.Request, name: str) -> dict[str, list[str]]:
     for key, values in found.items():
         list_of_texts(f"{name}.{key}", values)
     return found
+
+
+def moment(query: Mapping[str, str], name: str) -> datetime | None:
+    """Parse a time of the query; UTC if it has no zone, None if absent.  Raises BadRequest."""
+    text = query.get(name, "")
+    if not text:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        message = f'"{text}" is not a time'
+        raise BadRequest(name, message, "as in 2026-01-31T12:00:00Z") from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def has_gone(request: web.Request) -> bool:
+    """Return whether the client has disconnected."""
+    return request.transport is None or request.transport.is_closing()
 
 
 # --- checks ---
