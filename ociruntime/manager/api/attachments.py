@@ -17,6 +17,7 @@ from aiohttp import WSMsgType, web
 
 from ociruntime.base.errors import BadRequest, Conflict, PodError
 from ociruntime.manager.api.errors import error_document
+from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import ask_over
 from ociruntime.manager.containers.pod_status import ACTIVE
@@ -37,14 +38,14 @@ async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
     start, ``size=ROWS,COLUMNS`` of the client's terminal.  Raises NotFound, Conflict, PodError,
     BadRequest.
     """
-    ref = request.match_info["ref"]
     streams = [name for name in request.query.get("streams", "").split(",") if name]
     for name in streams:
         if name not in STREAMS:
             raise BadRequest("streams", f'unknown stream "{name}"', ", ".join(STREAMS))
     size = _size(request.query.get("size", ""))
-    with manager.attached(ref):
-        client = await _attach(manager, request, ref, streams, size)
+    container = manager.find(request.match_info["ref"])
+    with container.clients.attached():
+        client = await _attach(container, request, streams, size)
     await client.close()
     return client
 
@@ -61,19 +62,18 @@ def _size(text: str) -> tuple[int, int] | None:
 
 
 async def _attach(
-    manager: Manager,
+    container: Container,
     request: web.Request,
-    ref: str,
     streams: list[str],
     size: tuple[int, int] | None,
 ) -> web.WebSocketResponse:
     wait = request.query.get("wait") == "1"
     if wait:
-        await manager.prepare(ref)
-    elif (status := manager.get(ref)["status"]) not in ACTIVE:
+        await container.prepare()
+    elif (status := container.inspect()["status"]) not in ACTIVE:
         hint = "start it first, or use start --attach, which misses no output"
-        raise Conflict(f'attach to container "{ref}": it is {status}', hint)
-    directory, uuid, app = manager.pod(ref)
+        raise Conflict(f'attach to container "{container.name}": it is {status}', hint)
+    directory, uuid, app = container.location
     sock = await asyncio.to_thread(_connect, directory, uuid)
     try:
         frame = {"op": "attach", "app": app, "streams": streams, "wait": wait, "size": size}

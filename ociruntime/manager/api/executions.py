@@ -53,7 +53,8 @@ async def execute(manager: Manager, request: web.Request) -> web.StreamResponse:
     Raises NotFound, Conflict.
     """
     ref = request.match_info["ref"]
-    status = manager.get(ref)["status"]
+    container = manager.find(ref)
+    status = container.inspect()["status"]
     if status != "running":
         raise Conflict(f'exec in container "{ref}": it is {status}, not running')
     client = web.WebSocketResponse(max_msg_size=MESSAGE)
@@ -61,7 +62,7 @@ async def execute(manager: Manager, request: web.Request) -> web.StreamResponse:
     try:
         spec = check(await _first(client))
         with RuntimeLog() as log:
-            command = manager.programs.command(*exec_args(spec, log.path, *manager.pod(ref)[1:]))
+            command = manager.programs.command(*exec_args(spec, log.path, *container.location[1:]))
             run = _in_background if spec.get("detach") else _Execution(spec, log.has).run
             code = await run(client, command)
             log.check(code)

@@ -86,7 +86,7 @@ async def logs(manager: Manager, request: web.Request) -> web.StreamResponse:
     Raises NotFound, BadRequest.
     """
     selection = parse_query(request.query)
-    directory, uuid, app = manager.pod(request.match_info["ref"])
+    directory, uuid, app = manager.find(request.match_info["ref"]).location
     framed = FRAMES in request.headers.get("Accept", "")
     log = await asyncio.to_thread(_Log, directory, uuid, app)
     try:

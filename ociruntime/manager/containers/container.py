@@ -7,12 +7,13 @@ acted on; so events, restarts and removals follow even if no daemon was running 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 from ociruntime.base.errors import (
+    BadRequest,
     Conflict,
     HostError,
     ManagerError,
@@ -23,8 +24,10 @@ from ociruntime.base.errors import (
 )
 from ociruntime.base.fault import fault
 from ociruntime.manager.containers import records
+from ociruntime.manager.containers.clients import CONDITIONS, Clients
 from ociruntime.manager.containers.container_pod import ContainerPod
 from ociruntime.manager.containers.engine import Engine, log
+from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_calls import ask, halt
 from ociruntime.manager.containers.pod_status import (
     ACTIVE,
@@ -41,11 +44,10 @@ from ociruntime.manager.containers.pod_status import (
     PodStatus,
 )
 from ociruntime.manager.containers.records import Answer, Record
+from ociruntime.manager.containers.spec import checked_signal
 from ociruntime.pods.manifest.signal_names import signal_name
 from ociruntime.pods.store.pod import Pod
 
-CONDITIONS = ("not-running", "next-exit", "removed")  # those of ``wait``
-DRAIN_TIMEOUT = 30.0  # seconds for attached clients to read the remaining output
 FIRST_DELAY = 0.1  # seconds, the first backoff between two restarts
 LONGEST_DELAY = 60.0
 STABLE = 10.0  # seconds of uptime that reset the backoff
@@ -60,7 +62,8 @@ class Container:
     read, "" if it can.  ``on_removed`` is called when it has been removed.
 
     A request raises NotFound if the container was removed meanwhile, Conflict if its status forbids
-    the request, and ManagerError (or another RuntimeFailure) if the request fails.
+    the request, and ManagerError (or another RuntimeFailure) if the request fails; a failed request
+    changes nothing.  With ``strict``, a request with nothing to do raises Conflict, too.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class Container:
         self.id = id
         self.damage = damage
         self.lock = asyncio.Lock()
+        self.clients = Clients()
         uuid = record.pod if record is not None else ""
         self.pod = ContainerPod(engine, id, uuid, self.schedule_reconcile)
         self._engine = engine
@@ -82,10 +86,6 @@ class Container:
         self._removing = False  # removal has begun and cannot be cancelled
         self._removed = False
         self._reconcile_scheduled = False
-        self._waiters: list[tuple[str, asyncio.Future[Answer]]] = []
-        self._attached = 0
-        self._unattached = asyncio.Event()  # set while no client is attached
-        self._unattached.set()
         self._pending_restart: asyncio.Task[None] | None = None
         self._restarting = False  # that task holds the lock and is restarting
         self._delay = 0.0  # seconds, the latest backoff
@@ -108,6 +108,11 @@ class Container:
     def name(self) -> str:
         return self._record.name if self._record is not None else self.id[:12]
 
+    @property
+    def location(self) -> tuple[str, str, str]:
+        """The data directory of the pod, the pod's UUID and the app's name, for ``open_pod``."""
+        return self._engine.settings.directory, self.record.pod, APP
+
     def inspect(self) -> Answer:
         """Return the container's status and configuration."""
         if self._record is None:
@@ -116,30 +121,18 @@ class Container:
         answer = records.answer(self._record, self.pod.status(), starting=pending)
         return answer | {"status": REMOVING} if self._removing else answer
 
-    @contextmanager
-    def attached(self) -> Iterator[None]:
-        """Count an attached client: its unread output would be lost with the pod."""
-        self._attached += 1
-        self._unattached.clear()
-        try:
-            yield
-        finally:
-            self._attached -= 1
-            if not self._attached:
-                self._unattached.set()
-
     def abandon(self) -> None:
         """Cancel the pending restart, and fail every pending ``wait``: the daemon shuts down."""
         self._cancel_restart()
-        waiters, self._waiters = self._waiters, []
-        for _, future in waiters:
-            if not future.done():
-                future.set_exception(self._shutting_down())
+        self.clients.abandon(self._shutting_down())
 
     # --- requests ---
 
     async def start(self, *, strict: bool) -> bool:
-        """Start the container; return False if it is running already.  Raises StartFailed, too."""
+        """Start the container; return False if it is running already.
+
+        Raises StartFailed, too, which carries the exit code.
+        """
         async with self._held():
             record = self.record
             status = self._status(await self._reconcile())
@@ -189,9 +182,9 @@ class Container:
     async def kill(self, signal: str) -> None:
         """Send a signal to the container's init, without waiting for the container's lock.
 
-        Raises UsageError, too, if the signal is unknown.
+        Raises BadRequest, too, if the signal (name or number) is unknown.
         """
-        name = signal_name(signal)
+        name = checked_signal("signal", signal)
         self._check_present()
         pod = self._active_pod()
         engine, record = self._engine, self.record
@@ -231,6 +224,10 @@ class Container:
         ``not-running`` returns at once if the container is not running.  Raises ManagerError if the
         manager shuts down meanwhile.
         """
+        if condition not in CONDITIONS:
+            raise BadRequest("condition", f'unknown value "{condition}"', ", ".join(CONDITIONS))
+        if self._removed:
+            raise self._not_found()
         if condition == "not-running" and not self._is_up():
             async with self._held():  # a stop in progress has recorded the exit by then
                 if not self.is_corrupt:
@@ -239,17 +236,11 @@ class Container:
                     return self._outcome()
         if self._engine.closing:
             raise self._shutting_down()
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        waiter = (condition, future)
-        self._waiters.append(waiter)
-        try:
-            return await future
-        finally:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
+        return await self.clients.wait(condition)
 
     async def rename(self, name: str) -> None:
-        """Rename the container.  Raises Conflict if the name is in use."""
+        """Rename the container.  Raises BadRequest if the name is invalid."""
+        check_name(name, "name")
         async with self._held():
             record, names = self.record, self._engine.names
             before = record.name
@@ -293,10 +284,13 @@ class Container:
     def _check_present(self) -> None:
         """Raise NotFound if the container was removed, Conflict if its removal has failed."""
         if self._removed:
-            raise NotFound(f'no container with name or ID "{self.name}" found')
+            raise self._not_found()
         if self._removing:
             hint = "remove it again"
             raise Conflict(f'container "{self.name}": it is partly removed', hint)
+
+    def _not_found(self) -> NotFound:
+        return NotFound(f'no container with name or ID "{self.name}" found')
 
     def _status(self, pod_status: PodStatus) -> str:
         return pod_status.of_container(self.record.ever_started)
@@ -491,7 +485,7 @@ class Container:
             self._begin("stop the pod of", self._end_pod())
 
     async def _end_pod(self) -> None:
-        await self._drain()
+        await self.clients.drain()
         async with self.lock:
             pod_status = self.pod.status()
             pod = self.pod.open()
@@ -502,16 +496,12 @@ class Container:
 
     async def _remove_exited(self) -> None:
         """Remove the exited container once attached clients have drained its output."""
-        await self._drain()
+        await self.clients.drain()
         async with self.lock:
             # A request that held the lock before us may have started the container again.
             if not self._removing and self._status(self.pod.status()) == STOPPED:
                 self._cancel_restart()
                 await self.remove_held()
-
-    async def _drain(self) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._unattached.wait(), DRAIN_TIMEOUT)
 
     # --- restarts ---
 
@@ -573,12 +563,7 @@ class Container:
         self._engine.events.publish(kind, self.id, self.name, attributes)
 
     def _notify(self, *conditions: str) -> None:
-        """Answer the clients that wait for one of these conditions."""
-        outcome = self._outcome()
-        for waiter in [one for one in self._waiters if one[0] in conditions]:
-            self._waiters.remove(waiter)
-            if not waiter[1].done():
-                waiter[1].set_result(outcome)
+        self.clients.notify(conditions, self._outcome())
 
     def _outcome(self) -> Answer:
         """Return how the container's latest run ended, in the form that ``wait`` returns."""

@@ -1,11 +1,10 @@
-"""The manager: the table of containers, their creation, and one method per request of a client."""
+"""The manager: the table of containers, and their creation."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from typing import Any
 
 from ociruntime.base.errors import (
@@ -14,12 +13,11 @@ from ociruntime.base.errors import (
     ManagerError,
     NotFound,
     RuntimeFailure,
-    UsageError,
 )
 from ociruntime.base.fault import fault
 from ociruntime.base.json_files import now
 from ociruntime.manager.containers import names, records
-from ociruntime.manager.containers.container import CONDITIONS, Container
+from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.engine import Engine, log
 from ociruntime.manager.containers.events import EventBus
 from ociruntime.manager.containers.pod_calls import Programs
@@ -32,12 +30,7 @@ from ociruntime.pods.store.manifest_file import read_manifest
 
 
 class Manager:
-    """The containers below ``settings.root``; ``ref`` is an id, an unambiguous prefix, or a name.
-
-    Every method raises NotFound if no container matches ``ref``, Conflict if the container's state
-    forbids the request, and ManagerError (or another RuntimeFailure) if the request fails; a failed
-    request changes nothing.  With ``strict``, a request with nothing to do raises Conflict, too.
-    """
+    """The containers below ``settings.root``; ``find`` returns the one that a request is for."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -128,14 +121,12 @@ class Manager:
     def _drop(self, container: Container) -> None:
         self._containers.pop(container.id, None)
 
-    def _find(self, ref: str) -> Container:
+    def find(self, ref: str) -> Container:
+        """Return the container that ``ref`` means: its id, an unambiguous prefix, or its name.
+
+        Raises NotFound.
+        """
         return self._containers[self._engine.names.resolve(ref, self._containers)]
-
-    def find(self, ref: str) -> str:
-        """Return the container's full id."""
-        return self._find(ref).id
-
-    # --- requests ---
 
     async def create(self, request: object) -> Answer:
         """Create a container and return its status; after an error, nothing of it remains.
@@ -204,64 +195,6 @@ class Manager:
             engine.events.publish("destroy", container_id, name, {"at": container_id})
         await asyncio.to_thread(engine.store.remove, container_id)
 
-    async def start(self, ref: str, *, strict: bool = False) -> bool:
-        """Start a container; return False if it was running already.
-
-        Raises StartFailed, which carries the exit code.  ``strict``: raise Conflict unless the
-        container is created or stopped.
-        """
-        return await self._find(ref).start(strict=strict)
-
-    async def prepare(self, ref: str) -> None:
-        """Make sure that the container has a running pod, without starting the container."""
-        await self._find(ref).prepare()
-
-    async def stop(self, ref: str, seconds: float | None = None, *, strict: bool = False) -> bool:
-        """Stop a container and wait for its end; return False if it was not running.
-
-        ``seconds`` is the time between the stop signal and SIGKILL, by default the container's own.
-        ``strict``: raise Conflict unless the container is running.
-        """
-        return await self._find(ref).stop(_checked_timeout(seconds), strict=strict)
-
-    async def restart(self, ref: str, seconds: float | None = None) -> None:
-        """Stop and start a container."""
-        await self._find(ref).restart(_checked_timeout(seconds))
-
-    async def kill(self, ref: str, signal: str = "SIGKILL") -> None:
-        """Send a signal (name or number) to the container's init; it must be running."""
-        try:
-            await self._find(ref).kill(signal)
-        except UsageError as error:
-            raise BadRequest("signal", error.message, error.hint) from None
-
-    async def pause(self, ref: str) -> None:
-        """Freeze the container's processes.  Raises Conflict if they are frozen already."""
-        await self._find(ref).pause(paused=True)
-
-    async def unpause(self, ref: str) -> None:
-        """Thaw the container's processes.  Raises Conflict unless the container is paused."""
-        await self._find(ref).pause(paused=False)
-
-    async def wait(self, ref: str, condition: str = "not-running") -> Answer:
-        """Wait and return ``{"exit_code", "signal", "oom_killed", "error", "finished_at"}``.
-
-        ``condition`` is ``not-running`` (returns at once if the container is not running),
-        ``next-exit`` or ``removed``.  Raises ManagerError if the manager shuts down meanwhile.
-        """
-        if condition not in CONDITIONS:
-            raise BadRequest("condition", f'unknown value "{condition}"', ", ".join(CONDITIONS))
-        return await self._find(ref).wait(condition)
-
-    async def rename(self, ref: str, name: str) -> None:
-        """Rename a container.  Raises BadRequest (invalid name), Conflict (name in use)."""
-        names.check_name(name, "name")
-        await self._find(ref).rename(name)
-
-    async def remove(self, ref: str, *, force: bool = False) -> None:
-        """Remove a container and its files; ``force`` kills a running one first."""
-        await self._find(ref).remove(force=force)
-
     async def prune(self) -> list[str]:
         """Remove every created or stopped container; return the ids of the removed ones."""
         removed = []
@@ -272,10 +205,6 @@ class Manager:
                 continue
             removed.append(container.id)
         return removed
-
-    def get(self, ref: str) -> Answer:
-        """Return a container's status and configuration, as ``inspect`` shows them."""
-        return self._find(ref).inspect()
 
     def list(
         self, *, all: bool = True, filters: Mapping[str, list[str]] | None = None
@@ -297,14 +226,6 @@ class Manager:
         ]
         return sorted(answers, key=lambda answer: answer["created_at"] or "", reverse=True)
 
-    def pod(self, ref: str) -> tuple[str, str, str]:
-        """Return ``(data directory, pod UUID, app name)`` of the container, for ``open_pod``."""
-        return self.settings.directory, self._find(ref).record.pod, APP
-
-    def attached(self, ref: str) -> AbstractContextManager[None]:
-        """Return a context in which a client is attached: the exited pod waits for it to drain."""
-        return self._find(ref).attached()
-
 
 _FILTERS: dict[str, Callable[[Answer, str], bool]] = {
     "id": lambda one, value: one["id"].startswith(value),
@@ -325,9 +246,3 @@ def _passes(one: Answer, filters: Mapping[str, list[str]]) -> bool:
 def _has_label(labels: dict[str, str], label: str) -> bool:
     name, equals, value = label.partition("=")
     return name in labels and (not equals or labels[name] == value)
-
-
-def _checked_timeout(seconds: float | None) -> float | None:
-    if seconds is not None and not 0 <= seconds <= 1_000_000:
-        raise BadRequest("seconds", f"invalid timeout {seconds}", "0 to 1000000")
-    return seconds

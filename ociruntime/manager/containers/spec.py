@@ -181,8 +181,13 @@ def capability(word: str) -> str:
 
 def _signal(where: str, value: object) -> None:
     _nonempty(where, value)
+    checked_signal(where, str(value))
+
+
+def checked_signal(where: str, signal: str) -> str:
+    """Return the name of a signal, given as a name or number.  Raises BadRequest."""
     try:
-        signal_name(str(value))
+        return signal_name(signal)
     except UsageError as error:
         raise BadRequest(where, error.message, error.hint) from None
 
