@@ -8,9 +8,15 @@ from typing import Any
 from aiohttp import web
 
 from ociruntime.base.errors import BadRequest, NotFound
-from ociruntime.manager.api import requests
-from ociruntime.manager.api.requests import flag, json_query, read_body, read_document
-from ociruntime.manager.containers import usage
+from ociruntime.manager.api.requests import (
+    flag,
+    has_gone,
+    json_query,
+    read_body,
+    read_document,
+    required,
+)
+from ociruntime.manager.containers import checks, usage
 from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.manager import Manager
 
@@ -47,7 +53,7 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def _target(
-    manager: Manager, request: web.Request, members: requests.Members | None = None
+    manager: Manager, request: web.Request, members: checks.Members | None = None
 ) -> tuple[Container, dict[str, Any]]:
     """Return the container that the request is for, and the body of the request."""
     container = manager.find(_ref(request))
@@ -63,7 +69,7 @@ async def start(manager: Manager, request: web.Request) -> web.Response:
 
 async def stop(manager: Manager, request: web.Request) -> web.Response:
     """Stop a container; ``timeout`` is the number of seconds before SIGKILL."""
-    container, body = await _target(manager, request, {"timeout": requests.duration})
+    container, body = await _target(manager, request, {"timeout": checks.seconds})
     strict = flag(request.query, "strict")
     changed = await container.stop(body.get("timeout"), strict=strict)
     return web.json_response({"id": container.id, "changed": changed})
@@ -71,14 +77,14 @@ async def stop(manager: Manager, request: web.Request) -> web.Response:
 
 async def restart(manager: Manager, request: web.Request) -> web.Response:
     """Stop and start a container; ``timeout`` is the number of seconds before SIGKILL."""
-    container, body = await _target(manager, request, {"timeout": requests.duration})
+    container, body = await _target(manager, request, {"timeout": checks.seconds})
     await container.restart(body.get("timeout"))
     return web.json_response({"id": container.id})
 
 
 async def kill(manager: Manager, request: web.Request) -> web.Response:
     """Send ``signal`` (name or number, default SIGKILL) to a container."""
-    container, body = await _target(manager, request, {"signal": requests.text_or_number})
+    container, body = await _target(manager, request, {"signal": checks.text_or_number})
     await container.kill(str(body.get("signal", "SIGKILL")))
     return web.json_response({"id": container.id})
 
@@ -99,19 +105,19 @@ async def unpause(manager: Manager, request: web.Request) -> web.Response:
 
 async def rename(manager: Manager, request: web.Request) -> web.Response:
     """Rename a container to ``name``."""
-    container, body = await _target(manager, request, {"name": requests.text})
-    await container.rename(requests.required(body, "name"))
+    container, body = await _target(manager, request, {"name": checks.text})
+    await container.rename(required(body, "name"))
     return web.json_response({"id": container.id})
 
 
 async def wait(manager: Manager, request: web.Request) -> web.Response:
     """Wait and return how a container exited; ``condition`` is one of ``CONDITIONS``."""
-    container, body = await _target(manager, request, {"condition": requests.text})
+    container, body = await _target(manager, request, {"condition": checks.text})
     waiting = asyncio.ensure_future(container.wait(body.get("condition", "not-running")))
     try:
         while not waiting.done():
             await asyncio.wait((waiting,), timeout=_POLL)
-            if requests.has_gone(request):
+            if has_gone(request):
                 raise ConnectionResetError
         return web.json_response(waiting.result())
     finally:

@@ -8,16 +8,16 @@ from typing import Any
 from aiohttp import web
 
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.manager.api import requests
 from ociruntime.manager.api.errors import error_document
 from ociruntime.manager.api.requests import flag, read_body, required
+from ociruntime.manager.containers import checks
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.spec import INSECURE, PULL_POLICIES
 
 _PULL = {
-    "image": requests.text,
-    "pull_policy": requests.one_of(*PULL_POLICIES),
-    "insecure": requests.list_of(*INSECURE),
+    "image": checks.text,
+    "pull_policy": checks.one_of(*PULL_POLICIES),
+    "insecure": checks.list_of(checks.one_of(*INSECURE)),
 }
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from aiohttp import web
 
 from ociruntime.base.errors import Conflict
-from ociruntime.manager.api import requests
 from ociruntime.manager.api.requests import read_body
+from ociruntime.manager.containers import checks
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.spec import DEFAULTS
 from ociruntime.pods.store.description import try_describe
@@ -47,7 +47,7 @@ def _described(directory: str) -> list[dict[str, Any]]:
 async def stop(manager: Manager, request: web.Request) -> web.Response:
     """Stop a pod; ``timeout`` is the number of seconds between the stop signal and SIGKILL."""
     uuid = await _own_pod(manager, request)
-    body = await read_body(request, {"timeout": requests.duration})
+    body = await read_body(request, {"timeout": checks.seconds})
     seconds = int(body.get("timeout", DEFAULTS["stop_timeout"]))
     await manager.programs.call("stop", "--wait", f"--time={seconds}", uuid)
     return web.json_response({"id": uuid})

@@ -1,26 +1,23 @@
-"""What a request contains: its body and its query, checked by tables.
+"""What a request contains: its body and its query, checked by a table.
 
-A table maps each member to its check, a function of the member's name and value.  Every error names
-the member.
+Every error names the member that is wrong.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from aiohttp import web
 
 from ociruntime.base.errors import BadRequest
-
-Check = Callable[[str, Any], object]
-Members = Mapping[str, Check]
+from ociruntime.manager.containers import checks
+from ociruntime.manager.containers.checks import Members, checked_object
 
 BODY_TIMEOUT = 30.0  # seconds for a request body to arrive
-_LONGEST = 1_000_000  # seconds, the longest timeout of a client
 _FLAGS = {"": True, "1": True, "true": True, "0": False, "false": False}
 
 
@@ -52,20 +49,7 @@ async def read_body(request: web.Request, members: Members) -> dict[str, Any]:
     Raises BadRequest, HTTPException.
     """
     document = await read_document(request)
-    return {} if document is None else checked(document, members)
-
-
-def checked(document: object, members: Members) -> dict[str, Any]:
-    """Check an object and return it without its null members.  Raises BadRequest."""
-    if not isinstance(document, dict):
-        raise BadRequest("", "the body must be a JSON object")
-    given = {name: value for name, value in document.items() if value is not None}
-    for name, value in given.items():
-        if name not in members:
-            known = ", ".join(members)
-            raise BadRequest(name, "unknown member", known or "this request takes no members")
-        members[name](name, value)
-    return given
+    return {} if document is None else checked_object(document, members)
 
 
 def required(given: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
@@ -89,14 +73,14 @@ def json_query(request: web.Request, name: str) -> dict[str, list[str]]:
     if not text:
         return {}
     try:
-        found = json.loads(text)
+        lists = json.loads(text)
     except (ValueError, RecursionError):
         raise BadRequest(name, "invalid JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(lists, dict):
         raise BadRequest(name, "must be a JSON object")
-    for key, values in found.items():
-        list_of_texts(f"{name}.{key}", values)
-    return found
+    for key, values in lists.items():
+        checks.list_of(checks.text)(f"{name}.{key}", values)
+    return lists
 
 
 def moment(query: Mapping[str, str], name: str) -> datetime | None:
@@ -117,71 +101,14 @@ def has_gone(request: web.Request) -> bool:
     return request.transport is None or request.transport.is_closing()
 
 
-# --- checks ---
-
-
-def text(where: str, value: object) -> None:
-    """Check for a non-empty string of printable characters.  Raises BadRequest."""
-    if not isinstance(value, str) or not value:
-        needed = "must not be empty" if isinstance(value, str) else "must be a string"
-        raise BadRequest(where, needed)
-    if not value.isprintable():
-        raise BadRequest(where, "must not contain unprintable characters")
-
-
-def list_of_texts(where: str, value: object) -> None:
-    """Check for a list of such strings.  Raises BadRequest."""
-    if not isinstance(value, list):
-        raise BadRequest(where, "must be a list")
-    for index, one in enumerate(value):
-        text(f"{where}[{index}]", one)
-
-
-def duration(where: str, value: object) -> None:
-    """Check for a number of seconds.  Raises BadRequest."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadRequest(where, "must be a number of seconds")
-    if not 0 <= value <= _LONGEST:
-        raise BadRequest(where, f"{value} is out of range", f"0 to {_LONGEST} seconds")
-
-
-def text_or_number(where: str, value: object) -> None:
-    """Check for an integer or a non-empty string.  Raises BadRequest."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        text(where, value)
-
-
-def one_of(*choices: str) -> Check:
-    """Return a check for one of these strings."""
-
-    def check(where: str, value: object) -> None:
-        if value not in choices:
-            raise BadRequest(where, f"unknown value {json.dumps(value)}", ", ".join(choices))
-
-    return check
-
-
-def list_of(*choices: str) -> Check:
-    """Return a check for a list of these strings."""
-    check_one = one_of(*choices)
-
-    def check(where: str, value: object) -> None:
-        list_of_texts(where, value)
-        assert isinstance(value, list)
-        for index, one in enumerate(value):
-            check_one(f"{where}[{index}]", one)
-
-    return check
-
-
 def _no_number(word: str) -> object:
     raise ValueError(f"{word} is not a JSON number")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f'duplicate member "{twice}"')
-    return found
+    return members

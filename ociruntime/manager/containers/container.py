@@ -240,7 +240,7 @@ class Container:
 
     async def rename(self, name: str) -> None:
         """Rename the container.  Raises BadRequest if the name is invalid."""
-        check_name(name, "name")
+        check_name("name", name)
         async with self._held():
             record, names = self.record, self._engine.names
             before = record.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Collection, Container
 
 from ociruntime.base.errors import BadRequest, Conflict, NotFound
 
@@ -51,8 +51,22 @@ class Names:
             del self._ids[name]
 
     def resolve(self, ref: str, ids: Collection[str]) -> str:
-        """Return the id among ``ids`` that ``ref`` means.  Raises NotFound."""
-        return resolve(ref, ids, {name: one for name, one in self._ids.items() if one in ids})
+        """Return the one of ``ids`` that ``ref`` means.
+
+        It is a name, a full id, or an unambiguous prefix of one.  Raises NotFound.
+        """
+        if self._ids.get(ref) in ids:
+            return self._ids[ref]
+        if ref in ids:
+            return ref
+        matches = [one for one in ids if one.startswith(ref)] if ref else []
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            number = len(matches)
+            message = f'ambiguous container ID "{ref}": {number} containers match'
+            raise NotFound(message, "give more digits")
+        raise NotFound(f'no container with name or ID "{ref}" found')
 
 
 def new_id() -> str:
@@ -69,7 +83,7 @@ def new_name(taken: Container[str]) -> str:
                 return candidate
 
 
-def check_name(name: object, where: str) -> str:
+def check_name(where: str, name: object) -> str:
     """Check and return a container's name.  Raises BadRequest with the member ``where``."""
     if (
         not isinstance(name, str)
@@ -87,22 +101,3 @@ def check_name(name: object, where: str) -> str:
 def is_id(text: str) -> bool:
     """Return whether ``text`` has the form of a full id."""
     return len(text) == _ID_LENGTH and not set(text) - _HEX
-
-
-def resolve(ref: str, ids: Collection[str], names: Mapping[str, str]) -> str:
-    """Return the id that ``ref`` means: a name, a full id, or an unambiguous prefix of one.
-
-    ``names``: name -> id.  Raises NotFound.
-    """
-    if ref in names:
-        return names[ref]
-    if ref in ids:
-        return ref
-    matches = [one for one in ids if one.startswith(ref)] if ref else []
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise NotFound(
-            f'ambiguous container ID "{ref}": {len(matches)} containers match', "give more digits"
-        )
-    raise NotFound(f'no container with name or ID "{ref}" found')

@@ -13,15 +13,13 @@ Only ``image`` or ``rootfs`` is required.  Unknown members are refused.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from ociruntime.base.errors import BadRequest, UsageError
 from ociruntime.base.linux import CAPABILITIES
+from ociruntime.manager.containers import checks
 from ociruntime.manager.containers.names import check_name
 from ociruntime.pods.manifest.signal_names import signal_name
-
-Check = Callable[[str, Any], None]
 
 NO = "no"
 ON_FAILURE = "on-failure"
@@ -49,14 +47,7 @@ def checked(spec: object) -> dict[str, Any]:
 
     Raises BadRequest with the JSON path.
     """
-    if not isinstance(spec, dict):
-        raise BadRequest("", "the spec of the container must be a JSON object")
-    given = {name: value for name, value in spec.items() if value is not None}
-    for name, value in given.items():
-        check = _MEMBERS.get(name)
-        if check is None:
-            raise BadRequest(str(name), "unknown member", ", ".join(_MEMBERS))
-        check(name, value)
+    given = checks.checked_object(spec, _MEMBERS, "the spec of the container")
     if ("image" in given) == ("rootfs" in given):
         raise BadRequest("image", "either image or rootfs is required")
     if "rootfs" in given and not given.get("command") and not given.get("entrypoint"):
@@ -79,96 +70,20 @@ def setting(spec: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
     return spec.get(name, DEFAULTS[name])
 
 
-def _string(where: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise BadRequest(where, "must be a string")
-    if "\0" in value:
-        raise BadRequest(where, "must not contain NUL")
-
-
-def _name(where: str, value: object) -> None:
-    check_name(value, where)
-
-
-def _nonempty(where: str, value: object) -> None:
-    _string(where, value)
-    if not value:
-        raise BadRequest(where, "must not be empty")
-
-
 def _image(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
-    _nonempty(where, value)
+    checks.nonempty(where, value)
     if value.startswith("-") or value.split() != [value]:
         raise BadRequest(where, f'"{value}" is not an image reference')
 
 
 def _path(where: str, value: Any) -> None:  # noqa: ANN401
-    _nonempty(where, value)
+    checks.nonempty(where, value)
     if not value.startswith("/"):
         raise BadRequest(where, f'"{value}" is not an absolute path')
 
 
-def _flag(where: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise BadRequest(where, "must be true or false")
-
-
-def _number(least: float, most: float, whole: bool = True) -> Check:
-    def check(where: str, value: object) -> None:
-        kinds = (int,) if whole else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kinds):
-            raise BadRequest(where, "must be an integer" if whole else "must be a number")
-        if not least <= value <= most:
-            raise BadRequest(where, f"{value} is not between {least} and {most}")
-
-    return check
-
-
-def _list_of(check: Check) -> Check:
-    def check_all(where: str, value: object) -> None:
-        if not isinstance(value, list):
-            raise BadRequest(where, "must be a list")
-        for index, one in enumerate(value):
-            check(f"{where}[{index}]", one)
-
-    return check_all
-
-
-def _one_of(*values: str) -> Check:
-    def check(where: str, value: object) -> None:
-        if value not in values:
-            raise BadRequest(where, f"unknown value {value!r}", ", ".join(values))
-
-    return check
-
-
-def _object(members: dict[str, Check], *required: str) -> Check:
-    def check(where: str, value: object) -> None:
-        if not isinstance(value, dict):
-            raise BadRequest(where, "must be an object")
-        for name, one in value.items():
-            if name not in members:
-                raise BadRequest(f"{where}.{name}", "unknown member", ", ".join(members))
-            members[name](f"{where}.{name}", one)
-        for name in required:
-            if name not in value:
-                raise BadRequest(f"{where}.{name}", "required")
-
-    return check
-
-
-def _table(where: str, value: object) -> None:
-    """Check an object of strings whose names can be environment variables or labels."""
-    if not isinstance(value, dict):
-        raise BadRequest(where, "must be an object")
-    for name, text in value.items():
-        if not name or "=" in name or "\0" in name:
-            raise BadRequest(where, f"{name!r} is not a valid name")
-        _string(f"{where}.{name}", text)
-
-
 def _capability(where: str, value: object) -> None:
-    _nonempty(where, value)
+    checks.nonempty(where, value)
     if value != ALL and capability(str(value)) not in CAPABILITIES:
         raise BadRequest(where, f'unknown capability "{value}"', "as in CAP_NET_RAW, or ALL")
 
@@ -180,7 +95,7 @@ def capability(word: str) -> str:
 
 
 def _signal(where: str, value: object) -> None:
-    _nonempty(where, value)
+    checks.nonempty(where, value)
     checked_signal(where, str(value))
 
 
@@ -193,7 +108,7 @@ def checked_signal(where: str, signal: str) -> str:
 
 
 def _volume_name(where: str, value: Any) -> None:  # noqa: ANN401
-    _nonempty(where, value)
+    checks.nonempty(where, value)
     if set(value) - _LETTERS or value[0] in "._-" or len(value) > 128:
         hint = "letters and digits, after the first also _ . -, at most 128"
         raise BadRequest(where, f'"{value}" is not a valid volume name', hint)
@@ -206,66 +121,65 @@ def _volume_path(where: str, value: Any) -> None:  # noqa: ANN401
 
 
 def _volume(where: str, value: Any) -> None:  # noqa: ANN401
-    members: dict[str, Check] = {
+    members: checks.Members = {
         "source": _volume_path,
         "name": _volume_name,
         "target": _volume_path,
-        "read_only": _flag,
+        "read_only": checks.flag,
     }
-    _object(members, "target")(where, value)
+    checks.object_of(members, "target")(where, value)
     if ("source" in value) == ("name" in value):
         raise BadRequest(where, "either source or name is required")
 
 
 def _policy(where: str, value: Any) -> None:  # noqa: ANN401
-    _object(
-        {"name": _one_of(NO, ON_FAILURE, ALWAYS, UNLESS_STOPPED), "maximum": _number(0, 1 << 31)},
-        "name",
-    )(where, value)
+    names = checks.one_of(NO, ON_FAILURE, ALWAYS, UNLESS_STOPPED)
+    members = {"name": names, "maximum": checks.number(0, 1 << 31)}
+    checks.object_of(members, "name")(where, value)
     if value.get("maximum") and value["name"] != ON_FAILURE:
         raise BadRequest(f"{where}.maximum", f"only valid with {ON_FAILURE}")
 
 
-_PORT = _number(1, 65535)
-_MEMBERS: dict[str, Check] = {
-    "name": _name,
+_PORT = checks.number(1, 65535)
+_MEMBERS: checks.Members = {
+    "name": check_name,
     "image": _image,
     "rootfs": _path,
-    "command": _list_of(_string),
-    "entrypoint": _list_of(_string),
-    "env": _table,
+    "command": checks.list_of(checks.string),
+    "entrypoint": checks.list_of(checks.string),
+    "env": checks.strings_by_name,
     "working_dir": _path,
-    "user": _nonempty,
-    "group": _nonempty,
-    "volumes": _list_of(_volume),
-    "ports": _list_of(
-        _object(
+    "user": checks.nonempty,
+    "group": checks.nonempty,
+    "volumes": checks.list_of(_volume),
+    "ports": checks.list_of(
+        checks.object_of(
             {
-                "host_ip": _string,
+                "host_ip": checks.string,
                 "host_port": _PORT,
                 "port": _PORT,
-                "protocol": _one_of("tcp", "udp"),
+                "protocol": checks.one_of("tcp", "udp"),
             },
             "host_port",
             "port",
         )
     ),
-    "network": _nonempty,
-    "hostname": _nonempty,
-    "dns": _list_of(_nonempty),
-    "memory": _number(4096, _MOST_MEMORY),
-    "cpus": _number(0.001, 1 << 20, whole=False),
-    "pids_limit": _number(1, 1 << 22),
-    "cap_add": _list_of(_capability),
-    "cap_drop": _list_of(_capability),
-    "read_only": _flag,
-    "tty": _flag,
-    "stdin": _flag,
-    "labels": _table,
+    "network": checks.nonempty,
+    "hostname": checks.nonempty,
+    "dns": checks.list_of(checks.nonempty),
+    "memory": checks.number(4096, _MOST_MEMORY),
+    "cpus": checks.number(0.001, 1 << 20, whole=False),
+    "pids_limit": checks.number(1, 1 << 22),
+    "cap_add": checks.list_of(_capability),
+    "cap_drop": checks.list_of(_capability),
+    "read_only": checks.flag,
+    "tty": checks.flag,
+    "stdin": checks.flag,
+    "labels": checks.strings_by_name,
     "restart_policy": _policy,
     "stop_signal": _signal,
-    "stop_timeout": _number(0, 1_000_000, whole=False),
-    "auto_remove": _flag,
-    "pull_policy": _one_of(*PULL_POLICIES),
-    "insecure": _list_of(_one_of(*INSECURE)),
+    "stop_timeout": checks.seconds,
+    "auto_remove": checks.flag,
+    "pull_policy": checks.one_of(*PULL_POLICIES),
+    "insecure": checks.list_of(checks.one_of(*INSECURE)),
 }

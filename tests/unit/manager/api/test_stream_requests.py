@@ -28,7 +28,7 @@ PAGE = (project.ROOT / "docs" / "manager.md").read_text(encoding="utf-8")
         ({"command": "sh"}, "command"),
         ({"command": ["sh", 1]}, "command"),
         ({"command": ["s\0h"]}, "command"),
-        ({"command": ["s\ud800h"]}, "each element must be a Unicode string without NUL"),
+        ({"command": ["s\ud800h"]}, r"command\[0\]: must be a Unicode string"),
         ({"command": ["sh"], "env": ["A=\0"]}, "env"),
         ({"command": ["sh"], "env": ["A=\ud800"]}, "env"),
         ({"command": ["sh"], "user": "0\0"}, "user: must be a Unicode string without NUL"),

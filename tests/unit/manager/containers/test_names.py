@@ -8,7 +8,13 @@ from ociruntime.base.errors import BadRequest, Conflict, NotFound
 from ociruntime.manager.containers import names
 
 ONE, OTHER = "ab" * 32, "ac" * 32
-NAMES = {"web": ONE, "ac": ONE}
+
+
+def in_use() -> names.Names:
+    found = names.Names()
+    for name in ("web", "ac"):
+        found.add(name, ONE)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -17,7 +23,7 @@ NAMES = {"web": ONE, "ac": ONE}
 )
 def test_references(ref: str, found: str) -> None:
     """A name wins over the beginning of an id."""
-    assert names.resolve(ref, [ONE, OTHER], NAMES) == found
+    assert in_use().resolve(ref, [ONE, OTHER]) == found
 
 
 @pytest.mark.parametrize(
@@ -25,18 +31,18 @@ def test_references(ref: str, found: str) -> None:
 )
 def test_references_that_mean_nothing(ref: str, why: str) -> None:
     with pytest.raises(NotFound, match=why):
-        names.resolve(ref, [ONE, OTHER], NAMES)
+        in_use().resolve(ref, [ONE, OTHER])
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "0", "x" * 128])
 def test_names(name: str) -> None:
-    assert names.check_name(name, "name") == name
+    assert names.check_name("name", name) == name
 
 
 @pytest.mark.parametrize("name", ["", "-a", "_a", "a/b", "a b", "ä", "x" * 129, ONE, None, 7])
 def test_what_is_no_name(name: object) -> None:
     with pytest.raises(BadRequest, match=r"^name: "):
-        names.check_name(name, "name")
+        names.check_name("name", name)
 
 
 def test_new_names_are_new() -> None:
@@ -44,7 +50,7 @@ def test_new_names_are_new() -> None:
     for _ in range(200):
         name = names.new_name(taken)
         assert name not in taken
-        taken.add(names.check_name(name, "name"))
+        taken.add(names.check_name("name", name))
     assert names.is_id(names.new_id())
 
 

@@ -1,4 +1,4 @@
-"""What is asked for: refused with its JSON path, or made to words of ``ocipod``."""
+"""Specs of containers as arguments of ``ocipod``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from ociruntime.base.errors import BadRequest
 from ociruntime.manager.containers.pod_arguments import fetch_args, global_args, spec_args
 from ociruntime.manager.containers.spec import checked
 from ociruntime.pods.bundle.app_config import CAPABILITIES
@@ -115,53 +114,3 @@ def test_fetching() -> None:
     # Allowed by the daemon that made the container, and not by this one.
     assert global_args({"insecure": ["tls"]}, ("image",)) == ["--insecure-options=image"]
     assert global_args({}) == []
-
-
-@pytest.mark.parametrize(
-    ("spec", "where"),
-    [
-        ({"image": None}, "image"),
-        ({"rootfs": "/r"}, "image"),
-        ({"image": None, "rootfs": "/r"}, "command"),
-        ({"image": None, "rootfs": "r", "command": ["a"]}, "rootfs"),
-        ({"image": "--debug"}, "image"),
-        ({"nmae": "a"}, "nmae"),
-        ({"name": "a/b"}, "name"),
-        ({"command": "a"}, "command"),
-        ({"command": ["a", 1]}, "command[1]"),
-        ({"command": ["a\0"]}, "command[0]"),
-        ({"env": {"A=B": "1"}}, "env"),
-        ({"env": {"A": 1}}, "env.A"),
-        ({"working_dir": "srv"}, "working_dir"),
-        ({"volumes": [{"target": "/a"}]}, "volumes[0]"),
-        ({"volumes": [{"source": "/a,b", "target": "/a"}]}, "volumes[0].source"),
-        ({"volumes": [{"name": "../a", "target": "/a"}]}, "volumes[0].name"),
-        ({"volumes": [{"name": "a", "target": "a"}]}, "volumes[0].target"),
-        ({"ports": [{"port": 80}]}, "ports[0].host_port"),
-        ({"ports": [{"port": 80, "host_port": 65536}]}, "ports[0].host_port"),
-        ({"ports": [{"port": True, "host_port": 1}]}, "ports[0].port"),
-        ({"memory": "1G"}, "memory"),
-        ({"memory": 1}, "memory"),
-        ({"cpus": 0}, "cpus"),
-        ({"cap_add": ["CHOWNED"]}, "cap_add[0]"),
-        ({"tty": "yes"}, "tty"),
-        ({"labels": ["a"]}, "labels"),
-        ({"restart_policy": "always"}, "restart_policy"),
-        ({"restart_policy": {"name": "sometimes"}}, "restart_policy.name"),
-        ({"restart_policy": {"name": "always", "maximum": 3}}, "restart_policy.maximum"),
-        ({"restart_policy": {"name": "always"}, "auto_remove": True}, "auto_remove"),
-        ({"stop_signal": "SIGNONE"}, "stop_signal"),
-        ({"stop_timeout": -1}, "stop_timeout"),
-        ({"pull_policy": "new"}, "pull_policy"),
-        ({"insecure": ["everything"]}, "insecure[0]"),
-    ],
-)
-def test_refusals(spec: dict[str, Any], where: str) -> None:
-    with pytest.raises(BadRequest) as refusal:
-        checked(IMAGE | spec)
-    assert refusal.value.where == where
-
-
-def test_what_is_no_object() -> None:
-    with pytest.raises(BadRequest):
-        checked([])
