@@ -25,8 +25,8 @@ _POLL = 1.0  # seconds between two checks whether a waiting client is still conn
 
 async def list_containers(manager: Manager, request: web.Request) -> web.Response:
     """List running containers, with ``all`` every one; ``filters`` is a JSON object of lists."""
-    found = manager.list(all=flag(request.query, "all"), filters=json_query(request, "filters"))
-    return web.json_response(found)
+    filters = json_query(request, "filters")
+    return web.json_response(manager.list(all=flag(request.query, "all"), filters=filters))
 
 
 async def create(manager: Manager, request: web.Request) -> web.Response:
@@ -48,7 +48,7 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
     try:
         await container.remove(force=flag(request.query, "force"))
     except NotFound:
-        pass  # found above, so another request has removed it meanwhile
+        pass  # it was there above, so another request has removed it meanwhile
     return web.Response(status=204)
 
 

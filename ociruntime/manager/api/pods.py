@@ -25,13 +25,13 @@ async def list_pods(manager: Manager, request: web.Request) -> web.Response:
 
 
 def _described(directory: str) -> list[dict[str, Any]]:
-    found = []
+    pods = []
     problems: list[str] = []
     for pod in each_pod(directory, problems=problems):
         with pod:
             one = try_describe(pod, problems)
         if one is not None:
-            found.append(
+            pods.append(
                 {
                     "id": one["name"],
                     "state": one["state"],
@@ -41,7 +41,7 @@ def _described(directory: str) -> list[dict[str, Any]]:
                     "networks": one["networks"],
                 }
             )
-    return found
+    return pods
 
 
 async def stop(manager: Manager, request: web.Request) -> web.Response:

@@ -490,8 +490,8 @@ class Container:
             pod_status = self.pod.status()
             pod = self.pod.open()
             ended = pod_status.pod_state == "running" and pod_status.app_state == "exited"
-            wanted = self._pending_restart is not None or self._removing
-            if ended and pod is not None and not wanted:
+            in_use = self._pending_restart is not None or self._removing
+            if ended and pod is not None and not in_use:
                 await halt(self._engine.programs, pod)
 
     async def _remove_exited(self) -> None:

@@ -26,11 +26,13 @@ import json
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ociruntime.base.errors import HostError, ManagerError
-from ociruntime.base.files import replace_file, sync_directory
+from ociruntime.base.files import remove_file, replace_file, sync_directory
 from ociruntime.base.locks import lock_within
 from ociruntime.base.trusted import make_directory
 from ociruntime.manager.containers import spec as specs
@@ -239,32 +241,26 @@ class RecordStore:
 
     def ids(self) -> list[str]:
         """Return the ids of all container directories; remove temporary files of killed writers."""
-        try:
-            found = sorted(entry.name for entry in os.scandir(self.containers) if entry.is_dir())
-            for container_id in found:
+        with _failing(f"list {self.containers}"):
+            ids = sorted(entry.name for entry in os.scandir(self.containers) if entry.is_dir())
+            for container_id in ids:
                 for name in os.listdir(self.path(container_id)):
                     if name.startswith(_TEMPORARY):
                         os.unlink(self.path(container_id, name))
-        except OSError as error:
-            raise HostError(f"list {self.containers}", error) from None
-        return found
+            return ids
 
     def has(self, container_id: str, name: str) -> bool:
         return os.path.lexists(self.path(container_id, name))
 
     def is_empty(self, container_id: str) -> bool:
         """Return whether the directory is empty: a kill came right after mkdir or before rmdir."""
-        try:
+        with _failing(f"list {self.path(container_id)}"):
             return not os.listdir(self.path(container_id))
-        except OSError as error:
-            raise HostError(f"list {self.path(container_id)}", error) from None
 
     def begin(self, container_id: str) -> None:
         """Make the directory of a new container, with the marker ``creating`` in it."""
-        try:
+        with _failing(f"make {self.path(container_id)}"):
             os.mkdir(self.path(container_id), 0o750)
-        except OSError as error:
-            raise HostError(f"make {self.path(container_id)}", error) from None
         self.write_marker(container_id, CREATING, {})
         self._sync(self.containers)
 
@@ -277,14 +273,14 @@ class RecordStore:
         path = self.path(container_id, STATE)
         try:
             with open(path, "rb") as file:
-                found = from_text(file.read())
+                record = from_text(file.read())
         except OSError as error:
             raise ManagerError(f"read {path}: {(error.strerror or '').lower()}") from None
         except ManagerError as error:
             raise ManagerError(f"{path}: {error}") from None
-        if found.id != container_id:
-            raise ManagerError(f"{path}: contains the record of another container, {found.id}")
-        return found
+        if record.id != container_id:
+            raise ManagerError(f"{path}: contains the record of another container, {record.id}")
+        return record
 
     def write_marker(self, container_id: str, name: str, value: dict[str, Any]) -> None:
         """Write a marker file of the container durably."""
@@ -310,19 +306,14 @@ class RecordStore:
     def marked_pods(self, container_id: str) -> list[str]:
         """Return the UUIDs of former pods and of the pod being made, from the markers."""
         marker = self.read_marker(container_id, REPLACING)
-        found = [*marker.get("old", ()), marker.get("pod"), self.new_pod(container_id)]
-        return list(dict.fromkeys(str(uuid) for uuid in found if uuid))
+        uuids = [*marker.get("old", ()), marker.get("pod"), self.new_pod(container_id)]
+        return list(dict.fromkeys(str(uuid) for uuid in uuids if uuid))
 
     def forget(self, container_id: str, *names: str) -> None:
         """Remove these marker files durably; missing ones are ignored."""
-        try:
+        with _failing(f"remove files of {self.path(container_id)}"):
             for name in names:
-                try:
-                    os.unlink(self.path(container_id, name))
-                except FileNotFoundError:
-                    continue
-        except OSError as error:
-            raise HostError(f"remove files of {self.path(container_id)}", error) from None
+                remove_file(self.path(container_id, name))
         self._sync(self.path(container_id))
 
     def remove(self, container_id: str) -> None:
@@ -332,40 +323,42 @@ class RecordStore:
         """
         path = self.path(container_id)
         last = (CREATING, REMOVING)
-        try:
-            for name in sorted(os.listdir(path), key=lambda name: name in last):
-                whole = f"{path}/{name}"
-                if os.path.isdir(whole) and not os.path.islink(whole):
-                    shutil.rmtree(whole)
-                else:
-                    os.unlink(whole)
-            os.rmdir(path)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise HostError(f"remove {path}", error) from None
+        with _failing(f"remove {path}"):
+            try:
+                for name in sorted(os.listdir(path), key=lambda name: name in last):
+                    whole = f"{path}/{name}"
+                    if os.path.isdir(whole) and not os.path.islink(whole):
+                        shutil.rmtree(whole)
+                    else:
+                        os.unlink(whole)
+                os.rmdir(path)
+            except FileNotFoundError:
+                return
         self._sync(self.containers)
 
     def volume(self, name: str) -> str:
         """Return the directory of a named volume, created if missing."""
         path = f"{self.volumes}/{name}"
-        try:
+        with _failing(f"make {path}"):
             os.makedirs(path, 0o755, exist_ok=True)
-        except OSError as error:
-            raise HostError(f"make {path}", error) from None
         return path
 
     def _replace(self, container_id: str, name: str, data: bytes) -> None:
         path = self.path(container_id, name)
         temporary = self.path(container_id, f"{_TEMPORARY}{secrets.token_hex(8)}")
-        try:
+        with _failing(f"write {path}"):
             replace_file(path, data, 0o640, lasting=True, temporary=temporary)
             sync_directory(self.path(container_id))
-        except OSError as error:
-            raise HostError(f"write {path}", error) from None
 
     def _sync(self, path: str) -> None:
-        try:
+        with _failing(f"sync {path}"):
             sync_directory(path)
-        except OSError as error:
-            raise HostError(f"sync {path}", error) from None
+
+
+@contextmanager
+def _failing(action: str) -> Iterator[None]:
+    """Turn an OSError into a HostError."""
+    try:
+        yield
+    except OSError as error:
+        raise HostError(action, error) from None

@@ -7,9 +7,14 @@ import logging
 import os
 import resource
 import signal
+from contextlib import suppress
 from typing import Any
 
+from aiohttp import web
+
 from ociruntime.base.log import plain
+from ociruntime.manager.api.routes import make_application
+from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.daemon.listening import Notifier, activated, listen
 
@@ -56,25 +61,20 @@ def _indented(text: str) -> str:
 
 
 async def _serve(settings: Settings, path: str, group: str) -> None:
-    from aiohttp import web
-
-    from ociruntime.manager.api.routes import make_application
-    from ociruntime.manager.containers.manager import Manager
-
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, over.set)
     # A handler and not SIG_IGN, which containers would inherit.
-    loop.add_signal_handler(signal.SIGHUP, _nothing)
+    loop.add_signal_handler(signal.SIGHUP, _ignore)
     notify = Notifier()
-    given = activated()
+    passed = activated()
     manager = Manager(settings)
     _raise_descriptor_limit()
     await manager.open()
-    sock = given
+    sock = passed
     try:
-        sock = given or listen(path, group)
+        sock = passed or listen(path, group)
         runner = web.AppRunner(
             make_application(manager), access_log=None, shutdown_timeout=_SHUTDOWN_TIMEOUT
         )
@@ -88,19 +88,13 @@ async def _serve(settings: Settings, path: str, group: str) -> None:
         manager.abandon()
         await runner.cleanup()
     finally:
-        if given is None and sock is not None:
-            _remove(path)  # while we hold the data directory's lock: it is not a new daemon's
+        if passed is None and sock is not None:
+            with suppress(OSError):
+                os.unlink(path)  # while we hold the data directory's lock: it is not a new daemon's
         await manager.close()
 
 
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass
-
-
-def _nothing() -> None:
+def _ignore() -> None:
     pass
 
 

@@ -14,6 +14,7 @@ from ociruntime.commandline.help import option_lines
 from ociruntime.commandline.output import show_traceback, tell, write
 from ociruntime.commandline.parser import Arguments, parse
 from ociruntime.manager.containers.settings import DIRECTORY, ROOT, Settings
+from ociruntime.manager.containers.spec import INSECURE
 from ociruntime.manager.daemon.options import DETAILS, OPTIONS, SOCKET, SUMMARY
 from ociruntime.startup.snapshot import how_started, make_in_background
 
@@ -89,8 +90,6 @@ def settings_of(arguments: Arguments) -> Settings:
 
 
 def _checks(arguments: Arguments, option: str) -> tuple[str, ...]:
-    from ociruntime.manager.containers.spec import INSECURE
-
     checks = tuple(check for check in arguments.text(option).split(",") if check)
     for check in checks:
         if check not in INSECURE:
