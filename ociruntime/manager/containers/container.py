@@ -51,7 +51,7 @@ from ociruntime.pods.store.pod import Pod
 FIRST_DELAY = 0.1  # seconds, the first backoff between two restarts
 LONGEST_DELAY = 60.0
 STABLE = 10.0  # seconds of uptime that reset the backoff
-_FAILED = 125
+_FAILED = 125  # exit code of a start that fails for another reason
 _OF_THE_PROGRAM = (126, 127)  # exit codes that ``start`` passes on
 
 
@@ -272,7 +272,7 @@ class Container:
                     raise Conflict(f'remove container "{self.name}": it is {status}', hint)
             await self.remove_held()
 
-    # --- what requests have in common; the caller holds the lock ---
+    # --- what requests have in common ---
 
     @asynccontextmanager
     async def _held(self) -> AsyncIterator[None]:
@@ -309,7 +309,7 @@ class Container:
         return pod
 
     async def _start(self) -> None:
-        """Start the container.  Raises StartFailed, ManagerError."""
+        """Start the container, whose lock is held.  Raises StartFailed, ManagerError."""
         record = self.record
         pod_status = self.pod.status()
         if pod_status.problem:
@@ -335,6 +335,7 @@ class Container:
         await self._reconcile()
 
     async def _stop(self, seconds: float | None, *, strict: bool = False) -> bool:
+        """Stop the container, whose lock is held; return False if it was not running."""
         record = self.record
         status = self._status(await self._reconcile())
         self._cancel_restart()
@@ -369,7 +370,7 @@ class Container:
                 await ask(pod, {"op": "stop", "app": APP, "seconds": seconds})
 
     async def remove_held(self) -> None:
-        """Remove the container.
+        """Remove the container, whose lock is held.
 
         The marker ``removing`` is the point of no return: the next daemon finishes the removal.
         """
@@ -420,7 +421,7 @@ class Container:
             self._follow_up(at_reload=True)
 
     async def _reconcile(self) -> PodStatus:
-        """Compare the record with the pod, and act on a new start or exit."""
+        """Compare the record with the pod, and act on a new start or exit; the lock is held."""
         pod_status = self.pod.status()
         record = self.record
         if pod_status.problem:
