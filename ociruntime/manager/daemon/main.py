@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import mimetypes
 import os
-import platform
 import sys
 
 from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure, UsageError
-from ociruntime.base.trusted import check_directory
 from ociruntime.commandline.help import option_lines
 from ociruntime.commandline.output import show_traceback, tell, write
 from ociruntime.commandline.parser import Arguments, parse
-from ociruntime.manager.containers.settings import DIRECTORY, ROOT, Settings
-from ociruntime.manager.containers.spec import INSECURE
-from ociruntime.manager.daemon.options import DETAILS, OPTIONS, SOCKET, SUMMARY
+from ociruntime.manager.daemon.options import DETAILS, OPTIONS, SUMMARY
 from ociruntime.startup.snapshot import how_started, make_in_background
 
 FAILED = 1
@@ -48,15 +43,13 @@ def _run(arguments: Arguments) -> int:
         raise UsageError("ocid takes no arguments", "ocid --help")
     if os.geteuid():
         raise UsageError("ocid must be run as root", "sudo ocid ...")
-    debug = arguments.flag("debug")
-    if debug:
+    if arguments.flag("debug"):
         _print(how_started("ocid"))
     make_in_background("ocid")
     prepare()
     from ociruntime.manager.daemon.daemon import serve  # brings aiohttp, so only now
 
-    group = arguments.text("group", "root")
-    return serve(settings_of(arguments), arguments.text("socket", SOCKET), group, debug)
+    return serve(arguments)
 
 
 def prepare() -> None:
@@ -67,45 +60,14 @@ def prepare() -> None:
     the host must not get into a snapshot.  So ``import ssl`` fails here, as in an interpreter built
     without it, and no host files are read.
     """
+    import mimetypes
+    import platform
+
     if "ssl" not in sys.modules:
         sys.modules["ssl"] = None  # type: ignore[assignment]
     mimetypes.knownfiles.clear()
     # The original calls uname(2) and caches all of its fields, including the host's name.
     platform.system = lambda: "Linux"
-
-
-def settings_of(arguments: Arguments) -> Settings:
-    """Return the settings from the options, with absolute paths.  Raises UsageError, HostError."""
-    runtime = arguments.text("runtime")
-    return Settings(
-        root=_trusted(arguments.text("root", ROOT)),
-        directory=_trusted(arguments.text("dir", DIRECTORY)),
-        runtime=os.path.abspath(runtime) if "/" in runtime else runtime,
-        system_config=_absolute(arguments.text("system-config")),
-        local_config=_absolute(arguments.text("local-config")),
-        insecure=_checks(arguments, "insecure-options"),
-        client_insecure=_checks(arguments, "allow-insecure"),
-        debug=arguments.flag("debug"),
-    )
-
-
-def _checks(arguments: Arguments, option: str) -> tuple[str, ...]:
-    checks = tuple(check for check in arguments.text(option).split(",") if check)
-    for check in checks:
-        if check not in INSECURE:
-            raise UsageError(f'--{option}: unknown check "{check}"', ", ".join(INSECURE))
-    return checks
-
-
-def _trusted(path: str) -> str:
-    """Return the path without symbolic links.  Raises HostError if other users may change it."""
-    path = os.path.join(os.getcwd(), path)
-    check_directory(path, "data directory")
-    return os.path.realpath(path)
-
-
-def _absolute(path: str) -> str:
-    return os.path.abspath(path) if path else ""
 
 
 def help_text() -> str:
