@@ -148,7 +148,7 @@ MEMBERS: checks.Members = {
 
 def check(spec: object) -> dict[str, Any]:
     """Check and return a client's exec request.  Raises BadRequest."""
-    given = checks.checked_object(spec, MEMBERS, "the exec request")
+    given = checks.check_object(spec, MEMBERS, "the exec request")
     if given.get("tty") and given.get("detach"):
         raise BadRequest("tty", "cannot be combined with detach")
     if not given.get("command"):

@@ -54,7 +54,7 @@ async def _pulled(manager: Manager, image: str, body: dict[str, Any]) -> Any:  #
     insecure = [f"--insecure-options={','.join(body['insecure'])}"] if body.get("insecure") else []
     args = ("fetch", "--full", "--progress=json", f"--pull-policy={policy}", "--", image)
     try:
-        async for line in manager.programs.progress_of(*insecure, *args):
+        async for line in manager.programs.fetch_with_progress(*insecure, *args):
             yield line
     except RuntimeFailure as failure:
         yield error_document(failure)

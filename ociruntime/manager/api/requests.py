@@ -15,7 +15,7 @@ from aiohttp import web
 
 from ociruntime.base.errors import BadRequest
 from ociruntime.manager.containers import checks
-from ociruntime.manager.containers.checks import Members, checked_object
+from ociruntime.manager.containers.checks import Members, check_object
 
 BODY_TIMEOUT = 30.0  # seconds for a request body to arrive
 _FLAGS = {"": True, "1": True, "true": True, "0": False, "false": False}
@@ -49,7 +49,7 @@ async def read_body(request: web.Request, members: Members) -> dict[str, Any]:
     Raises BadRequest, HTTPException.
     """
     document = await read_document(request)
-    return {} if document is None else checked_object(document, members)
+    return {} if document is None else check_object(document, members)
 
 
 def required(given: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON

@@ -15,7 +15,7 @@ Check = Callable[[str, Any], object]
 Members = Mapping[str, Check]
 
 
-def checked_object(document: object, members: Members, what: str = "the body") -> dict[str, Any]:
+def check_object(document: object, members: Members, what: str = "the body") -> dict[str, Any]:
     """Check an object and return it without its null members.  Raises BadRequest."""
     if not isinstance(document, dict):
         raise BadRequest("", f"{what} must be a JSON object")

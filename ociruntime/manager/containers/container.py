@@ -44,7 +44,7 @@ from ociruntime.manager.containers.pod_status import (
     PodStatus,
 )
 from ociruntime.manager.containers.records import Answer, Record
-from ociruntime.manager.containers.spec import checked_signal
+from ociruntime.manager.containers.spec import check_signal
 from ociruntime.pods.manifest.signal_names import signal_name
 from ociruntime.pods.store.pod import Pod
 
@@ -184,7 +184,7 @@ class Container:
 
         Raises BadRequest, too, if the signal (name or number) is unknown.
         """
-        name = checked_signal("signal", signal)
+        name = check_signal("signal", signal)
         self._check_present()
         pod = self._active_pod()
         engine, record = self._engine, self.record

@@ -24,7 +24,7 @@ from ociruntime.manager.containers.pod_calls import Programs
 from ociruntime.manager.containers.pod_status import ACTIVE, APP, RESTARTING, STOPPED
 from ociruntime.manager.containers.records import Answer, Record
 from ociruntime.manager.containers.settings import Settings
-from ociruntime.manager.containers.spec import checked
+from ociruntime.manager.containers.spec import check_spec
 from ociruntime.pods.manifest.build import app_entry
 from ociruntime.pods.store.manifest_file import read_manifest
 
@@ -133,7 +133,7 @@ class Manager:
 
         Raises BadRequest with the JSON path, Forbidden, Conflict, ManagerError.
         """
-        spec = checked(request)
+        spec = check_spec(request)
         self.settings.check_insecure(spec.get("insecure") or ())
         rootfs = spec.get("rootfs")
         if rootfs is not None and not os.path.isdir(rootfs):

@@ -70,7 +70,7 @@ class Programs:
             return await self._run(self.command(*args), "ocipod")
 
     async def call(self, *args: str) -> str:
-        """Run ``ocipod`` like ``ocipod``, but raise NotFound or Conflict if its error says so."""
+        """Run ``ocipod``; raise NotFound or Conflict, too, if its error means that."""
         try:
             return await self.ocipod(*args)
         except BadRequest:
@@ -78,12 +78,12 @@ class Programs:
         except ManagerError as failure:
             raise _classified(str(failure)) from None
 
-    async def progress_of(self, *args: str) -> AsyncIterator[dict[str, Any]]:
+    async def fetch_with_progress(self, *args: str) -> AsyncIterator[dict[str, Any]]:
         """Run ``ocipod fetch``; yield ``{"progress", "done", "total"}`` objects, then ``{"id"}``.
 
         Raises ManagerError with its error, HostError.
         """
-        process = await self.started(self.command(*args))
+        process = await self.spawn(self.command(*args))
         assert process.stdout is not None
         assert process.stderr is not None
         out = asyncio.ensure_future(process.stdout.read())
@@ -122,7 +122,7 @@ class Programs:
         return await self._run(calls.command("", (verb, calls.container(APP), *rest)), "")
 
     async def _run(self, command: list[str], name: str) -> str:
-        process = await self.started(command)
+        process = await self.spawn(command)
         out, err = await process.communicate()
         if process.returncode:
             status = process.returncode
@@ -130,7 +130,7 @@ class Programs:
             raise ManagerError(message_of(err, name) or message)
         return out.decode(errors="replace")
 
-    async def started(self, command: list[str]) -> asyncio.subprocess.Process:
+    async def spawn(self, command: list[str]) -> asyncio.subprocess.Process:
         """Start a command with an empty standard input and pipes for its output.
 
         Raises BadRequest if an argument from the client contains NUL, HostError.

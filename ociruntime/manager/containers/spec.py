@@ -42,12 +42,12 @@ _MOST_MEMORY = 1 << 62
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
 
-def checked(spec: object) -> dict[str, Any]:
+def check_spec(spec: object) -> dict[str, Any]:
     """Check a client's spec and return it without its null members.
 
     Raises BadRequest with the JSON path.
     """
-    given = checks.checked_object(spec, _MEMBERS, "the spec of the container")
+    given = checks.check_object(spec, _MEMBERS, "the spec of the container")
     if ("image" in given) == ("rootfs" in given):
         raise BadRequest("image", "either image or rootfs is required")
     if "rootfs" in given and not given.get("command") and not given.get("entrypoint"):
@@ -96,10 +96,10 @@ def capability(word: str) -> str:
 
 def _signal(where: str, value: object) -> None:
     checks.nonempty(where, value)
-    checked_signal(where, str(value))
+    check_signal(where, str(value))
 
 
-def checked_signal(where: str, signal: str) -> str:
+def check_signal(where: str, signal: str) -> str:
     """Return the name of a signal, given as a name or number.  Raises BadRequest."""
     try:
         return signal_name(signal)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ociruntime.manager.containers.pod_arguments import fetch_args, global_args, spec_args
-from ociruntime.manager.containers.spec import checked
+from ociruntime.manager.containers.spec import check_spec
 from ociruntime.pods.bundle.app_config import CAPABILITIES
 
 ID = "ab" * 32
@@ -15,7 +15,7 @@ IMAGE = {"image": "busybox"}
 
 
 def words(**spec: Any) -> tuple[list[str], list[str]]:  # noqa: ANN401 - JSON
-    given = checked(IMAGE | spec)
+    given = check_spec(IMAGE | spec)
     return spec_args(given, ID, "sha256:1", lambda name: f"/volumes/{name}")
 
 

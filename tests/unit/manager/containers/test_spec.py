@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import BadRequest
-from ociruntime.manager.containers.spec import checked
+from ociruntime.manager.containers.spec import check_spec
 
 WHOLE: dict[str, Any] = {
     "name": "web",
@@ -45,11 +45,11 @@ WHOLE: dict[str, Any] = {
 
 
 def test_everything_at_once() -> None:
-    assert checked(WHOLE) == WHOLE
+    assert check_spec(WHOLE) == WHOLE
 
 
 def test_null_is_as_good_as_nothing() -> None:
-    assert checked({"image": "x", "rootfs": None, "name": None}) == {"image": "x"}
+    assert check_spec({"image": "x", "rootfs": None, "name": None}) == {"image": "x"}
 
 
 WRONG: tuple[tuple[dict[str, Any], str], ...] = (
@@ -131,10 +131,10 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
 @pytest.mark.parametrize(("changes", "told"), WRONG)
 def test_what_is_wrong_is_told_with_its_place(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(BadRequest) as caught:
-        checked({"image": "x", "command": ["x"], **changes})
+        check_spec({"image": "x", "command": ["x"], **changes})
     assert told in str(caught.value)
 
 
 def test_no_object_at_all() -> None:
     with pytest.raises(BadRequest, match="spec of the container must be a JSON object"):
-        checked([])
+        check_spec([])
