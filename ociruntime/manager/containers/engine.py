@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from ociruntime.base.errors import ManagerError, RuntimeFailure
-from ociruntime.manager.containers import pod_arguments
+from ociruntime.manager.containers import spec as specs
 from ociruntime.manager.containers.events import EventBus
 from ociruntime.manager.containers.names import Names
 from ociruntime.manager.containers.pod_calls import Programs, halt
@@ -100,7 +100,7 @@ class Engine:
 
     def pods_of(self, container_id: str) -> list[str]:
         """Return the UUIDs of a container's pods, found by their annotation.  Raises HostError."""
-        annotation = {"name": pod_arguments.ANNOTATION, "value": container_id}
+        annotation = {"name": specs.ANNOTATION, "value": container_id}
         uuids = []
         for pod in each_pod(self.settings.directory):
             with pod, suppress(RuntimeFailure):
@@ -111,7 +111,7 @@ class Engine:
 
     async def fetch_image(self, spec: dict[str, Any]) -> str:
         """Fetch the image of a spec and return its full id.  Raises ManagerError."""
-        args = [*self._global_args(spec), *pod_arguments.fetch_args(spec)]
+        args = [*self._global_args(spec), *specs.fetch_args(spec)]
         # A local directory needs no network, so it does not compete with slow downloads.
         run = self.programs.ocipod if "rootfs" in spec else self.programs.fetch
         return (await run(*args)).strip()
@@ -121,7 +121,7 @@ class Engine:
 
         Raises ManagerError; the marker ``pod`` names the pod for the roll-back.
         """
-        sandbox, add = pod_arguments.spec_args(spec, container_id, image_id, self.store.volume)
+        sandbox, add = specs.pod_args(spec, container_id, image_id, self.store.volume)
         saved = f"--uuid-file-save={self.store.path(container_id, POD)}"
         options = self._global_args(spec)
         uuid = (await self.programs.ocipod(*options, *sandbox, saved)).strip()
@@ -158,4 +158,4 @@ class Engine:
 
     def _global_args(self, spec: dict[str, Any]) -> list[str]:
         settings = self.settings
-        return pod_arguments.global_args(spec, settings.insecure, settings.client_insecure)
+        return specs.global_args(spec, settings.insecure, settings.client_insecure)
