@@ -94,7 +94,7 @@ PROGRAMS = {
         commandline.output
         """,
         "aiohttp.web aiohttp.web_runner asyncio.unix_events concurrent.futures.thread",
-        "manager.daemon.lean_imports",
+        "manager.daemon.main",
         streams=True,
     ),
 }

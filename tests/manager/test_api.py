@@ -61,9 +61,9 @@ BAD: tuple[tuple[str, str, object, str], ...] = (
     ("POST", "/v1/containers", [1], "the body must be a JSON object"),
     ("DELETE", "/v1/containers/web?force=2", None, "force:"),
     ("POST", "/v1/containers/web/start", {"fast": True}, "fast: unknown member"),
-    ("POST", "/v1/containers/web/stop", {"timeout": "1"}, "timeout: must be a number of seconds"),
-    ("POST", "/v1/containers/web/stop", {"timeout": True}, "timeout: must be a number of seconds"),
-    ("POST", "/v1/containers/web/stop", {"timeout": -1}, "timeout: -1 is out of range"),
+    ("POST", "/v1/containers/web/stop", {"timeout": "1"}, "timeout: must be a number"),
+    ("POST", "/v1/containers/web/stop", {"timeout": True}, "timeout: must be a number"),
+    ("POST", "/v1/containers/web/stop", {"timeout": -1}, "timeout: -1 is not between 0 and"),
     ("POST", "/v1/containers/web/stop", [], "the body must be a JSON object"),
     ("POST", "/v1/containers/web/restart", {"timeout": 1e9}, "timeout:"),
     ("POST", "/v1/containers/web/kill", {"signal": []}, "signal: must be a string"),
@@ -236,7 +236,7 @@ def test_a_client_that_goes_in_the_middle_of_its_request(api: Api) -> None:
 def test_a_client_that_is_slow_keeps_nobody_waiting(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ociruntime.manager.api.bodies.BODY_TIMEOUT", 0.2)
+    monkeypatch.setattr("ociruntime.manager.api.requests.BODY_TIMEOUT", 0.2)
     with api.connect() as sock:
         sock.sendall(b"POST /v1/containers HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
         assert api("GET", "/v1/ping") == (200, {"ok": True})

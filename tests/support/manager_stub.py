@@ -83,71 +83,74 @@ class ManagerStub:
         self.slow.set()
         self.programs = ProgramsStub(self.settings, self.calls)
 
-    def find(self, ref: str) -> str:
+    def find(self, ref: str) -> ContainerStub:
         for one in self.records:
             if ref == one["name"] or one["id"].startswith(ref):
-                return str(one["id"])
+                return ContainerStub(self, one)
         raise NotFound(f'no container with name or ID "{ref}" found')
 
-    def get(self, ref: str) -> dict[str, Any]:
-        found = self.find(ref)
-        return next(one for one in self.records if one["id"] == found)
-
     def list(self, **asked: Any) -> list[dict[str, Any]]:  # noqa: ANN401
-        self._call("list", asked)
+        self.call("list", asked)
         return self.records
 
-    def pod(self, ref: str) -> tuple[str, str, str]:
-        self.find(ref)
-        return self.settings.directory, POD, "app"
-
-    def _call(self, *call: object) -> None:
+    def call(self, *call: object) -> None:
         self.calls.append(call)
         if self.error is not None:
             raise self.error
 
     async def create(self, spec: dict[str, Any]) -> dict[str, Any]:
-        self._call("create", spec)
+        self.call("create", spec)
         await self.slow.wait()
         self.calls.append(("created",))
         return record(name=spec.get("name"), status="created")
 
-    async def start(self, ref: str, *, strict: bool) -> bool:
-        self._call("start", ref, strict)
-        return True
-
-    async def stop(self, ref: str, seconds: float | None, *, strict: bool) -> bool:
-        self._call("stop", ref, seconds, strict)
-        return False
-
-    async def restart(self, ref: str, seconds: float | None) -> None:
-        self._call("restart", ref, seconds)
-
-    async def kill(self, ref: str, signal: str) -> None:
-        self._call("kill", ref, signal)
-
-    async def pause(self, ref: str) -> None:
-        self._call("pause", ref)
-
-    async def unpause(self, ref: str) -> None:
-        self._call("unpause", ref)
-
-    async def rename(self, ref: str, name: str) -> None:
-        self._call("rename", ref, name)
-
-    async def remove(self, ref: str, *, force: bool) -> None:
-        self._call("remove", ref, force)
-
     async def prune(self) -> Sequence[str]:
-        self._call("prune")
+        self.call("prune")
         return [ID]
 
-    async def wait(self, ref: str, condition: str) -> dict[str, Any]:
-        self._call("wait", ref, condition)
+
+class ContainerStub:
+    """A container of a ManagerStub, which remembers the requests for it."""
+
+    def __init__(self, manager: ManagerStub, answer: dict[str, Any]) -> None:
+        self.manager = manager
+        self.answer = answer
+        self.id = answer["id"]
+        self.name = answer["name"]
+        self.location = (manager.settings.directory, POD, "app")
+
+    def inspect(self) -> dict[str, Any]:
+        return self.answer
+
+    async def start(self, *, strict: bool) -> bool:
+        self.manager.call("start", self.id, strict)
+        return True
+
+    async def stop(self, seconds: float | None, *, strict: bool) -> bool:
+        self.manager.call("stop", self.id, seconds, strict)
+        return False
+
+    async def restart(self, seconds: float | None) -> None:
+        self.manager.call("restart", self.id, seconds)
+
+    async def kill(self, signal: str) -> None:
+        self.manager.call("kill", self.id, signal)
+
+    async def pause(self, *, paused: bool) -> None:
+        self.manager.call("pause" if paused else "unpause", self.id)
+
+    async def rename(self, name: str) -> None:
+        self.manager.call("rename", self.id, name)
+
+    async def remove(self, *, force: bool) -> None:
+        self.manager.call("remove", self.id, force)
+
+    async def wait(self, condition: str) -> dict[str, Any]:
+        self.manager.call("wait", self.id, condition)
         try:
-            await self.ended.wait()
+            await self.manager.ended.wait()
         except asyncio.CancelledError:
-            self.calls.append(("waited no longer",))
+            self.manager.calls.append(("waited no longer",))
             raise
         return {"exit_code": 3, "signal": None, "oom_killed": False, "error": ""}
 

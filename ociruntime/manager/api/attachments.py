@@ -10,22 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+import socket
+from contextlib import closing
+from typing import Any
 
 from aiohttp import WSMsgType, web
 
 from ociruntime.base.errors import BadRequest, Conflict, PodError
 from ociruntime.manager.api.errors import error_document
+from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import ask_over
-from ociruntime.manager.containers.states import ACTIVE
+from ociruntime.manager.containers.pod_status import ACTIVE
 from ociruntime.pods.loop.control_socket import LARGEST
 from ociruntime.pods.store.control import connect
 from ociruntime.pods.store.phases import open_pod
-
-if TYPE_CHECKING:
-    import socket
-
-    from ociruntime.manager.containers.manager import Manager
 
 STREAMS = ("stdin", "stdout", "stderr")
 NUMBERS = {b"o": b"\1", b"e": b"\2"}
@@ -40,14 +38,27 @@ async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
     start, ``size=ROWS,COLUMNS`` of the client's terminal.  Raises NotFound, Conflict, PodError,
     BadRequest.
     """
-    ref = request.match_info["ref"]
     streams = [name for name in request.query.get("streams", "").split(",") if name]
     for name in streams:
         if name not in STREAMS:
             raise BadRequest("streams", f'unknown stream "{name}"', ", ".join(STREAMS))
     size = _size(request.query.get("size", ""))
-    with manager.attached(ref):
-        client = await _attach(manager, request, ref, streams, size)
+    container = manager.find(request.match_info["ref"])
+    wait = request.query.get("wait") == "1"
+    client = web.WebSocketResponse(max_msg_size=MESSAGE)
+    with container.clients.attached():
+        if wait:
+            await container.prepare()
+        elif (status := container.inspect()["status"]) not in ACTIVE:
+            hint = "start it first, or use start --attach, which misses no output"
+            raise Conflict(f'attach to container "{container.name}": it is {status}', hint)
+        directory, uuid, app = container.location
+        with closing(await asyncio.to_thread(_connect, directory, uuid)) as sock:
+            frame = {"op": "attach", "app": app, "streams": streams, "wait": wait, "size": size}
+            answer = await ask_over(sock, frame)
+            await client.prepare(request)
+            await client.send_json({"tty": answer["tty"], "streams": answer["streams"]})
+            await relay(_from_monitor(sock, client), _from_client(sock, client))
     await client.close()
     return client
 
@@ -61,33 +72,6 @@ def _size(text: str) -> tuple[int, int] | None:
     if size is None:
         raise BadRequest("size", f'invalid terminal size "{text}"', "ROWS,COLUMNS, as in 24,80")
     return size
-
-
-async def _attach(
-    manager: Manager,
-    request: web.Request,
-    ref: str,
-    streams: list[str],
-    size: tuple[int, int] | None,
-) -> web.WebSocketResponse:
-    wait = request.query.get("wait") == "1"
-    if wait:
-        await manager.prepare(ref)
-    elif (status := manager.get(ref)["status"]) not in ACTIVE:
-        hint = "start it first, or use start --attach, which misses no output"
-        raise Conflict(f'attach to container "{ref}": it is {status}', hint)
-    directory, uuid, app = manager.pod(ref)
-    sock = await asyncio.to_thread(_connect, directory, uuid)
-    try:
-        frame = {"op": "attach", "app": app, "streams": streams, "wait": wait, "size": size}
-        answer = await ask_over(sock, frame)
-        client = web.WebSocketResponse(max_msg_size=MESSAGE)
-        await client.prepare(request)
-        await client.send_json({"tty": answer["tty"], "streams": answer["streams"]})
-        await relay(_from_monitor(sock, client), _from_client(sock, client))
-    finally:
-        sock.close()
-    return client
 
 
 def _connect(directory: str, uuid: str) -> socket.socket:

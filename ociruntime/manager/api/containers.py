@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import Any
 
 from aiohttp import web
 
 from ociruntime.base.errors import BadRequest, NotFound
-from ociruntime.manager.api import bodies as api_bodies
-from ociruntime.manager.api.bodies import flag, json_query, read_body, read_document
-from ociruntime.manager.containers import usage
-
-if TYPE_CHECKING:
-    from ociruntime.manager.containers.manager import Manager
+from ociruntime.manager.api.requests import (
+    flag,
+    has_gone,
+    json_query,
+    read_body,
+    read_document,
+    required,
+)
+from ociruntime.manager.containers import checks, usage
+from ociruntime.manager.containers.container import Container
+from ociruntime.manager.containers.manager import Manager
 
 _POLL = 1.0  # seconds between two checks whether a waiting client is still connected
 
 
 async def list_containers(manager: Manager, request: web.Request) -> web.Response:
     """List running containers, with ``all`` every one; ``filters`` is a JSON object of lists."""
-    found = manager.list(all=flag(request, "all"), filters=json_query(request, "filters"))
-    return web.json_response(found)
+    filters = json_query(request, "filters")
+    return web.json_response(manager.list(all=flag(request.query, "all"), filters=filters))
 
 
 async def create(manager: Manager, request: web.Request) -> web.Response:
@@ -34,86 +39,85 @@ async def create(manager: Manager, request: web.Request) -> web.Response:
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
     """Return a container's status and configuration."""
-    return web.json_response(manager.get(_ref(request)))
+    return web.json_response(manager.find(_ref(request)).inspect())
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
     """Remove a container and its files; a concurrent removal is not an error."""
-    container_id = manager.find(_ref(request))
+    container = manager.find(_ref(request))
     try:
-        await manager.remove(container_id, force=flag(request, "force"))
+        await container.remove(force=flag(request.query, "force"))
     except NotFound:
-        pass  # found above, so another request has removed it meanwhile
+        pass  # it was there above, so another request has removed it meanwhile
     return web.Response(status=204)
+
+
+async def _target(
+    manager: Manager, request: web.Request, members: checks.Members | None = None
+) -> tuple[Container, dict[str, Any]]:
+    """Return the container that the request is for, and the body of the request."""
+    container = manager.find(_ref(request))
+    return container, await read_body(request, members or {})
 
 
 async def start(manager: Manager, request: web.Request) -> web.Response:
     """Start a container; ``changed`` is false if it was running (an error with ``strict``)."""
-    container_id = manager.find(_ref(request))
-    await read_body(request, {})
-    changed = await manager.start(container_id, strict=flag(request, "strict"))
-    return web.json_response({"id": container_id, "changed": changed})
+    container, _ = await _target(manager, request)
+    changed = await container.start(strict=flag(request.query, "strict"))
+    return web.json_response({"id": container.id, "changed": changed})
 
 
 async def stop(manager: Manager, request: web.Request) -> web.Response:
     """Stop a container; ``timeout`` is the number of seconds before SIGKILL."""
-    container_id = manager.find(_ref(request))
-    body = await read_body(request, {"timeout": api_bodies.duration})
-    changed = await manager.stop(container_id, body.get("timeout"), strict=flag(request, "strict"))
-    return web.json_response({"id": container_id, "changed": changed})
+    container, body = await _target(manager, request, {"timeout": checks.seconds})
+    strict = flag(request.query, "strict")
+    changed = await container.stop(body.get("timeout"), strict=strict)
+    return web.json_response({"id": container.id, "changed": changed})
 
 
 async def restart(manager: Manager, request: web.Request) -> web.Response:
     """Stop and start a container; ``timeout`` is the number of seconds before SIGKILL."""
-    container_id = manager.find(_ref(request))
-    body = await read_body(request, {"timeout": api_bodies.duration})
-    await manager.restart(container_id, body.get("timeout"))
-    return web.json_response({"id": container_id})
+    container, body = await _target(manager, request, {"timeout": checks.seconds})
+    await container.restart(body.get("timeout"))
+    return web.json_response({"id": container.id})
 
 
 async def kill(manager: Manager, request: web.Request) -> web.Response:
     """Send ``signal`` (name or number, default SIGKILL) to a container."""
-    container_id = manager.find(_ref(request))
-    body = await read_body(request, {"signal": api_bodies.text_or_number})
-    await manager.kill(container_id, str(body.get("signal", "SIGKILL")))
-    return web.json_response({"id": container_id})
+    container, body = await _target(manager, request, {"signal": checks.text_or_number})
+    await container.kill(str(body.get("signal", "SIGKILL")))
+    return web.json_response({"id": container.id})
 
 
 async def pause(manager: Manager, request: web.Request) -> web.Response:
     """Freeze a container's processes."""
-    container_id = manager.find(_ref(request))
-    await read_body(request, {})
-    await manager.pause(container_id)
-    return web.json_response({"id": container_id})
+    container, _ = await _target(manager, request)
+    await container.pause(paused=True)
+    return web.json_response({"id": container.id})
 
 
 async def unpause(manager: Manager, request: web.Request) -> web.Response:
     """Thaw a container's processes."""
-    container_id = manager.find(_ref(request))
-    await read_body(request, {})
-    await manager.unpause(container_id)
-    return web.json_response({"id": container_id})
+    container, _ = await _target(manager, request)
+    await container.pause(paused=False)
+    return web.json_response({"id": container.id})
 
 
 async def rename(manager: Manager, request: web.Request) -> web.Response:
     """Rename a container to ``name``."""
-    container_id = manager.find(_ref(request))
-    body = await read_body(request, {"name": api_bodies.text})
-    await manager.rename(container_id, api_bodies.required(body, "name"))
-    return web.json_response({"id": container_id})
+    container, body = await _target(manager, request, {"name": checks.text})
+    await container.rename(required(body, "name"))
+    return web.json_response({"id": container.id})
 
 
 async def wait(manager: Manager, request: web.Request) -> web.Response:
-    """Wait and return how a container exited; ``condition`` is that of ``Manager.wait``."""
-    container_id = manager.find(_ref(request))
-    body = await read_body(request, {"condition": api_bodies.text})
-    waiting = asyncio.ensure_future(
-        manager.wait(container_id, body.get("condition", "not-running"))
-    )
+    """Wait and return how a container exited; ``condition`` is one of ``CONDITIONS``."""
+    container, body = await _target(manager, request, {"condition": checks.text})
+    waiting = asyncio.ensure_future(container.wait(body.get("condition", "not-running")))
     try:
         while not waiting.done():
             await asyncio.wait((waiting,), timeout=_POLL)
-            if request.transport is None or request.transport.is_closing():
+            if has_gone(request):
                 raise ConnectionResetError
         return web.json_response(waiting.result())
     finally:
@@ -128,16 +132,16 @@ async def prune(manager: Manager, request: web.Request) -> web.Response:
 
 async def top(manager: Manager, request: web.Request) -> web.Response:
     """List a container's processes."""
-    _, uuid, app = manager.pod(_ref(request))
+    _, uuid, app = manager.find(_ref(request)).location
     return web.json_response({"processes": await asyncio.to_thread(usage.processes, uuid, app)})
 
 
 async def stats(manager: Manager, request: web.Request) -> web.Response:
     """Return a container's current resource usage; null where no controller counts."""
-    record = manager.get(_ref(request))
-    _, uuid, app = manager.pod(record["id"])
+    container = manager.find(_ref(request))
+    _, uuid, app = container.location
     facts = await asyncio.to_thread(usage.usage, uuid, app)
-    return web.json_response({"id": record["id"], "name": record["name"], **facts})
+    return web.json_response({"id": container.id, "name": container.name, **facts})
 
 
 def _ref(request: web.Request) -> str:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from aiohttp import web
 
 from ociruntime.base import errors
 from ociruntime.base.errors import RuntimeFailure
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # (class, HTTP status, code); the first match counts.  An error's own ``code`` takes precedence.
 STATUS: tuple[tuple[type[BaseException], int, str], ...] = (

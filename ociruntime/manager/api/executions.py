@@ -15,40 +15,25 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import WSMsgType, web
 
 from ociruntime.base.errors import BadRequest, Conflict, HostError, RuntimeFailure, StartFailed
 from ociruntime.base.terminal import set_window_size
 from ociruntime.manager.api.attachments import MESSAGE, control, relay, window_size
-from ociruntime.manager.api.bodies import BODY_TIMEOUT
 from ociruntime.manager.api.errors import error_document
-from ociruntime.manager.api.program_input import ProgramInput
-from ociruntime.manager.api.pumps import pump
+from ociruntime.manager.api.program_streams import ProgramInput, pump
+from ociruntime.manager.api.requests import BODY_TIMEOUT
+from ociruntime.manager.containers import checks
+from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import message_of
 from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE, failure, failure_code
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from ociruntime.manager.containers.manager import Manager
-
 FAILED = 125  # exit code of a failure of the runtime itself, as docker exec has it
 DRAIN_TIMEOUT = 0.5  # seconds to read on after the exit if another process holds the output open
-# Member of the request -> its type; the elements of "command" and "env" are strings.
-_TYPE_NAMES = {list: "list", bool: "boolean", str: "string"}
-MEMBERS: dict[str, type] = {
-    "command": list,
-    "tty": bool,
-    "stdin": bool,
-    "user": str,
-    "env": list,
-    "working_dir": str,
-    "size": list,
-    "detach": bool,
-}
 
 
 async def execute(manager: Manager, request: web.Request) -> web.StreamResponse:
@@ -57,7 +42,8 @@ async def execute(manager: Manager, request: web.Request) -> web.StreamResponse:
     Raises NotFound, Conflict.
     """
     ref = request.match_info["ref"]
-    status = manager.get(ref)["status"]
+    container = manager.find(ref)
+    status = container.inspect()["status"]
     if status != "running":
         raise Conflict(f'exec in container "{ref}": it is {status}, not running')
     client = web.WebSocketResponse(max_msg_size=MESSAGE)
@@ -65,7 +51,7 @@ async def execute(manager: Manager, request: web.Request) -> web.StreamResponse:
     try:
         spec = check(await _first(client))
         with RuntimeLog() as log:
-            command = manager.ocipod_command(*exec_args(spec, log.path, *manager.pod(ref)[1:]))
+            command = manager.programs.command(*exec_args(spec, log.path, *container.location[1:]))
             run = _in_background if spec.get("detach") else _Execution(spec, log.has).run
             code = await run(client, command)
             log.check(code)
@@ -129,42 +115,45 @@ async def _in_background(client: web.WebSocketResponse, command: list[str]) -> i
     return 0
 
 
-def check(spec: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a client sends
-    """Check and return a client's exec request.  Raises BadRequest."""
-    if not isinstance(spec, dict):
-        raise BadRequest("", "the exec request must be a JSON object")
-    for name, value in spec.items():
-        kind = MEMBERS.get(name)
-        if kind is None:
-            raise BadRequest(name, "unknown member", ", ".join(MEMBERS))
-        if not isinstance(value, kind):
-            raise BadRequest(name, f"must be a {_TYPE_NAMES[kind]}")
-    for name in ("command", "env"):
-        for word in spec.get(name, ()):
-            if not isinstance(word, str) or not _is_argument(word):
-                raise BadRequest(name, "each element must be a Unicode string without NUL")
-    for name in ("user", "working_dir"):
-        if not _is_argument(spec.get(name, "")):
-            raise BadRequest(name, "must be a Unicode string without NUL")
-    if spec.get("tty") and spec.get("detach"):
-        raise BadRequest("tty", "cannot be combined with detach")
-    if not spec.get("command"):
-        raise BadRequest("command", "must not be empty")
-    for word in spec.get("env", ()):
-        if not word.partition("=")[0] or "=" not in word:
-            raise BadRequest("env", f'"{word}" is not NAME=VALUE')
-    return spec
-
-
-def _is_argument(text: str) -> bool:
-    """Return whether an argv can hold ``text``.
+def _argument(where: str, value: object) -> None:
+    """Check for a string that an argv can hold.
 
     Bytes that are not UTF-8 arrive as Python's lone surrogates (PEP 383).
     """
     try:
-        return b"\0" not in os.fsencode(text)
+        if isinstance(value, str) and b"\0" not in os.fsencode(value):
+            return
     except UnicodeEncodeError:
-        return False
+        pass
+    raise BadRequest(where, "must be a Unicode string without NUL")
+
+
+def _variable(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
+    _argument(where, value)
+    if not value.partition("=")[0] or "=" not in value:
+        raise BadRequest(where, f'"{value}" is not NAME=VALUE')
+
+
+MEMBERS: checks.Members = {
+    "command": checks.list_of(_argument),
+    "tty": checks.flag,
+    "stdin": checks.flag,
+    "user": _argument,
+    "env": checks.list_of(_variable),
+    "working_dir": _argument,
+    "size": checks.list_of(checks.number(0, 65535)),
+    "detach": checks.flag,
+}
+
+
+def check(spec: object) -> dict[str, Any]:
+    """Check and return a client's exec request.  Raises BadRequest."""
+    given = checks.check_object(spec, MEMBERS, "the exec request")
+    if given.get("tty") and given.get("detach"):
+        raise BadRequest("tty", "cannot be combined with detach")
+    if not given.get("command"):
+        raise BadRequest("command", "must not be empty")
+    return given
 
 
 def exec_args(spec: dict[str, Any], log: str, uuid: str, app: str) -> list[str]:

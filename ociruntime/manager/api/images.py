@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import Any
 
 from aiohttp import web
 
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.manager.api import bodies as api_bodies
-from ociruntime.manager.api.bodies import flag, read_body, required
 from ociruntime.manager.api.errors import error_document
-from ociruntime.manager.containers.ocipod_program import call, progress_of
-from ociruntime.manager.containers.spec import INSECURE
+from ociruntime.manager.api.requests import flag, read_body, required
+from ociruntime.manager.containers import checks
+from ociruntime.manager.containers.manager import Manager
+from ociruntime.manager.containers.spec import INSECURE, PULL_POLICIES
 
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.manager.containers.manager import Manager
-
-# Pull policy of the API -> that of `ocipod`.
-_POLICIES = {"missing": "new", "always": "update", "never": "never"}
 _PULL = {
-    "image": api_bodies.text,
-    "pull_policy": api_bodies.one_of(*_POLICIES),
-    "insecure": api_bodies.list_of(*INSECURE),
+    "image": checks.text,
+    "pull_policy": checks.one_of(*PULL_POLICIES),
+    "insecure": checks.list_of(checks.one_of(*INSECURE)),
 }
 
 
 async def list_images(manager: Manager, request: web.Request) -> web.Response:
     """List the images in the store, one object per name of an image."""
     del request
-    out = await call(manager.programs, "image", "list", "--format=json")
+    out = await manager.programs.call("image", "list", "--format=json")
     return web.Response(text=out, content_type="application/json")
 
 
@@ -57,11 +50,11 @@ async def pull(manager: Manager, request: web.Request) -> web.StreamResponse:
 
 
 async def _pulled(manager: Manager, image: str, body: dict[str, Any]) -> Any:  # noqa: ANN401
-    policy = _POLICIES[body.get("pull_policy", "always")]
+    policy = PULL_POLICIES[body.get("pull_policy", "always")]
     insecure = [f"--insecure-options={','.join(body['insecure'])}"] if body.get("insecure") else []
     args = ("fetch", "--full", "--progress=json", f"--pull-policy={policy}", "--", image)
     try:
-        async for line in progress_of(manager.programs, *insecure, *args):
+        async for line in manager.programs.fetch_with_progress(*insecure, *args):
             yield line
     except RuntimeFailure as failure:
         yield error_document(failure)
@@ -78,9 +71,9 @@ async def _send(answer: web.StreamResponse, line: dict[str, Any]) -> bool:
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
     """Remove an image that no pod uses, or with ``force`` any image."""
-    options = ["--force"] if flag(request, "force") else []
+    options = ["--force"] if flag(request.query, "force") else []
     ref = request.match_info["ref"]
-    await call(manager.programs, "image", "rm", *options, "--", ref)
+    await manager.programs.call("image", "rm", *options, "--", ref)
     return web.Response(status=204)
 
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import Any
 
 from aiohttp import web
 
 from ociruntime.base.errors import Conflict
-from ociruntime.manager.api import bodies as api_bodies
-from ociruntime.manager.api.bodies import read_body
-from ociruntime.manager.containers.ocipod_program import call
+from ociruntime.manager.api.requests import read_body
+from ociruntime.manager.containers import checks
+from ociruntime.manager.containers.manager import Manager
+from ociruntime.manager.containers.spec import DEFAULTS
 from ociruntime.pods.store.description import try_describe
 from ociruntime.pods.store.phases import each_pod, open_pod
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.manager.containers.manager import Manager
-
-_STOP_TIMEOUT = 10  # seconds
 
 
 async def list_pods(manager: Manager, request: web.Request) -> web.Response:
@@ -31,13 +25,13 @@ async def list_pods(manager: Manager, request: web.Request) -> web.Response:
 
 
 def _described(directory: str) -> list[dict[str, Any]]:
-    found = []
+    pods = []
     problems: list[str] = []
     for pod in each_pod(directory, problems=problems):
         with pod:
             one = try_describe(pod, problems)
         if one is not None:
-            found.append(
+            pods.append(
                 {
                     "id": one["name"],
                     "state": one["state"],
@@ -47,22 +41,22 @@ def _described(directory: str) -> list[dict[str, Any]]:
                     "networks": one["networks"],
                 }
             )
-    return found
+    return pods
 
 
 async def stop(manager: Manager, request: web.Request) -> web.Response:
     """Stop a pod; ``timeout`` is the number of seconds between the stop signal and SIGKILL."""
     uuid = await _own_pod(manager, request)
-    body = await read_body(request, {"timeout": api_bodies.duration})
-    seconds = int(body.get("timeout", _STOP_TIMEOUT))
-    await call(manager.programs, "stop", "--wait", f"--time={seconds}", uuid)
+    body = await read_body(request, {"timeout": checks.seconds})
+    seconds = int(body.get("timeout", DEFAULTS["stop_timeout"]))
+    await manager.programs.call("stop", "--wait", f"--time={seconds}", uuid)
     return web.json_response({"id": uuid})
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
     """Remove a pod that is not running."""
     uuid = await _own_pod(manager, request)
-    await call(manager.programs, "rm", uuid)
+    await manager.programs.call("rm", uuid)
     return web.Response(status=204)
 
 

@@ -1,48 +1,94 @@
-"""The manager's HTTP API: the table of routes, error answers and the access log.
+"""The manager's HTTP API: the table of routes, those of the daemon itself, and the access log.
 
 ``make_application`` builds the aiohttp application that ocid serves on its socket.  A handler is
 called with the manager and the request; the errors that it raises become answers by the table in
-``api_errors.py``.
+``errors.py``.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import platform
 import socket
 import struct
 import time
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
+from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.manager.api import containers as api_containers
-from ociruntime.manager.api import daemon_state as api_state
-from ociruntime.manager.api import images as api_images
-from ociruntime.manager.api import pods as api_pods
-from ociruntime.manager.api import streams
+from ociruntime.manager.api import attachments, containers, executions, images, pods, streams
 from ociruntime.manager.api.errors import error_answer, failure_of
+from ociruntime.manager.containers.manager import Manager
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from ociruntime.manager.containers.manager import Manager
-
-    Handler = Callable[[Manager, web.Request], Awaitable[web.StreamResponse]]
-    Served = Callable[[web.Request], Awaitable[web.StreamResponse]]
-    Route = tuple[str, str, Handler]
+Handler = Callable[[Manager, web.Request], Awaitable[web.StreamResponse]]
+Served = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Route = tuple[str, str, Handler]
 
 LARGEST_BODY = 1 << 20  # bytes
-ROUTES: tuple[Route, ...] = (
-    *api_state.ROUTES,
-    *api_containers.ROUTES,
-    *api_images.ROUTES,
-    *api_pods.ROUTES,
-    *streams.ROUTES,
-)
+API = "v1"
 _PEER = struct.Struct("3i")  # struct ucred
 
 log = logging.getLogger("ocid")
+
+
+async def ping(manager: Manager, request: web.Request) -> web.Response:
+    """Confirm that the daemon is up."""
+    del manager, request
+    return web.json_response({"ok": True})
+
+
+async def version(manager: Manager, request: web.Request) -> web.Response:
+    """Return the versions of the daemon, the API, Python and the kernel."""
+    del manager, request
+    return web.json_response(
+        {
+            "ocid": __version__,
+            "api": API,
+            "Python": platform.python_version(),
+            "Linux": platform.release(),
+            "machine": platform.machine(),
+        }
+    )
+
+
+async def info(manager: Manager, request: web.Request) -> web.Response:
+    """Return the daemon's directories and the number of containers by status."""
+    del request
+    settings = manager.settings
+    counted = Counter(one["status"] for one in manager.list())
+    return web.json_response(
+        {
+            "version": __version__,
+            "pid": os.getpid(),
+            "root": settings.root,
+            "directory": settings.directory,
+            "runtime": settings.runtime or "ociruntime",
+            "containers": counted.total(),
+            "running": counted["running"],
+            "paused": counted["paused"],
+            "stopped": counted["stopped"],
+            "host": platform.node(),
+            "processors": os.cpu_count(),
+            "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        }
+    )
+
+
+ROUTES: tuple[Route, ...] = (
+    ("GET", "/v1/ping", ping),
+    ("GET", "/v1/version", version),
+    ("GET", "/v1/info", info),
+    *containers.ROUTES,
+    *images.ROUTES,
+    *pods.ROUTES,
+    *streams.ROUTES,
+    ("GET", "/v1/containers/{ref}/attach", attachments.attach),
+    ("GET", "/v1/containers/{ref}/exec", executions.execute),
+)
 
 
 def make_application(manager: Manager) -> web.Application:

@@ -1,16 +1,210 @@
-"""The table of the routes with streaming answers, for ``api.py``."""
+"""The routes with endless answers: a container's log, and the events of all containers.
+
+A log is plain text, read from the container's log file.  A client that accepts
+``application/vnd.ociruntime.frames`` gets frames that name the stream: one byte (1 standard output,
+2 standard error), the length as four bytes (big endian), and the line.  Events are JSON lines.
+"""
 
 from __future__ import annotations
 
-from ociruntime.manager.api.attachments import attach
-from ociruntime.manager.api.event_stream import events
-from ociruntime.manager.api.executions import execute
-from ociruntime.manager.api.log_stream import logs
+import asyncio
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
-# (method, path, handler); a handler is called with the manager and the request.
+from aiohttp import web
+
+from ociruntime.base.errors import BadRequest
+from ociruntime.base.json_files import time_text
+from ociruntime.manager.api.requests import flag, has_gone, moment
+from ociruntime.manager.containers.events import KINDS
+from ociruntime.manager.containers.manager import Manager
+from ociruntime.pods.store.description import app_record
+from ociruntime.pods.store.logs import Line, LogReader, form
+from ociruntime.pods.store.phases import open_pod
+
+FRAMES = "application/vnd.ociruntime.frames"
+LOG_POLL = 0.1  # seconds between two reads of a followed log
+OVER = ("exited", "deleting", "unknown")
+NUMBERS = {"stdout": b"\1", "stderr": b"\2"}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EVENT_POLL = 2.0  # seconds between two checks whether the client is still connected
+GRACE = 0.05  # seconds to deliver past events when ``until`` is over already
+
+
+# --- logs ---
+
+
+class LogFilter(NamedTuple):
+    """The query of a client; times are in the form of the log file, "" for none."""
+
+    streams: tuple[str, ...]
+    since: str
+    until: str
+    tail: int  # -1: all
+    follow: bool
+    timestamps: bool
+
+    def has(self, line: Line) -> bool:
+        """Return whether the line passes the filters for stream and time."""
+        if line.stream not in self.streams or line.time < self.since:
+            return False
+        return not self.until or line.time <= self.until
+
+
+def parse_query(query: Mapping[str, str]) -> LogFilter:
+    """Parse ``follow timestamps stdout stderr`` (1 or 0), ``tail``, ``since`` and ``until``.
+
+    Raises BadRequest.
+    """
+    streams = [name for name in NUMBERS if flag(query, name)] or list(NUMBERS)
+    tail = query.get("tail", "all")
+    if tail != "all" and not (tail.isdecimal() and len(tail) < 10):
+        raise BadRequest("tail", f'"{tail}" is not a number of lines', 'or "all"')
+    return LogFilter(
+        tuple(streams),
+        _time(query, "since"),
+        _time(query, "until"),
+        -1 if tail == "all" else int(tail),
+        flag(query, "follow"),
+        flag(query, "timestamps"),
+    )
+
+
+def _time(query: Mapping[str, str], name: str) -> str:
+    """Return a time of the query in the log file's form, "" if absent.  Raises BadRequest."""
+    time = moment(query, name)
+    if time is None:
+        return ""
+    return time_text((time - _EPOCH) // datetime.resolution * 1000)
+
+
+async def logs(manager: Manager, request: web.Request) -> web.StreamResponse:
+    """Send the log; with ``follow``, send new lines until the container exits.
+
+    Raises NotFound, BadRequest.
+    """
+    selection = parse_query(request.query)
+    directory, uuid, app = manager.find(request.match_info["ref"]).location
+    framed = FRAMES in request.headers.get("Accept", "")
+    log = await asyncio.to_thread(_Log, directory, uuid, app)
+    try:
+        answer = web.StreamResponse()
+        answer.content_type = FRAMES if framed else "text/plain"
+        await answer.prepare(request)
+        lines, over = await asyncio.to_thread(log.read)
+        if over or not selection.follow:
+            lines += log.rest()
+        lines = [line for line in lines if selection.has(line)]
+        if selection.tail >= 0:
+            lines = lines[len(lines) - min(selection.tail, len(lines)) :]
+        await _send(answer, lines, framed, selection)
+        while selection.follow and not over and not has_gone(request):
+            await asyncio.sleep(LOG_POLL)
+            lines, over = await asyncio.to_thread(log.read)
+            lines += log.rest() if over else []
+            await _send(answer, [line for line in lines if selection.has(line)], framed, selection)
+        await answer.write_eof()
+    finally:
+        log.close()
+    return answer
+
+
+async def _send(
+    answer: web.StreamResponse, lines: list[Line], framed: bool, selection: LogFilter
+) -> None:
+    for line in lines:
+        data = form(line, False, selection.timestamps)
+        if framed:
+            data = NUMBERS[line.stream] + len(data).to_bytes(4, "big") + data
+        await answer.write(data)
+
+
+class _Log:
+    """A container's log; the open pod keeps it readable to the end if the pod is removed."""
+
+    def __init__(self, directory: str, uuid: str, app: str) -> None:
+        """Open the pod and its log.  Raises PodError, HostError."""
+        self._pod = open_pod(directory, uuid)
+        self._app = app
+        self._reader = LogReader(f"/proc/self/fd/{self._pod.fd}/logs", app)
+
+    def read(self) -> tuple[list[Line], bool]:
+        """Return the new lines, and whether the app has exited.  Raises HostError."""
+        # The state first: the last output is in the log before the exit shows in the state.
+        over = self._pod.refresh() != "running" or app_record(self._pod, self._app)["state"] in OVER
+        return self._reader.read(), over
+
+    def rest(self) -> list[Line]:
+        """Return the last, unterminated lines."""
+        return self._reader.assembler.rest()
+
+    def close(self) -> None:
+        self._reader.close()
+        self._pod.close()
+
+
+# --- events ---
+
+
+async def events(manager: Manager, request: web.Request) -> web.StreamResponse:
+    """Send events until the client disconnects or ``until`` is reached.
+
+    Query: ``since``, ``until`` (RFC 3339), ``kind`` and ``container`` (any number of each).
+    Raises BadRequest.
+    """
+    since, until = moment(request.query, "since"), moment(request.query, "until")
+    kinds = request.query.getall("kind", [])
+    for kind in kinds:
+        if kind not in KINDS:
+            raise BadRequest("kind", f'unknown kind of event "{kind}"', ", ".join(KINDS))
+    containers = request.query.getall("container", [])
+    answer = web.StreamResponse()
+    answer.content_type = "application/x-ndjson"
+    subscription = manager.events.subscribe(since.isoformat() if since else "")
+    try:
+        await answer.prepare(request)
+        await answer.write(b"")
+        pending: asyncio.Task[dict[str, Any]] | None = None
+        while not has_gone(request):
+            pending = pending or asyncio.ensure_future(_next(subscription))
+            left = EVENT_POLL if until is None else (until - datetime.now(UTC)).total_seconds()
+            done, _ = await asyncio.wait((pending,), timeout=min(EVENT_POLL, max(left, GRACE)))
+            if not done and left <= 0:
+                break
+            if not done:
+                continue
+            event, pending = pending.result(), None
+            if not event or (until and datetime.fromisoformat(event["time"]) > until):
+                break
+            if _matches(event, kinds, containers):
+                await answer.write(json.dumps(event).encode() + b"\n")
+        if pending is not None:
+            pending.cancel()
+            await asyncio.gather(pending, return_exceptions=True)
+        await answer.write_eof()
+    finally:
+        await subscription.aclose()
+    return answer
+
+
+async def _next(subscription: Any) -> dict[str, Any]:  # noqa: ANN401 - an asynchronous generator
+    """Return the next event; empty at the end of the subscription."""
+    async for event in subscription:
+        return dict(event)
+    return {}
+
+
+def _matches(event: dict[str, Any], kinds: list[str], containers: list[str]) -> bool:
+    if kinds and event["kind"] not in kinds:
+        return False
+    return not containers or any(
+        event["name"] == word or event["id"].startswith(word) for word in containers
+    )
+
+
 ROUTES = (
-    ("GET", "/v1/events", events),
     ("GET", "/v1/containers/{ref}/logs", logs),
-    ("GET", "/v1/containers/{ref}/attach", attach),
-    ("GET", "/v1/containers/{ref}/exec", execute),
+    ("GET", "/v1/events", events),
 )

@@ -1,45 +1,94 @@
-"""A container in the daemon's memory; all of its lasting state is on disk."""
+"""A container: the requests for it, its restarts, and the reconciliation with its pod.
+
+The state file of the pod's app is the truth.  The record remembers which start and which exit were
+acted on; so events, restarts and removals follow even if no daemon was running when it happened.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from typing import Any
 
-from ociruntime.base.errors import Conflict, ManagerError
+from ociruntime.base.errors import (
+    BadRequest,
+    Conflict,
+    HostError,
+    ManagerError,
+    NotFound,
+    PodError,
+    RuntimeFailure,
+    StartFailed,
+)
+from ociruntime.base.fault import fault
+from ociruntime.manager.containers import records
+from ociruntime.manager.containers.clients import CONDITIONS, Clients
+from ociruntime.manager.containers.container_pod import ContainerPod
+from ociruntime.manager.containers.engine import Engine, log
+from ociruntime.manager.containers.names import check_name
+from ociruntime.manager.containers.pod_calls import ask, halt
+from ociruntime.manager.containers.pod_status import (
+    ACTIVE,
+    APP,
+    CREATED,
+    PAUSED,
+    REMOVING,
+    RESTARTING,
+    RUNNING,
+    STOPPED,
+    UNKNOWN,
+    UNSEEN,
+    LastRun,
+    PodStatus,
+)
+from ociruntime.manager.containers.records import Answer, Record
+from ociruntime.manager.containers.spec import check_signal
+from ociruntime.pods.manifest.signal_names import signal_name
+from ociruntime.pods.store.pod import Pod
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ociruntime.manager.containers.pod_status import PodHandle, PodStatus
-    from ociruntime.manager.containers.record import Answer, Record
+FIRST_DELAY = 0.1  # seconds, the first backoff between two restarts
+LONGEST_DELAY = 60.0
+STABLE = 10.0  # seconds of uptime that reset the backoff
+_FAILED = 125  # exit code of a start that fails for another reason
+_OF_THE_PROGRAM = (126, 127)  # exit codes that ``start`` passes on
 
 
 class Container:
-    """A container of the manager.
+    """A container in the daemon's memory; all of its lasting state is on disk.
 
-    ``lock`` must be held to change it.  ``damage`` is why its record cannot be read, "" if it can.
+    ``lock`` must be held to change it, ``kill`` excepted.  ``damage`` is why its record cannot be
+    read, "" if it can.  ``on_removed`` is called when it has been removed.
+
+    A request raises NotFound if the container was removed meanwhile, Conflict if its status forbids
+    the request, and ManagerError (or another RuntimeFailure) if the request fails; a failed request
+    changes nothing.  With ``strict``, a request with nothing to do raises Conflict, too.
     """
 
     def __init__(
-        self, id: str, record: Record | None, pod_handle: PodHandle, damage: str = ""
+        self,
+        engine: Engine,
+        id: str,
+        record: Record | None,
+        on_removed: Callable[[Container], None],
+        damage: str = "",
     ) -> None:
         self.id = id
-        self._record = record
-        self.pod_handle = pod_handle
         self.damage = damage
         self.lock = asyncio.Lock()
-        self.removing = False  # removal has begun and cannot be cancelled
-        self.removed = False
-        self.watches: list[int] = []
-        self.reconcile_scheduled = False
-        self.waiters: list[tuple[str, asyncio.Future[Answer]]] = []
-        self._attached = 0
-        self.unattached = asyncio.Event()  # set while no client is attached
-        self.unattached.set()
-        self.restart: asyncio.Task[None] | None = None  # the pending restart
-        self.restarting = False  # that task holds the lock and is restarting
-        self.delay = 0.0  # seconds, the latest backoff
+        self.clients = Clients()
+        uuid = record.pod if record is not None else ""
+        self.pod = ContainerPod(engine, id, uuid, self.schedule_reconcile)
+        self._engine = engine
+        self._record = record
+        self._on_removed = on_removed
+        self._removing = False  # removal has begun and cannot be cancelled
+        self._removed = False
+        self._reconcile_scheduled = False
+        self._pending_restart: asyncio.Task[None] | None = None
+        self._restarting = False  # that task holds the lock and is restarting
+        self._delay = 0.0  # seconds, the latest backoff
 
     @property
     def record(self) -> Record:
@@ -59,44 +108,479 @@ class Container:
     def name(self) -> str:
         return self._record.name if self._record is not None else self.id[:12]
 
-    def pod_status(self) -> PodStatus:
-        return self.pod_handle.pod_status()
+    @property
+    def location(self) -> tuple[str, str, str]:
+        """The data directory of the pod, the pod's UUID and the app's name, for ``open_pod``."""
+        return self._engine.settings.directory, self.record.pod, APP
 
-    @contextmanager
-    def attached(self) -> Iterator[None]:
-        """Count an attached client: its unread output would be lost with the pod."""
-        self._attached += 1
-        self.unattached.clear()
+    def inspect(self) -> Answer:
+        """Return the container's status and configuration."""
+        if self._record is None:
+            return records.corrupt_answer(self.id, self.damage)
+        pending = self._pending_restart is not None
+        answer = records.answer(self._record, self.pod.status(), starting=pending)
+        return answer | {"status": REMOVING} if self._removing else answer
+
+    def abandon(self) -> None:
+        """Cancel the pending restart, and fail every pending ``wait``: the daemon shuts down."""
+        self._cancel_restart()
+        self.clients.abandon(self._shutting_down())
+
+    # --- requests ---
+
+    async def start(self, *, strict: bool) -> bool:
+        """Start the container; return False if it is running already.
+
+        Raises StartFailed, too, which carries the exit code.
+        """
+        async with self._held():
+            record = self.record
+            status = self._status(await self._reconcile())
+            if status == RUNNING and not strict:
+                return False
+            if status not in (CREATED, STOPPED) and (strict or status != RESTARTING):
+                hint = "only a created or stopped container can be started"
+                raise Conflict(f'start container "{record.name}": it is {status}', hint)
+            self._cancel_restart()
+            self._delay = 0.0
+            record.restart_count = 0
+            try:
+                await self._start()
+            except BaseException:
+                if record.wanted == STOPPED:
+                    await self._engine.save(record)
+                raise
+            return True
+
+    async def prepare(self) -> None:
+        """Make a new pod if the old one has ended, so that a client can attach before the start."""
+        async with self._held():
+            pod_status = await self._reconcile()
+            if pod_status.pod_state != "running" and self._status(pod_status) in (CREATED, STOPPED):
+                await self.pod.replace(self.record)
+
+    async def stop(self, seconds: float | None, *, strict: bool) -> bool:
+        """Stop the container and wait for its end; return False if it was not running.
+
+        ``seconds`` is the time between the stop signal and SIGKILL, by default the container's own.
+        """
+        self._cancel_restart()
+        await self._shorten_stop(self.record.stop_timeout if seconds is None else seconds)
+        async with self._held():
+            return await self._stop(seconds, strict=strict)
+
+    async def restart(self, seconds: float | None) -> None:
+        """Stop the container, if it is running, and start it.  Raises StartFailed, too."""
+        self._cancel_restart()
+        async with self._held():
+            await self._stop(seconds)
+            self.record.restart_count = 0
+            self._delay = 0.0
+            await self._start()
+            self._publish("restart")
+
+    async def kill(self, signal: str) -> None:
+        """Send a signal to the container's init, without waiting for the container's lock.
+
+        Raises BadRequest, too, if the signal (name or number) is unknown.
+        """
+        name = check_signal("signal", signal)
+        self._check_present()
+        pod = self._active_pod()
+        engine, record = self._engine, self.record
+        before = record.wanted
+        if name in ("SIGKILL", signal_name(record.stop_signal)) and before != STOPPED:
+            record.wanted = STOPPED
+            await engine.save(record)
         try:
-            yield
-        finally:
-            self._attached -= 1
-            if not self._attached:
-                self.unattached.set()
+            await engine.programs.runtime(pod, "kill", name)
+            if name == "SIGKILL" and self.pod.status().paused:
+                await engine.programs.runtime(pod, "resume")  # frozen processes do not die on v1
+        except RuntimeFailure as failure:
+            if record.wanted != before and self.pod.status().pid is not None:
+                record.wanted = before
+                await engine.save(record)
+            raise ManagerError(f'kill container "{record.name}": {failure}') from None
+        self._publish("kill", signal=name)
 
-    def cancel_restart(self) -> None:
+    async def pause(self, *, paused: bool) -> None:
+        """Pause or resume the container.  Raises Conflict if it is in that state already."""
+        verb = "pause" if paused else "resume"
+        async with self._held():
+            await self._reconcile()
+            pod = self._active_pod()
+            if self.pod.status().paused == paused:
+                state = "already paused" if paused else "not paused"
+                raise Conflict(f'{verb} container "{self.name}": it is {state}')
+            try:
+                await self._engine.programs.runtime(pod, verb)
+            except ManagerError as failure:
+                raise ManagerError(f'{verb} container "{self.name}": {failure}') from None
+            self._publish("pause" if paused else "unpause")
+
+    async def wait(self, condition: str) -> Answer:
+        """Wait for one of ``CONDITIONS`` and return how the latest run ended.
+
+        ``not-running`` returns at once if the container is not running.  Raises ManagerError if the
+        manager shuts down meanwhile.
+        """
+        if condition not in CONDITIONS:
+            raise BadRequest("condition", f'unknown value "{condition}"', ", ".join(CONDITIONS))
+        if self._removed:
+            raise self._not_found()
+        if condition == "not-running" and not self._is_up():
+            async with self._held():  # a stop in progress has recorded the exit by then
+                if not self.is_corrupt:
+                    await self._reconcile()
+                if not self._is_up():
+                    return self._outcome()
+        if self._engine.closing:
+            raise self._shutting_down()
+        return await self.clients.wait(condition)
+
+    async def rename(self, name: str) -> None:
+        """Rename the container.  Raises BadRequest if the name is invalid."""
+        check_name("name", name)
+        async with self._held():
+            record, names = self.record, self._engine.names
+            before = record.name
+            names.reserve(name, self.id)
+            try:
+                record.name = name
+                await self._engine.save(record)
+            except BaseException:
+                record.name = before
+                names.release(name, self.id)
+                raise
+            names.release(before, self.id)
+            self._publish("rename", before=before)
+
+    async def remove(self, *, force: bool) -> None:
+        """Remove the container and its files; ``force`` kills a running one first."""
+        if force:
+            self._cancel_restart()
+            await self._shorten_stop(0)
+        async with self.lock:
+            if not self._removing or self._removed:
+                self._check_present()
+            if not force and not self._removing:
+                status = self._status(self.pod.status())
+                if self._pending_restart is not None and status == STOPPED:
+                    status = RESTARTING
+                if status in (*ACTIVE, UNKNOWN, RESTARTING):
+                    hint = "stop it first, or use --force"
+                    raise Conflict(f'remove container "{self.name}": it is {status}', hint)
+            await self.remove_held()
+
+    # --- what requests have in common ---
+
+    @asynccontextmanager
+    async def _held(self) -> AsyncIterator[None]:
+        """Hold the lock of the container, which must not have been removed meanwhile."""
+        async with self.lock:
+            self._check_present()
+            yield
+
+    def _check_present(self) -> None:
+        """Raise NotFound if the container was removed, Conflict if its removal has failed."""
+        if self._removed:
+            raise self._not_found()
+        if self._removing:
+            hint = "remove it again"
+            raise Conflict(f'container "{self.name}": it is partly removed', hint)
+
+    def _not_found(self) -> NotFound:
+        return NotFound(f'no container with name or ID "{self.name}" found')
+
+    def _status(self, pod_status: PodStatus) -> str:
+        return pod_status.of_container(self.record.ever_started)
+
+    def _is_up(self) -> bool:
+        if self.is_corrupt:
+            return False
+        status = self._status(self.pod.status())
+        return self._pending_restart is not None or status in (*ACTIVE, RESTARTING)
+
+    def _active_pod(self) -> Pod:
+        status = self._status(self.pod.status())
+        pod = self.pod.open()
+        if status not in ACTIVE or pod is None:
+            raise Conflict(f'container "{self.name}": it is {status}, not running')
+        return pod
+
+    async def _start(self) -> None:
+        """Start the container, whose lock is held.  Raises StartFailed, ManagerError."""
+        record = self.record
+        pod_status = self.pod.status()
+        if pod_status.problem:
+            raise ManagerError(f'start container "{record.name}": {pod_status.problem}')
+        if pod_status.pod_state != "running":
+            await self.pod.replace(record)
+        record.wanted = RUNNING
+        await self._engine.save(record)
+        pod = self.pod.open()
+        if pod is None:
+            raise ManagerError(f'start container "{record.name}": its pod is gone')
+        try:
+            await ask(pod, {"op": "start", "app": APP})
+        except PodError as error:
+            last = self.pod.status().last
+            if last is None or last.exit_code is None:
+                raise ManagerError(f'start container "{record.name}": {error}') from None
+            if not self._in_restart_task():
+                record.wanted = STOPPED  # the client gets the error and decides about a retry
+            code = last.exit_code if last.exit_code in _OF_THE_PROGRAM else _FAILED
+            await self._reconcile()
+            raise StartFailed(f'start container "{record.name}": {error}', code) from None
+        await self._reconcile()
+
+    async def _stop(self, seconds: float | None, *, strict: bool = False) -> bool:
+        """Stop the container, whose lock is held; return False if it was not running."""
+        record = self.record
+        status = self._status(await self._reconcile())
+        self._cancel_restart()
+        if strict and status != RUNNING:
+            hint = "only a running container can be stopped"
+            raise Conflict(f'stop container "{record.name}": it is {status}', hint)
+        if record.wanted != STOPPED:
+            record.wanted = STOPPED
+            await self._engine.save(record)
+        pod = self.pod.open()
+        if status not in (*ACTIVE, RESTARTING) or pod is None:
+            # Clients may wait for the end of a pending restart, which was cancelled above.
+            self._notify("not-running")
+            self._release_ports()
+            return False
+        if status == PAUSED:
+            await self._engine.programs.runtime(pod, "resume")
+        timeout = record.stop_timeout if seconds is None else seconds
+        try:
+            await ask(pod, {"op": "stop", "app": APP, "seconds": timeout})
+        except RuntimeFailure as error:
+            if (await self._reconcile()).pid is not None:
+                raise ManagerError(f'stop container "{record.name}": {error}') from None
+        await self._reconcile()
+        return True
+
+    async def _shorten_stop(self, seconds: float) -> None:
+        """Shorten the timeout of a stop that is in progress, and holds the lock, to ``seconds``."""
+        pod = self.pod.open() if self.lock.locked() else None
+        if pod is not None and self.pod.status().app_state == "stopping":
+            with suppress(RuntimeFailure):  # the stop in progress meets and reports it as well
+                await ask(pod, {"op": "stop", "app": APP, "seconds": seconds})
+
+    async def remove_held(self) -> None:
+        """Remove the container, whose lock is held.
+
+        The marker ``removing`` is the point of no return: the next daemon finishes the removal.
+        """
+        engine, store = self._engine, self._engine.store
+        await asyncio.to_thread(store.write_marker, self.id, records.REMOVING, {})
+        self._removing = True
+        if self.is_corrupt:
+            pods = await asyncio.to_thread(engine.pods_of, self.id)
+        else:
+            pods = [self.record.pod, *store.marked_pods(self.id)]
+        self.pod.close()
+        for uuid in dict.fromkeys(pods):
+            await engine.remove_pod(uuid)
+        fault("remove.after-pod")
+        self._publish("destroy", at=self.id)
+        await asyncio.to_thread(store.remove, self.id)
+        self._removed = True
+        self._cancel_restart()
+        self.pod.close()  # a list may have opened it again
+        engine.names.release(self.name, self.id)
+        self._on_removed(self)
+        self._notify(*CONDITIONS)
+
+    # --- reconciliation ---
+
+    def schedule_reconcile(self) -> None:
+        """Reconcile the container once its lock is free: its pod or app may have changed."""
+        gone = self._removing or self.is_corrupt or self._engine.closing
+        if not gone and not self._reconcile_scheduled:
+            self._reconcile_scheduled = True
+            self._begin("reconcile", self._reconcile_later())
+
+    async def _reconcile_later(self) -> None:
+        async with self.lock:
+            self._reconcile_scheduled = False
+            if not self._removing:
+                await self._reconcile()
+
+    async def resume(self) -> None:
+        """Reconcile with what happened while no daemon ran, and apply the restart policy."""
+        try:
+            async with self.lock:
+                pod_status = await self._reconcile()
+        except RuntimeFailure as failure:
+            log.warning('reconcile container "%s": %s', self.name, failure)
+            return
+        if self._pending_restart is None and self._status(pod_status) == STOPPED:
+            self._follow_up(at_reload=True)
+
+    async def _reconcile(self) -> PodStatus:
+        """Compare the record with the pod, and act on a new start or exit; the lock is held."""
+        pod_status = self.pod.status()
+        record = self.record
+        if pod_status.problem:
+            return pod_status
+        before = (record.seen_start, record.seen_end)
+        started = pod_status.last.started_at if pod_status.last else None
+        if started and started != record.seen_start:
+            record.seen_start = started
+            record.ever_started = True
+            record.last = LastRun(started_at=started)
+            self._publish("start", at=started)
+        last = record.last
+        end = pod_status.end_of_run(None if last.finished_at or last.error else last.started_at)
+        ended = bool(end) and end != record.seen_end
+        if ended:
+            self._record_exit(pod_status, end)
+        if (record.seen_start, record.seen_end) != before:
+            try:
+                await self._engine.save(record)
+            except HostError as error:
+                # Not fatal: waiters and restarts go on, and the next daemon reconciles again.
+                log.warning('save the record of container "%s": %s', record.name, error)
+        if ended:
+            self._notify("not-running", "next-exit")
+            self._follow_up()
+        return pod_status
+
+    def _record_exit(self, pod_status: PodStatus, end: str) -> None:
+        record = self.record
+        record.seen_end = end
+        record.ever_started = True
+        if pod_status.app_state == "exited" and pod_status.last is not None:
+            record.last = replace(pod_status.last)
+        else:
+            record.last = LastRun(started_at=record.last.started_at, error=UNSEEN)
+        last = record.last
+        if last.exit_code is not None and last.error:
+            return  # the program could not be executed: the container never ran
+        if last.oom_killed:
+            self._publish("oom", at=end)
+        facts = {"signal": last.signal, "finished_at": last.finished_at}
+        self._publish("die", at=end, exit_code=last.exit_code, **facts)
+        if pod_status.stopped_by == "stop":
+            self._publish("stop", at=end)
+
+    def _follow_up(self, *, at_reload: bool = False) -> None:
+        """Remove, restart or release the container after its exit."""
+        record = self.record
+        if record.auto_remove:
+            self._begin("remove", self._remove_exited())
+        elif not record.should_restart(at_reload=at_reload):
+            self._release_ports()
+        elif at_reload:
+            self._restart_later(0.0, at_reload=True)
+        else:
+            self._delay = next_delay(self._delay, record.last.uptime)
+            self._restart_later(self._delay)
+
+    def _release_ports(self) -> None:
+        """End the pod of the exited container if it forwards ports, to free them on the host."""
+        if self.record.spec.get("ports"):
+            self._begin("stop the pod of", self._end_pod())
+
+    async def _end_pod(self) -> None:
+        await self.clients.drain()
+        async with self.lock:
+            pod_status = self.pod.status()
+            pod = self.pod.open()
+            ended = pod_status.pod_state == "running" and pod_status.app_state == "exited"
+            in_use = self._pending_restart is not None or self._removing
+            if ended and pod is not None and not in_use:
+                await halt(self._engine.programs, pod)
+
+    async def _remove_exited(self) -> None:
+        """Remove the exited container once attached clients have drained its output."""
+        await self.clients.drain()
+        async with self.lock:
+            # A request that held the lock before us may have started the container again.
+            if not self._removing and self._status(self.pod.status()) == STOPPED:
+                self._cancel_restart()
+                await self.remove_held()
+
+    # --- restarts ---
+
+    def _restart_later(self, delay: float, *, at_reload: bool = False) -> None:
+        """Start the container in ``delay`` seconds, unless a request cancels the restart."""
+        self._cancel_restart()
+        self._pending_restart = self._begin("restart", self._restart_after(delay, at_reload))
+
+    def _cancel_restart(self) -> None:
         """Cancel the pending restart, if any.
 
         A restart that is already under way runs to its end: interrupting it would leave a program
-        starting or an incomplete pod.  The caller finds the container started when it gets the
-        lock.
+        starting or an incomplete pod.  A caller that gets the lock finds the container started.
         """
-        task, self.restart = self.restart, None
-        if task is not None and task is not asyncio.current_task() and not self.restarting:
+        task, self._pending_restart = self._pending_restart, None
+        if task is not None and task is not asyncio.current_task() and not self._restarting:
             task.cancel()
 
-    def notify(self, conditions: tuple[str, ...], facts: Answer) -> None:
-        """Answer the clients that wait for one of these conditions."""
-        for entry in list(self.waiters):
-            if entry[0] in conditions:
-                self.waiters.remove(entry)
-                if not entry[1].done():
-                    entry[1].set_result(facts)
+    def _in_restart_task(self) -> bool:
+        return self._pending_restart is asyncio.current_task()
 
-    def abandon(self) -> None:
-        """Fail every pending ``wait``: the daemon is shutting down."""
-        waiters, self.waiters = self.waiters, []
-        for _, future in waiters:
-            if not future.done():
-                message = f'wait for container "{self.name}": the daemon is shutting down'
-                future.set_exception(ManagerError(message))
+    async def _restart_after(self, delay: float, at_reload: bool) -> None:
+        await asyncio.sleep(delay)
+        async with self.lock:
+            if not self._in_restart_task():
+                return
+            self._restarting = True
+            try:
+                await self._restart_exited(at_reload)
+            finally:
+                self._restarting = False
+                if self._in_restart_task():
+                    self._pending_restart = None
+
+    async def _restart_exited(self, at_reload: bool) -> None:
+        self._check_present()
+        record = self.record
+        if (await self._reconcile()).of_container(True) != STOPPED:
+            return
+        if not at_reload:
+            record.restart_count += 1
+        try:
+            await self._start()
+        except RuntimeFailure as failure:
+            log.warning('restart container "%s": %s', record.name, failure)
+            if self._in_restart_task():
+                # The pod could not be made, so no exit will schedule the next attempt.
+                self._pending_restart = None
+                if record.should_restart():
+                    self._delay = next_delay(self._delay, 0)
+                    self._restart_later(self._delay)
+
+    # --- telling others ---
+
+    def _begin(self, action: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return self._engine.begin(work, f'{action} container "{self.name}"')
+
+    def _publish(self, kind: str, **attributes: object) -> None:
+        self._engine.events.publish(kind, self.id, self.name, attributes)
+
+    def _notify(self, *conditions: str) -> None:
+        self.clients.notify(conditions, self._outcome())
+
+    def _outcome(self) -> Answer:
+        """Return how the container's latest run ended, in the form that ``wait`` returns."""
+        if self._record is None:
+            return {"exit_code": None, "signal": None, "oom_killed": False, "error": self.damage}
+        return self._record.last.outcome()
+
+    def _shutting_down(self) -> ManagerError:
+        return ManagerError(f'wait for container "{self.name}": the daemon is shutting down')
+
+
+def next_delay(before: float, uptime: float) -> float:
+    """Return the next backoff in seconds.
+
+    ``before`` is the previous backoff (0: none yet), ``uptime`` the length of the last run.
+    """
+    if before <= 0 or uptime >= STABLE:
+        return FIRST_DELAY
+    return min(before * 2, LONGEST_DELAY)

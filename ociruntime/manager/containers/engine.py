@@ -1,78 +1,68 @@
-"""The state shared by all parts of the manager: store, events, programs, table of containers."""
+"""What all containers share: names, records on disk, events, programs and background tasks."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
 
-from ociruntime.base.errors import Conflict, ManagerError, NotFound, RuntimeFailure
-from ociruntime.manager.containers import names, watching
-from ociruntime.manager.containers.container import Container
+from ociruntime.base.errors import ManagerError, RuntimeFailure
+from ociruntime.manager.containers import spec as specs
 from ociruntime.manager.containers.events import EventBus
-from ociruntime.manager.containers.pod_calls import Programs
-from ociruntime.manager.containers.pod_status import APP, PodHandle
-from ociruntime.manager.containers.record_store import RecordStore
+from ociruntime.manager.containers.names import Names
+from ociruntime.manager.containers.pod_calls import Programs, halt
+from ociruntime.manager.containers.pod_status import PodHandle
+from ociruntime.manager.containers.records import POD, Record, RecordStore
+from ociruntime.manager.containers.settings import Settings
+from ociruntime.manager.containers.watching import Watcher
 from ociruntime.pods.store import pod_cgroup
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from ociruntime.manager.containers.record import Record
-    from ociruntime.manager.containers.settings import Settings
+from ociruntime.pods.store.manifest_file import read_object
+from ociruntime.pods.store.phases import each_pod
+from ociruntime.pods.store.pod import Pod
 
 log = logging.getLogger("ocid")
 
-_POD_EVENTS = watching.CLOSE_NOWRITE | watching.MOVE_SELF | watching.DELETE_SELF
-
 
 class Engine:
-    """The manager's shared state.
-
-    ``on_change`` is called with a container whose pod or app may have changed.
-    """
+    """The services that a container needs from its daemon; it knows no containers itself."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.store = RecordStore(settings.root)
+        self.names = Names()
         self.events = EventBus(f"{settings.root}/events.jsonl")
         self.programs = Programs(settings)
-        self.containers: dict[str, Container] = {}
-        self.names: dict[str, str] = {}  # name -> container id, including reserved names
-        self.hierarchies = pod_cgroup.hierarchies()
-        self.on_change: Callable[[Container], None] = _nothing
-        self.closing = False
-        self._watcher: watching.Watcher | None = None
+        self.watcher: Watcher | None = None
+        self.closing = False  # no further work is begun
+        self._hierarchies = pod_cgroup.hierarchies()
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def open(self) -> None:
-        """Lock the data directory and read the event log.  Raises ManagerError, HostError."""
+    def open(self, on_overflow: Callable[[], None]) -> None:
+        """Lock the data directory, read the event log, and create the watcher.
+
+        ``on_overflow`` is called when changes of pods were lost.  Raises ManagerError, HostError.
+        """
         self.store.open()
         try:
             self.events.open()
         except OSError as error:
             raise ManagerError(f"open the event log of {self.settings.root}: {error}") from None
-        self._watcher = watching.Watcher(self._schedule_all)
+        self.watcher = Watcher(on_overflow)
 
-    def abandon(self) -> None:
-        """Start no further work, cancel pending restarts, and fail every pending ``wait``."""
-        self.closing = True
-        for container in self.containers.values():
-            container.cancel_restart()
-            container.abandon()
-
-    async def close(self) -> None:
-        """Cancel background tasks and release the data directory for the next daemon."""
-        self.abandon()
+    async def end_tasks(self) -> None:
+        """Cancel the background tasks and wait for their end."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def close(self) -> None:
+        """Release the data directory for the next daemon."""
         self.events.close()
-        if self._watcher is not None:
-            self._watcher.close()
-            self._watcher = None
-        for container in self.containers.values():
-            container.pod_handle.close()
+        if self.watcher is not None:
+            self.watcher.close()
+            self.watcher = None
         self.store.close()
 
     def begin(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
@@ -91,89 +81,81 @@ class Engine:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # --- the table ---
-
-    def reserve(self, name: str, container_id: str) -> None:
-        """Reserve a name for a container.  Raises Conflict if it is in use."""
-        if name in self.names:
-            used_by = self.names[name][:12]
-            raise Conflict(f'the container name "{name}" is already in use by "{used_by}"')
-        self.names[name] = container_id
-
-    def release(self, name: str, container_id: str) -> None:
-        if self.names.get(name) == container_id:
-            del self.names[name]
-
-    def new(self, container_id: str, record: Record | None, damage: str = "") -> Container:
-        """Add a container to the table."""
-        uuid = record.pod if record is not None else ""
-        container = Container(container_id, record, self.pod_handle(uuid), damage)
-        self.containers[container_id] = container
-        if record is not None:
-            self.names[record.name] = container_id
-        return container
-
-    def pod_handle(self, uuid: str) -> PodHandle:
-        return PodHandle(self.settings.directory, uuid, self.hierarchies)
-
-    def find(self, ref: str) -> Container:
-        """Return the container that ``ref`` means.  Raises NotFound."""
-        known = {name: one for name, one in self.names.items() if one in self.containers}
-        return self.containers[names.resolve(ref, self.containers, known)]
-
-    def forget(self, container: Container) -> None:
-        """Drop a removed container from the table."""
-        container.removed = True
-        container.cancel_restart()
-        self.unwatch(container)
-        container.pod_handle.close()
-        self.containers.pop(container.id, None)
-        self.release(container.name, container.id)
-
     async def save(self, record: Record) -> None:
         """Save a record without blocking the event loop.  Raises HostError."""
         await asyncio.to_thread(self.store.save, record)
 
-    # --- watching ---
+    # --- pods ---
 
-    def watch(self, container: Container) -> None:
-        """Watch the container's pod, if it exists, for changes.  Raises HostError."""
-        self.unwatch(container)
-        pod = container.pod_handle.pod()
-        if pod is None or self._watcher is None:
-            return
-        path = f"/proc/self/fd/{pod.fd}"
+    def pod_handle(self, uuid: str) -> PodHandle:
+        return PodHandle(self.settings.directory, uuid, self._hierarchies)
 
-        def changed() -> None:
-            self.on_change(container)
+    def pod_exists(self, uuid: str) -> bool:
+        """Return whether there is such a pod.  Raises RuntimeFailure."""
+        handle = self.pod_handle(uuid)
+        try:
+            return handle.pod() is not None
+        finally:
+            handle.close()
 
-        container.watches = [self._watcher.watch(path, _POD_EVENTS, changed)]
-        container.watches.append(
-            self._watcher.watch(f"{path}/apps/{APP}", watching.MOVED_TO, changed)
-        )
+    def pods_of(self, container_id: str) -> list[str]:
+        """Return the UUIDs of a container's pods, found by their annotation.  Raises HostError."""
+        annotation = {"name": specs.ANNOTATION, "value": container_id}
+        uuids = []
+        for pod in each_pod(self.settings.directory):
+            with pod, suppress(RuntimeFailure):
+                manifest = read_object(pod, "pod") or {}
+                if annotation in manifest.get("annotations", ()):
+                    uuids.append(pod.uuid)
+        return uuids
 
-    def unwatch(self, container: Container) -> None:
-        watches, container.watches = container.watches, []
-        for number in watches:
-            if self._watcher is not None:
-                self._watcher.forget(number)
+    async def fetch_image(self, spec: dict[str, Any]) -> str:
+        """Fetch the image of a spec and return its full id.  Raises ManagerError."""
+        args = [*self._global_args(spec), *specs.fetch_args(spec)]
+        # A local directory needs no network, so it does not compete with slow downloads.
+        run = self.programs.ocipod if "rootfs" in spec else self.programs.fetch
+        return (await run(*args)).strip()
 
-    def _schedule_all(self) -> None:
-        for container in list(self.containers.values()):
-            self.on_change(container)
+    async def make_pod(self, container_id: str, spec: dict[str, Any], image_id: str) -> Pod:
+        """Make a pod with the container's app in it, not started.
 
+        Raises ManagerError; the marker ``pod`` names the pod for the roll-back.
+        """
+        sandbox, add = specs.pod_args(spec, container_id, image_id, self.store.volume)
+        saved = f"--uuid-file-save={self.store.path(container_id, POD)}"
+        options = self._global_args(spec)
+        uuid = (await self.programs.ocipod(*options, *sandbox, saved)).strip()
+        await self.programs.ocipod(*options, "app", "add", uuid, *add)
+        pod = self.pod_handle(uuid).pod()
+        if pod is None:
+            raise ManagerError(f"make a pod for container {container_id[:12]}: pod {uuid} is gone")
+        return pod
 
-def still_there(container: Container) -> None:
-    """Check, once the lock is held, that the container was not removed meanwhile.
+    async def remove_pod(self, uuid: str) -> None:
+        """Kill and remove a pod, whatever its state.  Raises RuntimeFailure."""
+        handle = self.pod_handle(uuid)
+        try:
+            pod = handle.pod()
+            if pod is None:
+                return
+            await halt(self.programs, pod, paused=handle.status().paused)
+            try:
+                await self.programs.ocipod("rm", uuid)
+            except ManagerError:
+                if pod.refresh() != "gone":  # another process may have removed it meanwhile
+                    raise
+        finally:
+            handle.close()
 
-    Raises NotFound, or Conflict if a removal has begun and failed.
-    """
-    if container.removed:
-        raise NotFound(f'no container with name or ID "{container.name}" found')
-    if container.removing:
-        hint = "remove it again"
-        raise Conflict(f'container "{container.name}": it is partly removed', hint)
+    async def remove_new_pod(self, container_id: str, kept: str = "") -> None:
+        """Remove the pod that was being made, unless it is the container's own by now (``kept``).
 
+        Raises RuntimeFailure.
+        """
+        uuid = self.store.new_pod(container_id)
+        if uuid and uuid != kept:
+            await self.remove_pod(uuid)
 
-def _nothing(container: Container) -> None:
-    del container
+    def _global_args(self, spec: dict[str, Any]) -> list[str]:
+        settings = self.settings
+        return specs.global_args(spec, settings.insecure, settings.client_insecure)

@@ -11,15 +11,13 @@ import json
 import logging
 import os
 from collections import deque
+from collections.abc import AsyncGenerator, Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ociruntime.base.json_files import now
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
-
-    Event = dict[str, Any]
+Event = dict[str, Any]
 
 log = logging.getLogger("ocid")
 

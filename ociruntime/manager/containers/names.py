@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Container
 
-from ociruntime.base.errors import BadRequest, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+from ociruntime.base.errors import BadRequest, Conflict, NotFound
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _LONGEST = 128
@@ -29,12 +26,55 @@ _THINGS = (
 ).split()
 
 
+class Names:
+    """The names in use, each with the id of its container, which may still be in the making."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._ids
+
+    def reserve(self, name: str, container_id: str) -> None:
+        """Reserve a name for a container.  Raises Conflict if it is in use."""
+        if name in self._ids:
+            used_by = self._ids[name][:12]
+            raise Conflict(f'the container name "{name}" is already in use by "{used_by}"')
+        self.add(name, container_id)
+
+    def add(self, name: str, container_id: str) -> None:
+        """Add the name of an existing container."""
+        self._ids[name] = container_id
+
+    def release(self, name: str, container_id: str) -> None:
+        if self._ids.get(name) == container_id:
+            del self._ids[name]
+
+    def resolve(self, ref: str, ids: Collection[str]) -> str:
+        """Return the one of ``ids`` that ``ref`` means.
+
+        It is a name, a full id, or an unambiguous prefix of one.  Raises NotFound.
+        """
+        if self._ids.get(ref) in ids:
+            return self._ids[ref]
+        if ref in ids:
+            return ref
+        matches = [one for one in ids if one.startswith(ref)] if ref else []
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            number = len(matches)
+            message = f'ambiguous container ID "{ref}": {number} containers match'
+            raise NotFound(message, "give more digits")
+        raise NotFound(f'no container with name or ID "{ref}" found')
+
+
 def new_id() -> str:
     """Return a random id of 64 hexadecimal digits."""
     return secrets.token_hex(_ID_LENGTH // 2)
 
 
-def new_name(taken: Collection[str]) -> str:
+def new_name(taken: Container[str]) -> str:
     """Return a random name that is not among ``taken``."""
     while True:
         name = f"{secrets.choice(_QUALITIES)}-{secrets.choice(_THINGS)}"
@@ -43,7 +83,7 @@ def new_name(taken: Collection[str]) -> str:
                 return candidate
 
 
-def check_name(name: object, where: str) -> str:
+def check_name(where: str, name: object) -> str:
     """Check and return a container's name.  Raises BadRequest with the member ``where``."""
     if (
         not isinstance(name, str)
@@ -61,22 +101,3 @@ def check_name(name: object, where: str) -> str:
 def is_id(text: str) -> bool:
     """Return whether ``text`` has the form of a full id."""
     return len(text) == _ID_LENGTH and not set(text) - _HEX
-
-
-def resolve(ref: str, ids: Collection[str], names: Mapping[str, str]) -> str:
-    """Return the id that ``ref`` means: a name, a full id, or an unambiguous prefix of one.
-
-    ``names``: name -> id.  Raises NotFound.
-    """
-    if ref in names:
-        return names[ref]
-    if ref in ids:
-        return ref
-    matches = [one for one in ids if one.startswith(ref)] if ref else []
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise NotFound(
-            f'ambiguous container ID "{ref}": {len(matches)} containers match', "give more digits"
-        )
-    raise NotFound(f'no container with name or ID "{ref}" found')

@@ -6,31 +6,43 @@ Nothing that they start depends on the daemon staying alive.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import resource
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from socket import socket
+from typing import Any
 
+from ociruntime._shim import lib
 from ociruntime.base import json_files
-from ociruntime.base.errors import BadRequest, HostError, ManagerError, RuntimeFailure
+from ociruntime.base.errors import (
+    BadRequest,
+    Conflict,
+    HostError,
+    ManagerError,
+    NotFound,
+    RuntimeFailure,
+)
 from ociruntime.base.linux import SIGKILL
 from ociruntime.base.programs import own_launcher
 from ociruntime.manager.containers.pod_status import APP
+from ociruntime.manager.containers.settings import Settings
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls, find_runtime
 from ociruntime.pods.loop.control_socket import LARGEST, answer_of
 from ociruntime.pods.store import control
 from ociruntime.pods.store.manifest_file import read_runtime_config
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from socket import socket
-
-    from ociruntime.manager.containers.settings import Settings
-    from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod import Pod
 
 AT_ONCE = 8  # ocipod commands that run at a time
 FETCHES_AT_ONCE = 8  # counted apart, so that a slow registry does not block other requests
 _PR_SET_PDEATHSIG = 1
+# ocipod exits with one status for all failures, so its message tells them apart.
+_MEANING: tuple[tuple[str, type[ManagerError]], ...] = (
+    ("is not in the store", NotFound),
+    ("is used by a pod", Conflict),
+)
 
 
 class Programs:
@@ -57,6 +69,47 @@ class Programs:
         async with self._fetch_slots:
             return await self._run(self.command(*args), "ocipod")
 
+    async def call(self, *args: str) -> str:
+        """Run ``ocipod``; raise NotFound or Conflict, too, if its error means that."""
+        try:
+            return await self.ocipod(*args)
+        except BadRequest:
+            raise
+        except ManagerError as failure:
+            raise _classified(str(failure)) from None
+
+    async def fetch_with_progress(self, *args: str) -> AsyncIterator[dict[str, Any]]:
+        """Run ``ocipod fetch``; yield ``{"progress", "done", "total"}`` objects, then ``{"id"}``.
+
+        Raises ManagerError with its error, HostError.
+        """
+        process = await self.spawn(self.command(*args))
+        assert process.stdout is not None
+        assert process.stderr is not None
+        out = asyncio.ensure_future(process.stdout.read())
+        errors = b""
+        try:
+            async for line in process.stderr:
+                if line.startswith(b"{"):
+                    yield json.loads(line)
+                else:
+                    errors += line
+            status = await process.wait()
+            ids = (await out).decode(errors="replace").split()
+        except ValueError:
+            message = "read the progress of ocipod fetch: a line is too long or invalid JSON"
+            raise ManagerError(message) from None
+        finally:
+            out.cancel()
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        if status or not ids:
+            silent = "run ocipod: it failed without an error message"
+            raise _classified(message_of(errors, "ocipod") or silent)
+        yield {"id": ids[-1]}
+
     async def runtime(self, pod: Pod, *args: str) -> str:
         """Run a command of the runtime that made the pod's container; return its output.
 
@@ -69,7 +122,7 @@ class Programs:
         return await self._run(calls.command("", (verb, calls.container(APP), *rest)), "")
 
     async def _run(self, command: list[str], name: str) -> str:
-        process = await self.started(command)
+        process = await self.spawn(command)
         out, err = await process.communicate()
         if process.returncode:
             status = process.returncode
@@ -77,7 +130,7 @@ class Programs:
             raise ManagerError(message_of(err, name) or message)
         return out.decode(errors="replace")
 
-    async def started(self, command: list[str]) -> asyncio.subprocess.Process:
+    async def spawn(self, command: list[str]) -> asyncio.subprocess.Process:
         """Start a command with an empty standard input and pipes for its output.
 
         Raises BadRequest if an argument from the client contains NUL, HostError.
@@ -95,6 +148,11 @@ class Programs:
             )
         except OSError as error:
             raise HostError(f"execute {command[0]}", error) from None
+
+
+def _classified(text: str) -> ManagerError:
+    kind = next((kind for part, kind in _MEANING if part in text), ManagerError)
+    return kind(text)
 
 
 def message_of(errors: bytes, name: str) -> str:
@@ -145,10 +203,8 @@ async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: f
     if pod.refresh() != "running":
         return
     if paused:
-        try:
+        with suppress(RuntimeFailure):
             await programs.runtime(pod, "resume")  # frozen processes do not die on v1
-        except RuntimeFailure:
-            pass
     try:
         await asyncio.wait_for(ask(pod, {"op": "halt", "force": True, "seconds": 0}), timeout)
         deadline = asyncio.get_running_loop().time() + timeout
@@ -167,7 +223,6 @@ def _child_of(parent: int, descriptors: tuple[int, int]) -> Callable[[], None]:
 
     A command that outlived a killed daemon would race with the clean-up of the next one.
     """
-    from ociruntime._shim import lib
 
     def prepare() -> None:
         lib.oci_prctl(_PR_SET_PDEATHSIG, SIGKILL)
@@ -178,10 +233,6 @@ def _child_of(parent: int, descriptors: tuple[int, int]) -> Callable[[], None]:
     return prepare
 
 
-def _package() -> str:
-    return os.path.abspath(__file__).rpartition("/manager/")[0]
-
-
 def _ocipod() -> list[str]:
     """Return the argv of ``ocipod``: its launcher, or an interpreter with the daemon's options."""
     if launcher := own_launcher("ocipod"):
@@ -189,7 +240,8 @@ def _ocipod() -> list[str]:
     args = sys.orig_argv[1:]
     options = args[: args.index(sys.argv[0])] if sys.argv[0] in args else []
     interpreter = [sys.executable, *(options or ("-I", "-S", "-B", "-X", "utf8"))]
-    return [*interpreter, f"{_package()}/pods/cli/__main__.py"]
+    package = os.path.abspath(__file__).rpartition("/manager/")[0]
+    return [*interpreter, f"{package}/pods/cli/__main__.py"]
 
 
 def _options(settings: Settings) -> list[str]:

@@ -1,23 +1,63 @@
-"""The status of a container's pod, read from its files and its lock without blocking."""
+"""The status of a container's pod, read from its files and its lock without blocking.
+
+The status of the container follows from it: created -> running <-> paused, running -> stopped ->
+running.  ``removing`` and ``restarting`` are transitions; ``unknown`` means that the pod cannot be
+read, ``corrupt`` that the record cannot.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import Any
 
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.files import read_file
-from ociruntime.manager.containers.record import Last
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.store.manifest_file import read_object
 from ociruntime.pods.store.phases import find
-from ociruntime.pods.store.pod import GONE
+from ociruntime.pods.store.pod import GONE, Pod
 
-if TYPE_CHECKING:
-    from ociruntime.pods.store.pod import Pod
+CREATED = "created"
+RUNNING = "running"
+PAUSED = "paused"
+STOPPED = "stopped"
+RESTARTING = "restarting"
+REMOVING = "removing"
+UNKNOWN = "unknown"
+CORRUPT = "corrupt"
+ACTIVE = (RUNNING, PAUSED)
 
+UNSEEN = "exit status unknown: the pod's monitor was killed, or the host went down"
 APP = "app"  # the only one in a container's pod
 _RUNS = ("running", "stopping")
+_PREPARED = ("prepared", "preparing")
+_READABLE = ("running", "exited", "exited garbage", "exited deleting", GONE)
+
+
+@dataclass
+class LastRun:
+    """The container's latest run; times are RFC 3339, None means not known (yet)."""
+
+    started_at: str | None = None
+    finished_at: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    oom_killed: bool = False
+    error: str = ""
+
+    @property
+    def uptime(self) -> float:
+        """Seconds between start and exit, 0 if they are not both known or the run has failed."""
+        if self.error or not self.started_at or not self.finished_at:
+            return 0.0
+        finished, started = (datetime.fromisoformat(t) for t in (self.finished_at, self.started_at))
+        return (finished - started).total_seconds()
+
+    def outcome(self) -> dict[str, Any]:
+        """Return how the run ended, in the form that ``wait`` returns."""
+        members = ("exit_code", "signal", "oom_killed", "error", "finished_at")
+        return {member: getattr(self, member) for member in members}
 
 
 @dataclass
@@ -31,15 +71,51 @@ class PodStatus:
 
     pod_state: str = GONE
     app_state: str = ""
-    last: Last | None = None
+    last: LastRun | None = None
     pid: int | None = None
     paused: bool = False
     stopped_by: str | None = None
     addresses: dict[str, str] = field(default_factory=dict)
     problem: str = ""
 
+    def of_container(self, ever_started: bool) -> str:
+        """Return the status of the container, whose record is readable."""
+        if self.problem or self.pod_state not in _READABLE:
+            return UNKNOWN
+        at_rest = STOPPED if ever_started else CREATED
+        if self.pod_state != "running":
+            return at_rest if self.app_state in ("", *_PREPARED) else STOPPED
+        if self.app_state in _RUNS:
+            return PAUSED if self.paused else RUNNING
+        if self.app_state in _PREPARED:
+            return RESTARTING if self.last else at_rest
+        return {"exited": STOPPED, "deleting": REMOVING}.get(self.app_state, UNKNOWN)
 
-NO_POD = PodStatus()
+    def end_of_run(self, last_start: str | None) -> str:
+        """Return a key that identifies the exit of the latest run; "" if there was none.
+
+        ``last_start``: the start of the latest known run, None if its exit is recorded already.
+        """
+        if self.problem:
+            return ""
+        if self.app_state == "exited" and self.last is not None:
+            return self.last.finished_at or "unknown"
+        if self.pod_state == "running":
+            return ""
+        if self.app_state in _RUNS and self.last is not None:
+            return f"unseen {self.last.started_at}"
+        return f"unseen {last_start}" if last_start and self.pod_state == GONE else ""
+
+    @property
+    def error(self) -> str:
+        """What explains an abnormal status; "" if it is normal."""
+        if self.problem:
+            return self.problem
+        if self.pod_state == GONE:
+            return "its pod is gone, and with it the container's files"
+        if self.pod_state != "running" and self.app_state in _RUNS:
+            return UNSEEN
+        return ""
 
 
 class PodHandle:
@@ -66,7 +142,7 @@ class PodHandle:
             self._pod.close()
             self._pod = None
 
-    def pod_status(self) -> PodStatus:
+    def status(self) -> PodStatus:
         """Return the status of the pod; errors are reported as ``problem``, never raised."""
         try:
             pod = self.pod()
@@ -89,7 +165,7 @@ class PodHandle:
             return PodStatus(state)
         runs = state == "running" and app["state"] in _RUNS
         status = PodStatus(
-            state, str(app["state"]), _last_of(app), stopped_by=app.get("stopped_by")
+            state, str(app["state"]), _last_run(app), stopped_by=app.get("stopped_by")
         )
         if runs:
             status.pid = app.get("pid")
@@ -109,10 +185,10 @@ class PodHandle:
         return False
 
 
-def _last_of(app: dict[str, object]) -> Last | None:
+def _last_run(app: dict[str, object]) -> LastRun | None:
     if app.get("started") is None and app["state"] != "exited":
         return None
-    last = Last(
+    last = LastRun(
         started_at=_text(app.get("started")),
         finished_at=_text(app.get("finished")),
         signal=_number(app.get("signal")),

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import Forbidden
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ROOT = "/var/lib/ociruntime/manager"
 DIRECTORY = "/var/lib/ociruntime"

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ociruntime.base.files import read_file
 from ociruntime.pods.store import pod_cgroup
-
-if TYPE_CHECKING:
-    from typing import Any
 
 _NANOSECONDS = 1_000_000_000
 _MICROSECONDS = 1_000_000
@@ -23,18 +20,18 @@ def usage(uuid: str, app: str) -> dict[str, Any]:
 
     Memory is in bytes; None means unknown or unlimited.
     """
-    found = _files(uuid, app)
-    cpu = _scaled(found.get("cpuacct.usage"), _NANOSECONDS)
+    files = _files(uuid, app)
+    cpu = _scaled(files.get("cpuacct.usage"), _NANOSECONDS)
     if cpu is None:
-        cpu = _scaled(_of_table(found.get("cpu.stat"), "usage_usec"), _MICROSECONDS)
-    memory = _number(found.get("memory.usage_in_bytes") or found.get("memory.current"))
-    limit = _number(found.get("memory.limit_in_bytes") or found.get("memory.max"))
+        cpu = _scaled(_of_table(files.get("cpu.stat"), "usage_usec"), _MICROSECONDS)
+    memory = _number(files.get("memory.usage_in_bytes") or files.get("memory.current"))
+    limit = _number(files.get("memory.limit_in_bytes") or files.get("memory.max"))
     return {
         "cpu_seconds": cpu,
         "memory": memory,
         "memory_limit": None if limit is None or limit >= _NO_LIMIT else limit,
-        "pids": _number(found.get("pids.current")),
-        "pids_limit": _number(found.get("pids.max")),
+        "pids": _number(files.get("pids.current")),
+        "pids_limit": _number(files.get("pids.max")),
     }
 
 
@@ -46,14 +43,14 @@ _READ = (
 
 def _files(uuid: str, app: str) -> dict[str, str]:
     """Return the contents of the control files that exist, by name, from all hierarchies."""
-    found = {}
+    files = {}
     for directory in _directories(uuid, app):
         for name in _READ:
             try:
-                found[name] = read_file(f"{directory}/{name}").decode().strip()
+                files[name] = read_file(f"{directory}/{name}").decode().strip()
             except OSError:
                 continue
-    return found
+    return files
 
 
 def _directories(uuid: str, app: str) -> list[str]:
@@ -83,8 +80,8 @@ def processes(uuid: str, app: str) -> list[dict[str, Any]]:
 
     They are sorted by pid; PIDs and UIDs are those of the host's namespaces.
     """
-    found = (_process(pid) for pid in pod_cgroup.processes(_directories(uuid, app)))
-    return [one for one in found if one is not None]
+    all_processes = (_process(pid) for pid in pod_cgroup.processes(_directories(uuid, app)))
+    return [one for one in all_processes if one is not None]
 
 
 def _process(pid: int) -> dict[str, Any] | None:

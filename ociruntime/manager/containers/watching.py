@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from ociruntime._shim import ffi, lib
 from ociruntime.base.errors import HostError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 CLOSE_NOWRITE = 0x10  # a directory was closed: a flock(2) on it may have been released
 MOVED_TO = 0x80

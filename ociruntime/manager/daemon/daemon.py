@@ -7,13 +7,21 @@ import logging
 import os
 import resource
 import signal
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import Any
 
+from aiohttp import web
+
+from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
+from ociruntime.base.trusted import check_directory
+from ociruntime.commandline.parser import Arguments
+from ociruntime.manager.api.routes import make_application
+from ociruntime.manager.containers.manager import Manager
+from ociruntime.manager.containers.settings import DIRECTORY, ROOT, Settings
+from ociruntime.manager.containers.spec import INSECURE
 from ociruntime.manager.daemon.listening import Notifier, activated, listen
-
-if TYPE_CHECKING:
-    from ociruntime.manager.containers.settings import Settings
+from ociruntime.manager.daemon.options import SOCKET
 
 log = logging.getLogger("ocid")
 
@@ -21,16 +29,51 @@ _SHUTDOWN_TIMEOUT = 5.0  # seconds for requests in progress at shutdown
 _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
-def serve(settings: Settings, path: str, group: str, debug: bool) -> int:
+def serve(arguments: Arguments) -> int:
     """Serve until SIGTERM or SIGINT; return the exit status.  Raises RuntimeFailure."""
-    level = logging.DEBUG if debug else logging.INFO
+    settings = settings_of(arguments)
+    level = logging.DEBUG if settings.debug else logging.INFO
     handler = logging.StreamHandler()
     handler.setFormatter(Lines(_FORMAT))
     logging.basicConfig(level=level, handlers=[handler])
-    if not debug:
+    if not settings.debug:
         logging.getLogger("asyncio").setLevel(logging.ERROR)
-    asyncio.run(_serve(settings, path, group))
+    asyncio.run(_serve(settings, arguments.text("socket", SOCKET), arguments.text("group", "root")))
     return 0
+
+
+def settings_of(arguments: Arguments) -> Settings:
+    """Return the settings from the options, with absolute paths.  Raises UsageError, HostError."""
+    runtime = arguments.text("runtime")
+    return Settings(
+        root=_trusted(arguments.text("root", ROOT)),
+        directory=_trusted(arguments.text("dir", DIRECTORY)),
+        runtime=os.path.abspath(runtime) if "/" in runtime else runtime,
+        system_config=_absolute(arguments.text("system-config")),
+        local_config=_absolute(arguments.text("local-config")),
+        insecure=_checks(arguments, "insecure-options"),
+        client_insecure=_checks(arguments, "allow-insecure"),
+        debug=arguments.flag("debug"),
+    )
+
+
+def _checks(arguments: Arguments, option: str) -> tuple[str, ...]:
+    checks = tuple(check for check in arguments.text(option).split(",") if check)
+    for check in checks:
+        if check not in INSECURE:
+            raise UsageError(f'--{option}: unknown check "{check}"', ", ".join(INSECURE))
+    return checks
+
+
+def _trusted(path: str) -> str:
+    """Return the path without symbolic links.  Raises HostError if other users may change it."""
+    path = os.path.join(os.getcwd(), path)
+    check_directory(path, "data directory")
+    return os.path.realpath(path)
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(path) if path else ""
 
 
 class Lines(logging.Formatter):
@@ -58,25 +101,20 @@ def _indented(text: str) -> str:
 
 
 async def _serve(settings: Settings, path: str, group: str) -> None:
-    from aiohttp import web
-
-    from ociruntime.manager.api.routes import make_application
-    from ociruntime.manager.containers.manager import Manager
-
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, over.set)
     # A handler and not SIG_IGN, which containers would inherit.
-    loop.add_signal_handler(signal.SIGHUP, _nothing)
+    loop.add_signal_handler(signal.SIGHUP, _ignore)
     notify = Notifier()
-    given = activated()
+    passed = activated()
     manager = Manager(settings)
     _raise_descriptor_limit()
     await manager.open()
-    sock = given
+    sock = passed
     try:
-        sock = given or listen(path, group)
+        sock = passed or listen(path, group)
         runner = web.AppRunner(
             make_application(manager), access_log=None, shutdown_timeout=_SHUTDOWN_TIMEOUT
         )
@@ -90,19 +128,13 @@ async def _serve(settings: Settings, path: str, group: str) -> None:
         manager.abandon()
         await runner.cleanup()
     finally:
-        if given is None and sock is not None:
-            _remove(path)  # while we hold the data directory's lock: it is not a new daemon's
+        if passed is None and sock is not None:
+            with suppress(OSError):
+                os.unlink(path)  # while we hold the data directory's lock: it is not a new daemon's
         await manager.close()
 
 
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass
-
-
-def _nothing() -> None:
+def _ignore() -> None:
     pass
 
 

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure, UsageError
-from ociruntime.base.trusted import check_directory
 from ociruntime.commandline.help import option_lines
 from ociruntime.commandline.output import show_traceback, tell, write
 from ociruntime.commandline.parser import Arguments, parse
-from ociruntime.manager.daemon.lean_imports import prepare
-from ociruntime.manager.daemon.options import DETAILS, OPTIONS, SOCKET, SUMMARY
+from ociruntime.manager.daemon.options import DETAILS, OPTIONS, SUMMARY
 from ociruntime.startup.snapshot import how_started, make_in_background
-
-if TYPE_CHECKING:
-    from ociruntime.manager.containers.settings import Settings
 
 FAILED = 1
 
@@ -49,53 +43,31 @@ def _run(arguments: Arguments) -> int:
         raise UsageError("ocid takes no arguments", "ocid --help")
     if os.geteuid():
         raise UsageError("ocid must be run as root", "sudo ocid ...")
-    debug = arguments.flag("debug")
-    if debug:
+    if arguments.flag("debug"):
         _print(how_started("ocid"))
     make_in_background("ocid")
     prepare()
-    from ociruntime.manager.daemon.daemon import serve
+    from ociruntime.manager.daemon.daemon import serve  # brings aiohttp, so only now
 
-    group = arguments.text("group", "root")
-    return serve(settings_of(arguments), arguments.text("socket", SOCKET), group, debug)
-
-
-def settings_of(arguments: Arguments) -> Settings:
-    """Return the settings from the options, with absolute paths.  Raises UsageError, HostError."""
-    from ociruntime.manager.containers.settings import DIRECTORY, ROOT, Settings
-
-    runtime = arguments.text("runtime")
-    return Settings(
-        root=_trusted(arguments.text("root", ROOT)),
-        directory=_trusted(arguments.text("dir", DIRECTORY)),
-        runtime=os.path.abspath(runtime) if "/" in runtime else runtime,
-        system_config=_absolute(arguments.text("system-config")),
-        local_config=_absolute(arguments.text("local-config")),
-        insecure=_checks(arguments, "insecure-options"),
-        client_insecure=_checks(arguments, "allow-insecure"),
-        debug=arguments.flag("debug"),
-    )
+    return serve(arguments)
 
 
-def _checks(arguments: Arguments, option: str) -> tuple[str, ...]:
-    from ociruntime.manager.containers.spec import INSECURE
+def prepare() -> None:
+    """Trim the import of aiohttp, of which the daemon uses only the HTTP server.
 
-    checks = tuple(check for check in arguments.text(option).split(",") if check)
-    for check in checks:
-        if check not in INSECURE:
-            raise UsageError(f'--{option}: unknown check "{check}"', ", ".join(INSECURE))
-    return checks
+    At import, aiohttp creates two TLS contexts with the host's certificates for its HTTP client,
+    reads the host's table of MIME types, and caches the host's name.  That costs time, and data of
+    the host must not get into a snapshot.  So ``import ssl`` fails here, as in an interpreter built
+    without it, and no host files are read.
+    """
+    import mimetypes
+    import platform
 
-
-def _trusted(path: str) -> str:
-    """Return the path without symbolic links.  Raises HostError if other users may change it."""
-    path = os.path.join(os.getcwd(), path)
-    check_directory(path, "data directory")
-    return os.path.realpath(path)
-
-
-def _absolute(path: str) -> str:
-    return os.path.abspath(path) if path else ""
+    if "ssl" not in sys.modules:
+        sys.modules["ssl"] = None  # type: ignore[assignment]
+    mimetypes.knownfiles.clear()
+    # The original calls uname(2) and caches all of its fields, including the host's name.
+    platform.system = lambda: "Linux"
 
 
 def help_text() -> str:

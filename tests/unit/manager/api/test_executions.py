@@ -12,7 +12,7 @@ from aiohttp import WSMessage, WSMsgType, web
 
 from ociruntime.base.errors import BadRequest, HostError
 from ociruntime.manager.api import executions
-from ociruntime.manager.api.program_input import ROOM
+from ociruntime.manager.api.program_streams import ROOM
 from tests.support.descriptors import open_descriptors
 
 GUARD = 30.0  # seconds after which a test is given up

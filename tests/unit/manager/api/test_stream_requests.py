@@ -12,7 +12,7 @@ from ociruntime.base.errors import BadRequest
 from ociruntime.manager.api.attachments import control, window_size
 from ociruntime.manager.api.executions import MEMBERS, check, exec_args
 from ociruntime.manager.api.images import _PULL
-from ociruntime.manager.api.log_stream import LogFilter, parse_query
+from ociruntime.manager.api.streams import LogFilter, parse_query
 from ociruntime.pods.store.logs import Line
 from tests.support import project
 
@@ -28,7 +28,7 @@ PAGE = (project.ROOT / "docs" / "manager.md").read_text(encoding="utf-8")
         ({"command": "sh"}, "command"),
         ({"command": ["sh", 1]}, "command"),
         ({"command": ["s\0h"]}, "command"),
-        ({"command": ["s\ud800h"]}, "each element must be a Unicode string without NUL"),
+        ({"command": ["s\ud800h"]}, r"command\[0\]: must be a Unicode string"),
         ({"command": ["sh"], "env": ["A=\0"]}, "env"),
         ({"command": ["sh"], "env": ["A=\ud800"]}, "env"),
         ({"command": ["sh"], "user": "0\0"}, "user: must be a Unicode string without NUL"),

@@ -10,17 +10,15 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ManagerError
-from ociruntime.manager.containers.pod_status import NO_POD, PodStatus
-from ociruntime.manager.containers.record import (
-    Last,
+from ociruntime.manager.containers.pod_status import LastRun, PodStatus
+from ociruntime.manager.containers.records import (
     Record,
+    RecordStore,
     answer,
     corrupt_answer,
     from_text,
     to_text,
 )
-from ociruntime.manager.containers.record_store import RecordStore
-from ociruntime.manager.containers.states import end_of, error_of, status_of
 
 ID = "ab" * 32
 
@@ -33,7 +31,7 @@ def record(**changes: Any) -> Record:  # noqa: ANN401 - JSON
 
 
 def test_there_and_back() -> None:
-    last = Last("2026-01-01T00:00:00Z", None, 3, 9, True, "why")
+    last = LastRun("2026-01-01T00:00:00Z", None, 3, 9, True, "why")
     one = record(last=last, wanted="running", restart_count=2, spec={"env": {"A": "ä"}})
     assert from_text(to_text(one)) == one
 
@@ -68,18 +66,18 @@ def test_damaged_text(text: bytes) -> None:
 
 
 def test_the_answer_has_every_member() -> None:
-    told = answer(record(), NO_POD)
+    told = answer(record(), PodStatus())
     assert list(told) == (
         "id name status image rootfs command created_at started_at finished_at exit_code signal "
         "oom_killed error pid pod restart_policy restart_count labels auto_remove stop_signal "
         "stop_timeout addresses ports spec"
     ).split(" ")
-    assert corrupt_answer(ID, "why", NO_POD).keys() == told.keys()
+    assert corrupt_answer(ID, "why").keys() == told.keys()
     assert (told["stop_timeout"], told["stop_signal"]) == (10, "SIGTERM")
 
 
-RUN = Last(started_at="then")
-EXITED = Last(started_at="then", finished_at="later", exit_code=0)
+RUN = LastRun(started_at="then")
+EXITED = LastRun(started_at="then", finished_at="later", exit_code=0)
 
 
 @pytest.mark.parametrize(
@@ -105,9 +103,9 @@ EXITED = Last(started_at="then", finished_at="later", exit_code=0)
     ],
 )
 def test_status(pod_status: PodStatus, ever_started: bool, status: str, error: str) -> None:
-    assert status_of(pod_status, ever_started) == status
-    assert error_of(pod_status).startswith(error)
-    assert bool(error_of(pod_status)) == bool(error)
+    assert pod_status.of_container(ever_started) == status
+    assert pod_status.error.startswith(error)
+    assert bool(pod_status.error) == bool(error)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +123,7 @@ def test_status(pod_status: PodStatus, ever_started: bool, status: str, error: s
     ],
 )
 def test_ends(pod_status: PodStatus, last_start: str | None, end: str) -> None:
-    assert end_of(pod_status, last_start) == end
+    assert pod_status.end_of_run(last_start) == end
 
 
 def test_a_daemon_that_was_killed_while_it_forked(tmp_path: Path) -> None:

@@ -1,0 +1,114 @@
+"""What a request contains: its body and its query, checked by a table.
+
+Every error names the member that is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from aiohttp import web
+
+from ociruntime.base.errors import BadRequest
+from ociruntime.manager.containers import checks
+from ociruntime.manager.containers.checks import Members, check_object
+
+BODY_TIMEOUT = 30.0  # seconds for a request body to arrive
+_FLAGS = {"": True, "1": True, "true": True, "0": False, "false": False}
+
+
+async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
+    """Read and parse the body; None if it is empty.  Raises BadRequest, HTTPException."""
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT):
+            data = await request.read()
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None
+    if not data.strip():
+        return None
+    try:
+        return json.loads(data, parse_constant=_no_number, object_pairs_hook=_distinct)
+    except UnicodeDecodeError:
+        raise BadRequest("", "the body is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        position = f"line {error.lineno} column {error.colno}"
+        raise BadRequest("", f"the body is invalid JSON: {error.msg} ({position})") from None
+    except RecursionError:
+        raise BadRequest("", "the body is nested too deeply") from None
+    except ValueError as error:
+        raise BadRequest("", f"the body is invalid JSON: {error}") from None
+
+
+async def read_body(request: web.Request, members: Members) -> dict[str, Any]:
+    """Read the body as an object with these members, each checked; empty without a body.
+
+    Raises BadRequest, HTTPException.
+    """
+    document = await read_document(request)
+    return {} if document is None else check_object(document, members)
+
+
+def required(given: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
+    """Return a member that must be present.  Raises BadRequest if it is missing."""
+    if name not in given:
+        raise BadRequest(name, "required")
+    return given[name]
+
+
+def flag(query: Mapping[str, str], name: str) -> bool:
+    """Return a flag of the query, as in ``?force=1``.  Raises BadRequest."""
+    value = query.get(name, "0")
+    if value not in _FLAGS:
+        raise BadRequest(name, f'must be 0 or 1, not "{value}"')
+    return _FLAGS[value]
+
+
+def json_query(request: web.Request, name: str) -> dict[str, list[str]]:
+    """Parse JSON in the query, as in ``?filters={"label": ["a", "b"]}``.  Raises BadRequest."""
+    text = request.query.get(name, "")
+    if not text:
+        return {}
+    try:
+        lists = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadRequest(name, "invalid JSON") from None
+    if not isinstance(lists, dict):
+        raise BadRequest(name, "must be a JSON object")
+    for key, values in lists.items():
+        checks.list_of(checks.text)(f"{name}.{key}", values)
+    return lists
+
+
+def moment(query: Mapping[str, str], name: str) -> datetime | None:
+    """Parse a time of the query; UTC if it has no zone, None if absent.  Raises BadRequest."""
+    text = query.get(name, "")
+    if not text:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        message = f'"{text}" is not a time'
+        raise BadRequest(name, message, "as in 2026-01-31T12:00:00Z") from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def has_gone(request: web.Request) -> bool:
+    """Return whether the client has disconnected."""
+    return request.transport is None or request.transport.is_closing()
+
+
+def _no_number(word: str) -> object:
+    raise ValueError(f"{word} is not a JSON number")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f'duplicate member "{twice}"')
+    return members
