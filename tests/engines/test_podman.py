@@ -270,7 +270,8 @@ def test_hooks(podman: Podman, work: Path) -> None:
 
 
 def test_many_at_once(podman: Podman) -> None:
-    result = podman.together(6, "--rm", NAME, "echo", "hello").ok()
+    # conmon drops the output of a container that ends before podman has attached, with any runtime.
+    result = podman.together(6, "--rm", NAME, "sh", "-c", "sleep 1; echo hello").ok()
     assert result.out == "hello\n" * 6
 
 
