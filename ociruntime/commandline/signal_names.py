@@ -1,4 +1,4 @@
-"""Signal names as callers write them."""
+"""Signals as callers write them: names with or without SIG, and numbers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,20 @@ def signal_number(text: str) -> int:
     if not 0 <= number <= SIGRTMAX:
         raise UsageError(f'unknown signal "{text}"', _hint(text))
     return number
+
+
+def signal_name(text: str) -> str:
+    """Return the name in the form of image configurations: SIGKILL for ``9``, SIGRTMIN+3.
+
+    Raises UsageError, also for 0.
+    """
+    number = signal_number(text)
+    if SIGRTMIN <= number <= SIGRTMAX:
+        return f"SIGRTMIN+{number - SIGRTMIN}"
+    names = [name for name, value in SIGNALS.items() if value == number]
+    if not names:
+        raise UsageError(f'unknown signal "{text}"', _hint(text))
+    return names[0]
 
 
 def _named(name: str) -> int:

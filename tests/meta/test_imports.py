@@ -53,14 +53,14 @@ ALLOWED: dict[str, set[str]] = {
     "pods.garbage": PODS,
     "pods.kvm": PODS | {"pods.garbage", "commandline"},
     "pods.operations": PODS | IMAGES | {"images", "pods.kvm", "commandline"},
-    "pods.supervisor": PODS | {"pods.kvm"},
+    "pods.supervisor": PODS | {"pods.kvm", "commandline"},
     "pods.cli": PROGRAM
     | PODS
     | IMAGES
     | {"images", "images.registry", "images.trust", "images.formats"}
     | {"pods.garbage", "pods.kvm", "pods.operations", "pods.supervisor"},
     "pods": set(),
-    "manager.containers": PODS,
+    "manager.containers": {"commandline"} | PODS,
     "manager.api": PODS | {"manager.containers"},
     "manager.client": PROGRAM,
     "manager.daemon": PROGRAM | {"manager.api", "manager.containers"},

@@ -23,6 +23,7 @@ from ociruntime.base.errors import (
     StartFailed,
 )
 from ociruntime.base.fault import fault
+from ociruntime.commandline.signal_names import signal_name
 from ociruntime.manager.containers import records
 from ociruntime.manager.containers.clients import CONDITIONS, Clients
 from ociruntime.manager.containers.container_pod import ContainerPod
@@ -45,7 +46,6 @@ from ociruntime.manager.containers.pod_status import (
 )
 from ociruntime.manager.containers.records import Answer, Record
 from ociruntime.manager.containers.spec import check_signal
-from ociruntime.pods.manifest.signal_names import signal_name
 from ociruntime.pods.store.pod import Pod
 
 FIRST_DELAY = 0.1  # seconds, the first backoff between two restarts

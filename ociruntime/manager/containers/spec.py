@@ -20,11 +20,11 @@ from typing import Any
 
 from ociruntime.base.errors import BadRequest, UsageError
 from ociruntime.base.linux import CAPABILITIES
+from ociruntime.commandline.signal_names import signal_name
 from ociruntime.manager.containers import checks
 from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITIES
-from ociruntime.pods.manifest.signal_names import signal_name
 
 Spec = dict[str, Any]
 

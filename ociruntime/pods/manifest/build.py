@@ -274,7 +274,7 @@ def _annotations(options: Arguments) -> list[dict[str, str]]:
 
 def _stop_signal(options: Arguments) -> str:
     """Return the signal in the image format (``SIGTERM``, ``SIGRTMIN+3``), or "" if not given."""
-    from ociruntime.pods.manifest.signal_names import signal_name
+    from ociruntime.commandline.signal_names import signal_name
 
     return signal_name(options.text("stop-signal")) if options.has("stop-signal") else ""
 

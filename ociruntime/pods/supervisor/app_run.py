@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ociruntime.base import json_files
-from ociruntime.base.errors import PodError, RuntimeFailure
+from ociruntime.base.errors import PodError, RuntimeFailure, UsageError
 from ociruntime.base.files import read_file
 from ociruntime.base.linux import SIGKILL
+from ociruntime.commandline.signal_names import signal_number
 from ociruntime.pods.bundle.own_mounts import unmount
 from ociruntime.pods.bundle.pod_context import PodContext
 from ociruntime.pods.bundle.runtime_calls import failure, failure_code
@@ -383,31 +384,13 @@ def _no_end(app: AppRun) -> None:
     del app
 
 
-_REAL_TIME = ("SIGRTMIN+", "RTMIN+")
-
-
 def stop_signal(name: str) -> int:
     """Return the number of an image's ``StopSignal``; SIGTERM if it is invalid.
 
     The image is not trusted: the result is always a signal that can be sent.
     """
-    number = _number(name)
+    try:
+        number = signal_number(name)
+    except UsageError:
+        return int(signal.SIGTERM)
     return number if number in signal.valid_signals() else int(signal.SIGTERM)
-
-
-def _number(name: str) -> int:
-    """Return a number, perhaps not of a valid signal; -1 for an unknown name."""
-    if _is_decimal(name):
-        return int(name)
-    for prefix in _REAL_TIME:
-        if name.startswith(prefix):
-            steps = name.removeprefix(prefix)
-            return int(signal.SIGRTMIN) + int(steps) if _is_decimal(steps) else -1
-    full = name if name.startswith("SIG") else f"SIG{name}"
-    # Skip SIG_BLOCK and the like, which are not signals.
-    return -1 if full.startswith("SIG_") else int(getattr(signal, full, -1))
-
-
-def _is_decimal(text: str) -> bool:
-    # isdigit() accepts digits of other scripts, and int() refuses very long numbers.
-    return text.isascii() and text.isdigit() and len(text) <= 3
