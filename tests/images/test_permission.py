@@ -182,7 +182,9 @@ def test_an_id_whose_name_has_moved_on(
 
 def test_an_image_without_any_name(take: Reader, built: images.BuiltImage, work: Path) -> None:
     with Store(str(work / "data")) as store:
-        store.import_image(built.manifest, lambda blob: io.BytesIO(built.blobs[blob.digest]))
+        images.import_image(
+            store, built.manifest, lambda blob: io.BytesIO(built.blobs[blob.digest])
+        )
     assert take(built.id) == built.id
     policy = work / "config/policy.json"
     policy.write_text(json.dumps({"default": "reject"}))

@@ -13,11 +13,15 @@ import io
 import json
 import os
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from ociruntime.images.model.image import Descriptor, Image
+from ociruntime.images.model.manifest import parse_manifest
+from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.store import Store
 from tests.support import rootfs
 
 Json = dict[str, Any]
@@ -274,3 +278,17 @@ def write_directory(target: Path, files: Mapping[str, bytes]) -> None:
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+
+
+def import_image(
+    store: Store, manifest: bytes, open_blob: Callable[[Descriptor], BinaryIO], name: str = ""
+) -> Image:
+    """Import an image; ``open_blob`` returns a stream for each blob that the store lacks."""
+    _, config, layers = parse_manifest(manifest)
+    with Incoming(store) as incoming:
+        id = incoming.add_bytes(manifest)
+        for blob in (config, *layers):
+            if not incoming.has(blob.digest):
+                with open_blob(blob) as stream:
+                    incoming.add_blob(stream, blob.digest, blob.size)
+        return incoming.commit(id, name)

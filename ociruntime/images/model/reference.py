@@ -64,16 +64,6 @@ class Reference:
         return f"{self.kind}:{self.path}" + (f":{self.tag}" if self.tag else "")
 
     @property
-    def base_name(self) -> str:
-        """The last component without tag and extension, from which an app's name is derived."""
-        if self.kind == "id":
-            return self.digest.removeprefix("sha256:")[:12]
-        if self.kind == "registry":
-            return self.repository.rpartition("/")[2]
-        name = os.path.basename(self.path)
-        return name.removesuffix(_archive_suffix(name))
-
-    @property
     def is_local(self) -> bool:
         """Return whether it refers to local files."""
         return self.kind in LOCAL_KINDS

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import BinaryIO
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.trusted import make_directory
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import chain_id
-from ociruntime.images.model.image import Descriptor, Image, Record
+from ociruntime.images.model.image import Image, Record
 from ociruntime.images.model.manifest import parse_config, parse_manifest
 from ociruntime.images.model.reference import is_id_digits
 
@@ -149,25 +148,6 @@ class Store:
         return next((dict(one.origins) for one in self.records() if one.id == id), {})
 
     # Modify
-
-    def import_image(
-        self, manifest: bytes, open_blob: Callable[[Descriptor], BinaryIO], name: str = ""
-    ) -> Image:
-        """Import an image; ``open_blob`` returns a stream for each blob that the store lacks.
-
-        Raises ImageError; the store is then unchanged.
-        """
-        from ociruntime.images.store.incoming import Incoming
-
-        document, config, layers = parse_manifest(manifest)
-        del document
-        with Incoming(self) as incoming:
-            id = incoming.add_bytes(manifest)
-            for blob in (config, *layers):
-                if not incoming.has(blob.digest):
-                    with open_blob(blob) as stream:
-                        incoming.add_blob(stream, blob.digest, blob.size)
-            return incoming.commit(id, name)
 
     def set_name(self, id: str, name: str) -> None:
         """Make the name refer to this image and no other.  Raises ImageError."""

@@ -148,7 +148,6 @@ def _aligned(data: bytes) -> bytes:
 # Flags of mount(2) by option.
 _FLAGS = {"ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8, "strictatime": 1 << 24}
 _IGNORED = ("rw", "bind", "rbind", "private", "rprivate", "slave", "rslave")
-_GROUP = "cgroup.procs"
 
 
 class Description:

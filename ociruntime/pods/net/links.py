@@ -16,7 +16,6 @@ from ociruntime.base.rtnetlink import (
     LINK,
     NLM_F_DUMP,
     NLM_F_NEW,
-    RTM_GETADDR,
     RTM_GETLINK,
     RTM_GETROUTE,
     RTM_NEWADDR,
@@ -36,7 +35,6 @@ IFLA_MTU, IFLA_MASTER, IFLA_LINKINFO, IFLA_IFALIAS = 4, 10, 18, 20
 IFLA_INFO_KIND, IFLA_INFO_DATA, IFLA_INFO_SLAVE_KIND, IFLA_INFO_SLAVE_DATA = 1, 2, 4, 5
 VETH_INFO_PEER = 1
 IFLA_BRPORT_MODE = 4  # hairpin
-IFF_PROMISC = 0x100
 
 ADDRESS = "=BBBBI"  # struct ifaddrmsg: family, prefix length, flags, scope, index
 IFA_ADDRESS, IFA_LOCAL, IFA_BROADCAST, IFA_FLAGS = 1, 2, 4, 8
@@ -182,19 +180,6 @@ def give_address(links: Rtnetlink, index: int, network: Network) -> None:
         body += attribute(IFA_BROADCAST, network.last.packed)
     body += attribute(IFA_FLAGS, pack("=I", flags))
     _once(links, RTM_NEWADDR, body)
-
-
-def addresses_of(links: Rtnetlink, index: int) -> set[str]:
-    """Return ``ADDRESS/LENGTH`` of every address of a link."""
-    found = set()
-    body = pack(ADDRESS, 0, 0, 0, 0, index)
-    for answer in links.request(RTM_GETADDR, body, NLM_F_DUMP):
-        family, prefix, _, _, owner = unpack_from(ADDRESS, answer)
-        members = attributes(answer[calcsize(ADDRESS) :])
-        packed = members.get(IFA_LOCAL) or members.get(IFA_ADDRESS)
-        if owner == index and packed:
-            found.add(str(Network(Address(family, int.from_bytes(packed, "big")), prefix)))
-    return found
 
 
 def add_route(

@@ -14,7 +14,6 @@ from ociruntime.base.errors import HostError, PodError, UsageError
 from ociruntime.base.fault import fault
 from ociruntime.base.files import write_new
 from ociruntime.base.json_text import dump
-from ociruntime.commandline.parser import Arguments
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.progress import Progress
@@ -362,14 +361,6 @@ def _remove(path: str) -> None:
     import shutil
 
     shutil.rmtree(path)
-
-
-def interactive_values(values: Arguments, prepared: dict[str, Any]) -> bool:
-    """Return whether a prepared pod now gets the caller's terminal.  Raises UsageError."""
-    if not values.flag("interactive"):
-        return False
-    manifest.make_interactive(prepared)
-    return True
 
 
 __all__ = ("Host", "PodError", "Request", "prepare")

@@ -16,7 +16,6 @@ from ociruntime.runtime.host.namespaces import NONE_ALLOWED, SWITCHES
 from ociruntime.runtime.lifecycle.features import libseccomp_version
 
 CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
-V1_NAMES = {"io": "blkio"}
 
 # Capability -> the feature that needs it.
 USED: dict[str, str] = {

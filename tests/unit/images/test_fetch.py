@@ -35,7 +35,9 @@ def get(store: Store, name: str, policy: str) -> Image:
 
 def put(store: Store, text: str) -> Image:
     built = images.build([images.pack({"a": text})])
-    return store.import_image(built.manifest, lambda blob: io.BytesIO(built.blobs[blob.digest]))
+    return images.import_image(
+        store, built.manifest, lambda blob: io.BytesIO(built.blobs[blob.digest])
+    )
 
 
 def test_a_pinned_name_that_another_image_has(store: Store) -> None:

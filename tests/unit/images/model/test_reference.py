@@ -51,32 +51,31 @@ def test_names_of_registries(text: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "base_name"),
+    ("text", "name"),
     [
-        ("oci:/a/busybox", "oci:/a/busybox", "busybox"),
-        ("oci:/a/busybox:v1", "oci:/a/busybox:v1", "busybox"),
-        ("oci-archive:/a/b.tar:x", "oci-archive:/a/b.tar:x", "b"),
+        ("oci:/a/busybox", "oci:/a/busybox"),
+        ("oci:/a/busybox:v1", "oci:/a/busybox:v1"),
+        ("oci-archive:/a/b.tar:x", "oci-archive:/a/b.tar:x"),
         (
             "docker-archive:/b.tar:docker.io/library/b:1",
             "docker-archive:/b.tar:docker.io/library/b:1",
-            "b",
         ),
-        ("dir:/srv/root", "dir:/srv/root", "root"),
-        ("tar:/srv/root.tar.xz", "tar:/srv/root.tar.xz", "root"),
-        ("aci:/x/app", "aci:/x/app", "app"),
-        ("/x/../app.aci", "path:/app.aci", "app"),
-        ("file:///app.aci", "path:/app.aci", "app"),
-        ("oci://srv/web", "oci:/srv/web", "web"),
-        ("oci-archive://srv/b.tar:x", "oci-archive:/srv/b.tar:x", "b"),
-        ("dir:///srv//root", "dir:/srv/root", "root"),
-        ("//srv/x.tar", "path:/srv/x.tar", "x"),
-        ("file:////srv/x.tar", "path:/srv/x.tar", "x"),
-        ("dir:/srv/with:colon", "dir:/srv/with:colon", "with:colon"),
+        ("dir:/srv/root", "dir:/srv/root"),
+        ("tar:/srv/root.tar.xz", "tar:/srv/root.tar.xz"),
+        ("aci:/x/app", "aci:/x/app"),
+        ("/x/../app.aci", "path:/app.aci"),
+        ("file:///app.aci", "path:/app.aci"),
+        ("oci://srv/web", "oci:/srv/web"),
+        ("oci-archive://srv/b.tar:x", "oci-archive:/srv/b.tar:x"),
+        ("dir:///srv//root", "dir:/srv/root"),
+        ("//srv/x.tar", "path:/srv/x.tar"),
+        ("file:////srv/x.tar", "path:/srv/x.tar"),
+        ("dir:/srv/with:colon", "dir:/srv/with:colon"),
     ],
 )
-def test_files(text: str, name: str, base_name: str) -> None:
+def test_files(text: str, name: str) -> None:
     found = parse(text)
-    assert (found.name, found.base_name, found.is_local) == (name, base_name, True)
+    assert (found.name, found.is_local) == (name, True)
 
 
 @pytest.mark.parametrize("text", ["./x", "x.aci", "sub/x.tar.gz", "oci:x", "dir:x", "."])
@@ -90,7 +89,6 @@ def test_relative_paths_are_made_absolute(
 def test_ids() -> None:
     assert (parse(SHA).kind, parse(SHA).digest) == ("id", SHA)
     assert parse("sha256:0123abc").digest == "sha256:0123abc"
-    assert parse("sha256:0123abc").base_name == "0123abc"
     both = parse("0123abcdef01")
     assert (both.kind, both.maybe_id) == ("registry", "sha256:0123abcdef01")
     assert both.name == "docker.io/library/0123abcdef01:latest"

@@ -29,7 +29,7 @@ def put(store: Store, image: BuiltImage, name: str = "") -> Image:
     def open_blob(blob: Descriptor) -> io.BytesIO:
         return io.BytesIO(image.blobs[blob.digest])
 
-    return store.import_image(image.manifest, open_blob, name)
+    return images.import_image(store, image.manifest, open_blob, name)
 
 
 def small(text: str, *more: bytes) -> BuiltImage:

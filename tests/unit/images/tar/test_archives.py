@@ -38,7 +38,9 @@ def store(tmp_path: Path) -> Store:
 
 
 def put(store: Store, built: images.BuiltImage) -> Image:
-    return store.import_image(built.manifest, lambda blob: io.BytesIO(built.blobs[blob.digest]))
+    return images.import_image(
+        store, built.manifest, lambda blob: io.BytesIO(built.blobs[blob.digest])
+    )
 
 
 def read_all(stream: LayerTar) -> bytes:

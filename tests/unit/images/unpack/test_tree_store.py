@@ -51,8 +51,8 @@ def trees(tmp_path: Path) -> TreeStore:
 def put(store: Store, built: images.BuiltImage, name: str = "x") -> Image:
     import io
 
-    return store.import_image(
-        built.manifest, lambda blob: io.BytesIO(built.blobs[blob.digest]), name
+    return images.import_image(
+        store, built.manifest, lambda blob: io.BytesIO(built.blobs[blob.digest]), name
     )
 
 
