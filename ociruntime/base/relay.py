@@ -11,6 +11,8 @@ import posix
 import select
 import stat
 
+from ociruntime.base.terminal import keep_line_feeds
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.base.terminal import Terminal
@@ -46,6 +48,7 @@ class Relay:
 
     def __init__(self, master: int, terminal: Terminal, stdin: int = 0, stdout: int = 1) -> None:
         posix.set_blocking(master, False)
+        keep_line_feeds(master)
         self._master = master
         self._terminal = terminal
         self._owned = [master]
@@ -75,12 +78,12 @@ class Relay:
         return fd
 
     def begin(self) -> None:
-        """Set the host's terminal to raw mode."""
-        self._terminal.make_raw()
+        """Set the host's terminal to raw mode, except that it moves to the first column itself."""
+        self._terminal.make_raw(keep_output=True)
 
     def resume(self) -> None:
         """Set modes and size again after a stop, since they may have changed."""
-        self._terminal.make_raw()
+        self._terminal.make_raw(keep_output=True)
         self.resize()
 
     def resize(self) -> None:

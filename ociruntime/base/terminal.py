@@ -37,6 +37,15 @@ def set_window_size(fd: int, rows: int, columns: int) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, pack("HHHH", rows, columns, 0, 0))
 
 
+def keep_line_feeds(master: int) -> None:
+    """Switch ONLCR off on the container's terminal, as runc does: line feeds stay as they are."""
+    import termios
+
+    modes = termios.tcgetattr(master)
+    modes[1] &= ~termios.ONLCR
+    termios.tcsetattr(master, termios.TCSANOW, modes)
+
+
 def find_terminal() -> Terminal:
     """Return the host's terminal: stderr, stdout or stdin, else /dev/tty.
 
@@ -67,11 +76,12 @@ class Terminal:
         self._owned = owned
         self._saved: list[Any] | None = None
 
-    def make_raw(self) -> None:
+    def make_raw(self, *, keep_output: bool = False) -> None:
         """Set raw mode, like cfmakeraw(3); the first call saves the previous modes.
 
-        It is called again when the process continues after a stop, because the shell sets its own
-        modes meanwhile.
+        With ``keep_output`` the terminal goes on converting line feeds in the output.  It is called
+        again when the process continues after a stop, because the shell sets its own modes
+        meanwhile.
         """
         import termios
 
@@ -81,7 +91,8 @@ class Terminal:
         iflag, oflag, cflag, lflag, ispeed, ospeed, cc = saved
         iflag &= ~(termios.IGNBRK | termios.BRKINT | termios.PARMRK | termios.ISTRIP)
         iflag &= ~(termios.INLCR | termios.IGNCR | termios.ICRNL | termios.IXON)
-        oflag &= ~termios.OPOST
+        if not keep_output:
+            oflag &= ~termios.OPOST
         cflag = cflag & ~(termios.CSIZE | termios.PARENB) | termios.CS8
         lflag &= ~(termios.ECHO | termios.ECHONL | termios.ICANON | termios.ISIG | termios.IEXTEN)
         cc = list(cc)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,6 +151,23 @@ def run_in_pty(container: MakeContainer, bundle: Bundle, rows: int, columns: int
     one.bundle.save()
     command = one.runtime.command("run", "--bundle", str(bundle.path), one.id)
     return PtyCommand(command, rows, columns)
+
+
+def test_line_feeds_stay_line_feeds(
+    container: MakeContainer, bundle: MakeBundle, work: Path
+) -> None:
+    """The caller's terminal moves to the first column; a file has what the program has written."""
+    one = container(with_terminal(bundle(), "echo one; echo two"))
+    one.bundle.save()
+    run = one.runtime.command("run", "--bundle", str(one.bundle.path), one.id)
+    shown = PtyCommand(run)
+    assert shown.wait() == 0
+    assert shown.terminal.seen == b"one\r\ntwo\r\n"
+    shown.close()
+    written = PtyCommand(["/bin/sh", "-c", f"exec {shlex.join(run)} >{work}/file"])
+    assert written.wait() == 0
+    assert (work / "file").read_bytes() == b"one\ntwo\n"
+    written.close()
 
 
 def test_run_in_a_pty(container: MakeContainer, bundle: MakeBundle) -> None:
