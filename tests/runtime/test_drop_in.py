@@ -327,3 +327,15 @@ def test_podman_knows_the_name() -> None:
     text = (ROOT / "packaging/engines/podman.conf").read_text()
     for what in ("runtime_supports_json", "runtime_supports_nocgroup"):
         assert re.search(rf'(?m)^{what} = \[.*"ociruntime"', text)
+
+
+def test_null_is_as_absent(container: MakeContainer, bundle: MakeBundle) -> None:
+    """Callers in Go write null for optional members; also later commands read the configuration."""
+    made = bundle("sleep", "1000")
+    made.config.update(hooks=None, annotations=None, hostname=None, domainname=None)
+    made.process.update(rlimits=None, capabilities=None, apparmorProfile=None, oomScoreAdj=None)
+    made.linux.update(timeOffsets=None, seccomp=None, resources=None, sysctl=None, devices=None)
+    one = container(made).started()
+    one.exec("true").ok()
+    one.runtime("update", "--pids-limit=50", one.id).ok()
+    assert one.status == "running"

@@ -36,7 +36,10 @@ class MismatchError(Exception):
 
 
 def check_shape(config: object) -> None:
-    """Check a whole config.json; raises ConfigError at the first bad value."""
+    """Check a whole config.json; raises ConfigError at the first bad value.
+
+    Optional members that are null are removed from it.
+    """
     check(config, "object", shape.CONFIG)
 
 
@@ -57,7 +60,11 @@ def _object(value: object, table: tuple[tuple[str, bool, str, Any], ...]) -> Non
     try:
         for name, required, kind, need in table:
             if name in value:
-                _CHECKS[kind](value[name], need)
+                # Callers in Go write null for what is absent: an optional member goes.
+                if value[name] is None and not required:
+                    del value[name]
+                else:
+                    _CHECKS[kind](value[name], need)
             elif required:
                 raise MismatchError("missing", value, table)
     except MismatchError as mismatch:
