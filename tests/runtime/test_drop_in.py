@@ -329,11 +329,12 @@ def test_podman_knows_the_name() -> None:
         assert re.search(rf'(?m)^{what} = \[.*"ociruntime"', text)
 
 
-def test_null_is_as_absent(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Callers in Go write null for optional members; also later commands read the configuration."""
+def test_null_and_empty_paths_are_as_absent(container: MakeContainer, bundle: MakeBundle) -> None:
+    """Callers in Go write them for optional members; also later commands read the configuration."""
     made = bundle("sleep", "1000")
     made.config.update(hooks=None, annotations=None, hostname=None, domainname=None)
     made.process.update(rlimits=None, capabilities=None, apparmorProfile=None, oomScoreAdj=None)
+    made.linux["namespaces"] = [{"path": "", **one} for one in made.linux["namespaces"]]
     made.linux.update(timeOffsets=None, seccomp=None, resources=None, sysctl=None, devices=None)
     one = container(made).started()
     one.exec("true").ok()

@@ -38,7 +38,7 @@ class MismatchError(Exception):
 def check_shape(config: object) -> None:
     """Check a whole config.json; raises ConfigError at the first bad value.
 
-    Optional members that are null are removed from it.
+    Optional members that are null, and optional paths that are empty, are removed from it.
     """
     check(config, "object", shape.CONFIG)
 
@@ -60,11 +60,12 @@ def _object(value: object, table: tuple[tuple[str, bool, str, Any], ...]) -> Non
     try:
         for name, required, kind, need in table:
             if name in value:
-                # Callers in Go write null for what is absent: an optional member goes.
-                if value[name] is None and not required:
+                item = value[name]
+                # Callers in Go write null or "" for what is absent: an optional member goes.
+                if not required and (item is None or (item == "" and kind == "absolute")):
                     del value[name]
                 else:
-                    _CHECKS[kind](value[name], need)
+                    _CHECKS[kind](item, need)
             elif required:
                 raise MismatchError("missing", value, table)
     except MismatchError as mismatch:
