@@ -1,4 +1,4 @@
-"""An OCI runtime for Linux: Python decides, a small C program carries it out."""
+"""ociruntime: an OCI runtime for Linux, pods (ocipod) and a container manager (ocid, ocictl)."""
 
 __version__ = "0.1.0"
 

@@ -1,4 +1,4 @@
-/* Find, open and lock a container's state directory (ociruntime/runtime/host/store.py). */
+/* Find, open and lock a container's state directory (ociruntime/runtime/host/state_directory.py). */
 #include "entry.h"
 #include "text.h"
 

@@ -84,7 +84,7 @@ def signal_process(pid: int, started: int, number: int) -> bool:
 
 
 def send_signal(pidfd: int, number: int, pid: int) -> bool:
-    """Send a signal by pidfd; return False if the process is gone.  ``pid`` is for the error.
+    """Send a signal by pidfd; return False if the process is gone.  The error names ``pid``.
 
     Raises HostError.
     """

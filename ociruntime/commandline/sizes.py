@@ -11,7 +11,10 @@ _DIGITS = frozenset("0123456789")
 
 
 def byte_count(text: str, flag: str) -> int:
-    """Return the bytes; units are powers of 1024, as with runc and Docker.  Raises UsageError."""
+    """Parse a size to a number of bytes; units are powers of 1024, as with runc and Docker.
+
+    Raises UsageError.
+    """
     if text == "-1":
         return -1
     word = text.lower()

@@ -1,4 +1,4 @@
-"""The process that a snapshot is written of, and what it takes over in each process made of it.
+"""Inside a snapshot: the process that is saved, and how a command starts in a copy of it.
 
 What is frozen is nobody's process yet: modules, without a thread, an open file, an event loop, a
 TLS context or a seeded generator of random numbers of their own. What an interpreter takes from its

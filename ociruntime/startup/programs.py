@@ -52,7 +52,7 @@ PROGRAMS = {
         runtime.cgroups.resources runtime.cgroups.devices runtime.cgroups.device_rules
         runtime.cgroups.settings_v1 runtime.cgroups.settings_v2 runtime.cgroups.device_program
         runtime.cgroups.statistics runtime.host.seccomp_cache base.foreground runtime.host.hooks
-        runtime.host.idmap runtime.plan.cgroup_mounts runtime.plan.further_mounts _seccomp
+        runtime.host.idmap runtime.plan.cgroup_mounts runtime.plan.live_mounts _seccomp
         """,
     ),
     # A pod's life from an image that is in the store, its monitor and its network. Registries are
@@ -63,7 +63,7 @@ PROGRAMS = {
         pods.cli.main pods.cli.running pods.cli.monitor pods.cli.pods pods.cli.logs pods.cli.apps
         pods.cli.fetch pods.cli.images commandline.help
         pods.supervisor.supervise pods.supervisor.hibernated_state pods.bundle.write_bundle
-        pods.manifest.limits pods.operations.sandbox pods.operations.sandbox
+        pods.manifest.oci_resources pods.operations.sandbox pods.operations.sandbox
         pods.operations.app_exec pods.operations.attach pods.store.control pods.bundle.copy_files
         pods.store.description pods.garbage.garbage pods.bundle.host_facts
         pods.garbage.sweep pods.garbage.sweep pods.store.manifest_file

@@ -352,7 +352,7 @@ def _is_named(fd: int, parent: int, name: str) -> bool:
 
 
 def _fill(fd: int, parent: int, name: str) -> int:
-    """Write the snapshot to ``fd`` and give it its name; return its size.
+    """Write the snapshot to ``fd``, then rename NAME.new to NAME; return its size.
 
     Raises OSError and InternalError.
     """

@@ -45,7 +45,8 @@ FOREIGN = {
 # What every one of them loads of the project, and what each adds.
 COMMON = """
     commandline.parser runtime.cli.main commandline.options runtime.cli.options
-    base.errors base.files base.locks runtime.host.gate base.process runtime.host.store base.log
+    base.errors base.files base.locks runtime.host.gate base.process base.log
+    runtime.host.state_directory
     base.paths runtime.lifecycle.container runtime.lifecycle.identifier
     runtime.lifecycle.options base.json_text runtime.spec.load runtime.spec.state
     base.trusted

@@ -208,7 +208,7 @@ def test_the_monitor_is_lost(vm: Ocipod, work: Path) -> None:
         (("--net=host", "IMAGE"), "cannot have the host's network"),
         (("--net=none", "--private-users", "IMAGE"), "has its own users"),
         (("--net=none", "--kvm-kernel=/no/kernel", "IMAGE"), "/no/kernel: no such file"),
-        (("--net=none", "IMAGE", "--stdout=tty"), "does not support a terminal"),
+        (("--net=none", "IMAGE", "--stdout=tty"), "has no terminal"),
         (("--net=none", "--ipc=parent", "IMAGE"), "cannot share memory with the host"),
         (
             ("--net=none", "--pids=9", "IMAGE"),
@@ -234,7 +234,7 @@ def test_the_terminal_of_the_foreground(vm: Ocipod, work: Path) -> None:
     words = ("run", *FLAVOUR, "--interactive", busybox(work), *shell("cat; exit 4"))
     command = PtyCommand(vm.command(*words))
     try:
-        command.terminal.read_until("a virtual machine does not support a terminal")
+        command.terminal.read_until("a virtual machine has no terminal")
         assert command.wait() == 254
     finally:
         command.close()

@@ -66,9 +66,15 @@ def setting(pid: int, controller: str, v1: str, v2: str) -> str:
 def named(tag: str) -> set[Path]:
     """Every cgroup directory whose path has the tag in it."""
     found: set[Path] = set()
-    for mountpoint in set(hierarchies().values()):
-        for place, names, _ in os.walk(mountpoint):
-            found.update(Path(place, name) for name in names if tag in name or tag in place)
+    pending = [str(mountpoint) for mountpoint in set(hierarchies().values())]
+    while pending:  # os.walk recurses, and another test may have nested cgroups a thousand deep
+        try:
+            with os.scandir(pending.pop()) as entries:
+                below = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue  # removed meanwhile
+        pending += below
+        found.update(Path(path) for path in below if tag in path)
     return found
 
 

@@ -31,7 +31,7 @@ def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progr
     diff_ids = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
     names = entry["Layers"]
     if not isinstance(diff_ids, list) or len(diff_ids) != len(names):
-        raise ImageError(f"{files}: {entry['Config']} does not list {len(names)} layers")
+        raise ImageError(f"{files}: {entry['Config']}: expected diff_ids of {len(names)} layers")
     layers = []
     for number, (name, diff_id) in enumerate(zip(names, diff_ids, strict=True), 1):
         stream, size = files.open(name)

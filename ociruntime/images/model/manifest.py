@@ -33,10 +33,10 @@ def load_document(data: bytes, what: str) -> Json:
 def descriptor(value: object, what: str) -> Descriptor:
     """Parse a complete descriptor; ``what`` describes its target in errors."""
     if not isinstance(value, dict):
-        raise ImageError(f"{what} has no descriptor")
+        raise ImageError(f"the descriptor of {what} must be a JSON object")
     size = value.get("size")
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-        raise ImageError(f"{what} has no size")
+        raise ImageError(f"{what} has no valid size")
     media_type = value.get("mediaType")
     if not isinstance(media_type, str):
         raise ImageError(f"{what} has no media type")

@@ -79,7 +79,7 @@ def _block(block: bytes, what: str) -> bytes:
 
 
 def _packets(data: bytes, what: str) -> Iterator[tuple[int, bytes, int, int]]:
-    """Yield (tag, body, begin, end) of each packet."""
+    """Yield (tag, body, begin, end) of each packet; the offsets include its header."""
     at = 0
     while at < len(data):
         begin, first = at, data[at]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from ociruntime.base.detach_keys import DETACH_KEYS, parse_keys
 from ociruntime.base.errors import RuntimeFailure, UsageError
-from ociruntime.base.terminal import DETACH_KEYS, parse_keys, window_size
+from ociruntime.base.terminal import window_size
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import select
 
+from ociruntime.base.detach_keys import KeyWatch
 from ociruntime.base.errors import HostError, RuntimeFailure
-from ociruntime.base.terminal import KeyWatch
 from ociruntime.commandline.output import write_all
 from ociruntime.manager.client.connection import refusal
 from ociruntime.manager.client.websocket import BINARY, TEXT, WebSocket

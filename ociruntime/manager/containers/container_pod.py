@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from ociruntime.base.errors import HostError, ManagerError, RuntimeFailure
 from ociruntime.base.fault import fault
-from ociruntime.manager.containers import watching
+from ociruntime.manager.containers import pod_watch
 from ociruntime.manager.containers.engine import Engine, log
 from ociruntime.manager.containers.pod_status import APP, PodStatus
 from ociruntime.manager.containers.records import POD, REPLACING, Record
@@ -21,7 +21,7 @@ from ociruntime.pods.store.manifest_file import read_runtime_config
 from ociruntime.pods.store.pod import Pod
 from ociruntime.pods.store.removal import remove_tree
 
-_POD_EVENTS = watching.CLOSE_NOWRITE | watching.MOVE_SELF | watching.DELETE_SELF
+_POD_EVENTS = pod_watch.CLOSE_NOWRITE | pod_watch.MOVE_SELF | pod_watch.DELETE_SELF
 
 
 class ContainerPod:
@@ -61,7 +61,7 @@ class ContainerPod:
         if pod is None or watcher is None:
             return
         path = f"/proc/self/fd/{pod.fd}"
-        for directory, events in ((path, _POD_EVENTS), (f"{path}/apps/{APP}", watching.MOVED_TO)):
+        for directory, events in ((path, _POD_EVENTS), (f"{path}/apps/{APP}", pod_watch.MOVED_TO)):
             self._watches.append(watcher.watch(directory, events, self._on_change))
 
     async def replace(self, record: Record) -> None:

@@ -14,9 +14,9 @@ from ociruntime.manager.containers.events import EventBus
 from ociruntime.manager.containers.names import Names
 from ociruntime.manager.containers.pod_calls import Programs, halt
 from ociruntime.manager.containers.pod_status import PodHandle
+from ociruntime.manager.containers.pod_watch import Watcher
 from ociruntime.manager.containers.records import POD, Record, RecordStore
 from ociruntime.manager.containers.settings import Settings
-from ociruntime.manager.containers.watching import Watcher
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.store.manifest_file import read_object
 from ociruntime.pods.store.phases import each_pod

@@ -114,7 +114,8 @@ class Programs:
         """Run a command of the runtime that made the pod's container; return its output.
 
         ``args`` are the verb and what follows the container id.  The command is never queued: kill
-        and pause must not wait for other requests.  Raises ManagerError with its error, PodError.
+        and pause must not wait for other requests.  Raises ManagerError with the
+        runtime's message, PodError.
         """
         program = find_runtime(str(read_runtime_config(pod).get("runtime") or "ociruntime"))
         calls = RuntimeCalls(program, pod.uuid)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import PodError
-from ociruntime.pods.manifest import isolators, limits, seccomp
+from ociruntime.pods.manifest import isolators, oci_resources, seccomp
 from ociruntime.pods.manifest.build import app_entry
 from ociruntime.pods.manifest.flavours import FLAVOURS, Flavour, Mount
 
@@ -276,9 +276,9 @@ def _resources(manifest: Json, wanted: list[Json], place: AppPlace) -> Json:
         access = "r" if name in read_only else "rw"
         rule = {"allow": True, "type": kind, "major": major, "minor": minor, "access": access}
         rules.append(rule)
-    kept = limits.kept(wanted, place.controllers)
+    kept = oci_resources.kept(wanted, place.controllers)
     most_cpu = isolators.cpu_limit(manifest.get("isolators", []))
-    return {"devices": rules, **limits.resources(kept, most_cpu)}
+    return {"devices": rules, **oci_resources.resources(kept, most_cpu)}
 
 
 def _annotations(entry: Json, place: AppPlace, image_config: Json) -> dict[str, str]:

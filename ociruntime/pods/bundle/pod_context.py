@@ -51,13 +51,13 @@ class PodContext:
         if not wanted or config.get("flavor") == "fly":
             return []
         from ociruntime.pods.bundle.host_facts import controllers
-        from ociruntime.pods.manifest import limits
+        from ociruntime.pods.manifest import oci_resources
 
         known = controllers()
-        made = limits.resources(limits.kept(wanted, known))
+        made = oci_resources.resources(oci_resources.kept(wanted, known))
         name = f"ocipod-{self.path.rpartition('/')[2]}"
-        pod_cgroup.limit(name, limits.divided(made), limits.unified(made))
-        return limits.skipped(wanted, known)
+        pod_cgroup.limit(name, oci_resources.divided(made), oci_resources.unified(made))
+        return oci_resources.skipped(wanted, known)
 
     def begin(self) -> None:
         """Prepare for the first app; called once before it is started.  Raises RuntimeFailure."""

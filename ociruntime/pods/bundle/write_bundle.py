@@ -15,7 +15,7 @@ from ociruntime.pods.bundle.app_config import AppPlace, app_config
 from ociruntime.pods.bundle.own_mounts import mount
 from ociruntime.pods.manifest.build import app_entry
 from ociruntime.pods.manifest.flavours import flavour
-from ociruntime.pods.manifest.limits import skipped
+from ociruntime.pods.manifest.oci_resources import skipped
 
 
 def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> list[str]:

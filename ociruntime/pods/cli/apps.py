@@ -6,8 +6,8 @@ import json
 import os
 from typing import Any
 
+from ociruntime.base.detach_keys import DETACH_KEYS, parse_keys
 from ociruntime.base.errors import UsageError
-from ociruntime.base.terminal import DETACH_KEYS, parse_keys
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments

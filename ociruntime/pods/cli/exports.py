@@ -80,7 +80,10 @@ def run_image_render(context: Context, arguments: Arguments) -> int:
 def _fill(
     store: Store, image: Image, target: int, limits: Limits, bar: Bar, *, alone: bool
 ) -> list[str]:
-    """Fill the new directory with descriptor ``target``; return warnings about skipped entries."""
+    """Unpack the image into the directory open as ``target``: root filesystem and configuration.
+
+    With ``alone`` only the root filesystem.  Returns warnings about skipped entries.
+    """
     if alone:
         return unpack(store.blobs, image.layers, target, limits, bar)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

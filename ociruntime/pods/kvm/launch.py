@@ -20,7 +20,7 @@ from ociruntime.pods.kvm.port import PROGRAM
 from ociruntime.pods.kvm.qemu import Hardware, Share
 from ociruntime.pods.kvm.settings import Settings, cpus_of, memory_of, settings
 from ociruntime.pods.manifest import isolators
-from ociruntime.pods.manifest.limits import unified
+from ociruntime.pods.manifest.oci_resources import unified
 
 Json = dict[str, Any]
 

@@ -102,7 +102,7 @@ class Machine(PodContext):
         Raises RuntimeFailure.
         """
         if terminal:
-            raise PodError(f'app "{app}": a virtual machine does not support a terminal')
+            raise PodError(f'app "{app}": a virtual machine has no terminal')
         remove_file(f"apps/{app}/pid")
         self._join_cgroup()
         pid = port.start_app(f"{PORTS}/{self._apps.index(app) + 1}", streams)

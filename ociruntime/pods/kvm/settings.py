@@ -181,7 +181,7 @@ def check_run(options: Arguments, local_config: str, kernel: str) -> None:
     """Check the options that can also be given to run-prepared."""
     if options.flag("interactive") and os.isatty(0):
         raise UsageError(
-            "--interactive: a virtual machine does not support a terminal", "use a pipe or a file"
+            "--interactive: a virtual machine has no terminal", "redirect standard input"
         )
     settings(local_config, kernel)
 
@@ -204,9 +204,7 @@ def check_manifest(manifest: dict[str, Any]) -> None:
     for entry in manifest["apps"]:
         if "tty" in entry["app"].get("streams", {}).values():
             name = entry["name"]
-            raise UsageError(
-                f'app "{name}": a virtual machine does not support a terminal', "stream"
-            )
+            raise UsageError(f'app "{name}": a virtual machine has no terminal', "stream")
     for volume in manifest["volumes"]:
         if volume["kind"] == "host" and not os.path.isdir(volume["source"]):
             name, source = volume["name"], volume["source"]

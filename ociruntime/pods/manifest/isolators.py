@@ -234,7 +234,7 @@ def byte_count(text: str, what: str) -> int:
     digits = whole + fraction
     known = unit in ("", "b") or (unit[0] in _UNITS and unit[1:] in ("", "b", "i", "ib"))
     if not known or not whole or not _is_decimal(digits) or (point and not fraction):
-        raise UsageError(f'{what}: invalid size "{text}"', "512, 50M, 1.5GiB")
+        raise UsageError(f'{what}: invalid size "{text}"', "for example 512, 50M, 1.5GiB")
     factor = 1024 ** (_UNITS.index(unit[0]) + 1) if unit and unit != "b" else 1
     size: int = int(digits) * factor // 10 ** len(fraction)
     if size >= 1 << 63:

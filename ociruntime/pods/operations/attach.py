@@ -7,8 +7,9 @@ import select
 import signal
 import socket
 
+from ociruntime.base.detach_keys import KeyWatch
 from ociruntime.base.errors import HostError, UsageError
-from ociruntime.base.terminal import KeyWatch, Terminal
+from ociruntime.base.terminal import Terminal
 from ociruntime.pods.store.control import ask_over, connect
 from ociruntime.pods.store.pod import Pod
 

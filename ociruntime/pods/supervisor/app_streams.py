@@ -131,7 +131,7 @@ class AppStreams:
         return self._input >= 0
 
     def has_output(self, name: str) -> bool:
-        """Return whether output can come from ``stdout`` or ``stderr``."""
+        """Return whether the stream ``name`` (stdout or stderr) may still have output."""
         return name in self._readers.values()
 
     def resize(self, rows: int, columns: int) -> None:

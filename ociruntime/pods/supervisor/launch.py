@@ -100,7 +100,7 @@ def _be_background(pod: Pod, warn: Say, telling: int) -> NoReturn:
 
 
 def _teller(fd: int) -> Say:
-    """Return a function that sends an error, or a line feed if ready, to ``fd`` once."""
+    """Return a function that reports the start to ``fd`` once: an error, or "" if it is ready."""
     open_ones = [fd]
 
     def tell(error: str) -> None:

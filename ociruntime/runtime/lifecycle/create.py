@@ -6,7 +6,7 @@ import posix
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.process import end_on_signals
-from ociruntime.runtime.host.store import FILTERS
+from ociruntime.runtime.host.state_directory import FILTERS
 from ociruntime.runtime.lifecycle.creation import Creation
 from ociruntime.runtime.lifecycle.identifier import check_id
 from ociruntime.runtime.lifecycle.preparation import prepare
@@ -48,7 +48,7 @@ def begin(context: Context, options: CreateOptions) -> Creation:
 
         pidfd_socket = host_path(prepared.annotations, PIDFD_RECEIVER)
     if pidfd_socket:
-        from ociruntime.runtime.host.caller_sockets import connect_pidfd_socket
+        from ociruntime.runtime.host.console_and_pidfd_sockets import connect_pidfd_socket
 
         receiver = connect_pidfd_socket(pidfd_socket)
     # Hooks run here, and relative paths of the bundle are relative to it.

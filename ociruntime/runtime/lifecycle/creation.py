@@ -17,7 +17,7 @@ from ociruntime.base.process import start_time
 from ociruntime.runtime.executor.protocol import CLONE_PROCESS, Expected, go, receive
 from ociruntime.runtime.executor.spawn import Executor, spawn
 from ociruntime.runtime.host.gate import make_gate
-from ociruntime.runtime.host.store import (
+from ociruntime.runtime.host.state_directory import (
     CREATING,
     begin_creation,
     commit_creation,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from ociruntime.base.log import Log
     from ociruntime.runtime.executor.protocol import Message
-    from ociruntime.runtime.host.store import Lock
+    from ociruntime.runtime.host.state_directory import Lock
     from ociruntime.runtime.lifecycle.entry_record import Removal
     from ociruntime.runtime.lifecycle.options import Context, CreateOptions
     from ociruntime.runtime.lifecycle.preparation import Preparation
@@ -264,7 +264,7 @@ class Creation:
         if self._console is None:
             self.master = master
             return
-        from ociruntime.runtime.host.caller_sockets import send_terminal
+        from ociruntime.runtime.host.console_and_pidfd_sockets import send_terminal
 
         send_terminal(self._console, master)
 
@@ -282,7 +282,7 @@ class Creation:
         write_facts(self.directory, facts)
         write_entry(self.directory, facts, self._removal, *owner_of(self.directory))
         if self._pidfd_receiver is not None:
-            from ociruntime.runtime.host.caller_sockets import INIT, send_pidfd
+            from ociruntime.runtime.host.console_and_pidfd_sockets import INIT, send_pidfd
 
             send_pidfd(self._pidfd_receiver, pidfd, INIT)
         if self._options.pid_file:

@@ -7,13 +7,13 @@ import posix
 from ociruntime.base.errors import ContainerError, HostError, NoSuchContainer
 from ociruntime.base.files import exists
 from ociruntime.base.process import SIGKILL, await_end, open_process, send_signal, signal_process
-from ociruntime.runtime.host.store import clear_stale, remove_directory, stale_directories
+from ociruntime.runtime.host.state_directory import clear_stale, remove_directory, stale_directories
 from ociruntime.runtime.lifecycle.container import CREATED, STOPPED, document, load, lock
 from ociruntime.runtime.lifecycle.identifier import check_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.runtime.host.store import Lock
+    from ociruntime.runtime.host.state_directory import Lock
     from ociruntime.runtime.lifecycle.container import Container
     from ociruntime.runtime.lifecycle.options import Context
 

@@ -9,7 +9,7 @@ from ociruntime.base.linux import CAPABILITIES
 from ociruntime.base.process import end_on_signals, is_alive, open_process
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.namespaces import namespaces_apart
-from ociruntime.runtime.host.store import FILTERS
+from ociruntime.runtime.host.state_directory import FILTERS
 from ociruntime.runtime.lifecycle.container import PAUSED, STOPPED, load
 from ociruntime.runtime.lifecycle.execution import Execution
 from ociruntime.runtime.lifecycle.identifier import check_id
@@ -125,7 +125,7 @@ def _console(path: str) -> socket | None:
 def _pidfd_receiver(path: str) -> socket | None:
     if not path:
         return None
-    from ociruntime.runtime.host.caller_sockets import connect_pidfd_socket
+    from ociruntime.runtime.host.console_and_pidfd_sockets import connect_pidfd_socket
 
     return connect_pidfd_socket(path)
 
@@ -166,7 +166,7 @@ def _tell(options: ExecOptions, executor: Executor, pidfd_receiver: socket | Non
     """Notify the caller that the program runs."""
     try:
         if pidfd_receiver is not None:
-            from ociruntime.runtime.host.caller_sockets import EXEC, send_pidfd
+            from ociruntime.runtime.host.console_and_pidfd_sockets import EXEC, send_pidfd
 
             send_pidfd(pidfd_receiver, executor.pidfd, EXEC)
         if options.pid_file:

@@ -217,7 +217,7 @@ class Execution:
         if self._console is None:
             self.master = master
             return
-        from ociruntime.runtime.host.caller_sockets import send_terminal
+        from ociruntime.runtime.host.console_and_pidfd_sockets import send_terminal
 
         send_terminal(self._console, master)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from ociruntime.base.errors import HostError, NoSuchContainer, RuntimeFailure
-from ociruntime.runtime.host.store import container_ids
+from ociruntime.runtime.host.state_directory import container_ids
 from ociruntime.runtime.lifecycle.container import load
 from ociruntime.runtime.lifecycle.state import describe_container
 

@@ -14,7 +14,7 @@ from ociruntime.base.errors import (
     RuntimeFailure,
     UsageError,
 )
-from ociruntime.runtime.host.store import container_ids
+from ociruntime.runtime.host.state_directory import container_ids
 from ociruntime.runtime.lifecycle.options import Context
 
 

@@ -23,7 +23,7 @@ from ociruntime.runtime.lifecycle.container import Container, lock
 from ociruntime.runtime.lifecycle.identifier import check_id
 from ociruntime.runtime.lifecycle.options import Context
 from ociruntime.runtime.plan.facts import Request
-from ociruntime.runtime.plan.further_mounts import (
+from ociruntime.runtime.plan.live_mounts import (
     Place,
     compile_adding,
     compile_removing,

@@ -14,7 +14,7 @@ import posix
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.base.paths import clean
 from ociruntime.base.trusted import in_user_namespace, make_directory
-from ociruntime.runtime.host.store import STATE_DIRECTORY
+from ociruntime.runtime.host.state_directory import STATE_DIRECTORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

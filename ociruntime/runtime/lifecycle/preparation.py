@@ -10,7 +10,7 @@ from ociruntime.runtime.cgroups.control_files import in_user_namespace
 from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.cgroups.layout import detect
 from ociruntime.runtime.host.facts import gather
-from ociruntime.runtime.host.store import CREATING
+from ociruntime.runtime.host.state_directory import CREATING
 from ociruntime.runtime.lifecycle.request_checks import take_descriptors
 from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.facts import Request

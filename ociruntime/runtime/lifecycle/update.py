@@ -139,7 +139,7 @@ def merged(present: Resources, change: Resources) -> Resources:
 
 
 def to_write(change: Resources, after: Resources) -> Resources:
-    """Return the change, with the members that others depend on.
+    """Return the change, and the members of ``after`` that must be written with it.
 
     The swap limit includes memory, so neither limit works without the other; and the usage must be
     checked if the configuration requires that (LNX-MEM-06).

@@ -1,4 +1,4 @@
-"""The plan's part in running hooks.
+"""Compile hooks: those that run in the container, and the waits for those of the host.
 
 prestart and createRuntime run on the host: the plan only waits for them. createContainer and
 startContainer run inside, as operations. poststart and poststop concern the host alone.

@@ -69,7 +69,7 @@ def compile_exec_plan(
     job.add(operations.close_host())
     early = False
     if request.seccomp_filter:
-        from ociruntime.runtime.plan.filtering import load_early, load_last, loads_early
+        from ociruntime.runtime.plan.seccomp_timing import load_early, load_last, loads_early
 
         early = forks and loads_early(job, process, waits=False, forks=True, late_policy=late)
     if early:

@@ -95,10 +95,10 @@ FSTAB_WORDS = ("_netdev", "auto", "noauto", "nofail")
 
 
 class MountOptions:
-    """The options of one mount, sorted by where they go.
+    """The options of one mount, grouped by the system call that applies them.
 
-    ``set`` and ``clear`` (and the same for the whole tree) are MOUNT_ATTR_* masks; in
-    ``propagation`` stand MS_* values to be applied one after the other; ``data`` are pairs
+    ``set`` and ``clear`` (and the same for the whole tree) are MOUNT_ATTR_* masks;
+    ``propagation`` is a list of MS_* values, applied in order; ``data`` are pairs
     (index in the options, text).
     """
 

@@ -49,7 +49,7 @@ def compile_process(job: Compilation) -> None:
     job.add(operations.close_host())
     early = False
     if job.request.seccomp_filter:
-        from ociruntime.runtime.plan.filtering import load_early, load_last, loads_early
+        from ociruntime.runtime.plan.seccomp_timing import load_early, load_last, loads_early
 
         early = loads_early(job, process, waits=True, forks=forks, late_policy=late)
     if early:

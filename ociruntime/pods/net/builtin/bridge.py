@@ -171,7 +171,9 @@ def check(call: PluginCall) -> None:
     finally:
         links.close()
     if kind != "bridge" or not ports:
-        raise NetworkError(f'network "{call.network}": {_name(call)} is missing or has no port')
+        raise NetworkError(
+            f'network "{call.network}": {_name(call)} is missing, is not a bridge or has no port'
+        )
 
 
 def _name(call: PluginCall) -> str:

@@ -55,8 +55,8 @@ from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord
 from ociruntime.runtime.lifecycle.creation import Creation
 from ociruntime.runtime.lifecycle.mounts import carry_out
 from ociruntime.runtime.plan.facts import Request
-from ociruntime.runtime.plan.further_mounts import compile_restricting
 from ociruntime.runtime.plan.identity import BITS
+from ociruntime.runtime.plan.live_mounts import compile_restricting
 from ociruntime.runtime.plan.mounts import is_bind
 from ociruntime.runtime.plan.plan import Operation, field
 

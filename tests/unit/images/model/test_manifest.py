@@ -39,10 +39,10 @@ def test_docker_and_oci_mean_the_same() -> None:
         (b" " * (5 << 20), "too large"),
         (manifest(mediaType=images.OCI_INDEX), "expected an image manifest, got an index"),
         (manifest(mediaType="text/plain"), 'unsupported media type of a manifest: "text/plain"'),
-        (manifest(config=None), "the configuration has no descriptor"),
+        (manifest(config=None), "the descriptor of the configuration must be"),
         (manifest(config={"mediaType": "x", "digest": "../../x", "size": 1}), "invalid digest"),
         (manifest(layers=None), "no list of layers"),
-        (manifest(layers=[{"mediaType": "x", "size": -1}]), "layer 1 has no size"),
+        (manifest(layers=[{"mediaType": "x", "size": -1}]), "layer 1 has no valid size"),
         (manifest(layers=[{"digest": "x", "size": 1}]), "layer 1 has no media type"),
     ],
 )

@@ -73,7 +73,7 @@ def test_none_fits() -> None:
         ({"mediaType": images.OCI_INDEX, "layers": []}, "it is not an index"),
         ({"mediaType": images.OCI_MANIFEST, "manifests": []}, "an index, against its media type"),
         ({"manifests": 1}, "it: manifests is not a list"),
-        ({"manifests": [1]}, r"it: manifests\[0\] has no descriptor"),
+        ({"manifests": [1]}, r"the descriptor of it: manifests\[0\] must be"),
         ({"manifests": [{"digest": "x", "size": 1, "mediaType": "x"}]}, 'invalid digest "x"'),
         (
             {"manifests": [{**images.descriptor("x", b""), "platform": 1}]},

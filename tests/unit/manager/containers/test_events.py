@@ -10,7 +10,7 @@ import pytest
 
 from ociruntime.manager.containers import events
 from ociruntime.manager.containers.events import EventBus
-from ociruntime.manager.containers.watching import parse
+from ociruntime.manager.containers.pod_watch import parse
 
 
 def opened(path: Path) -> EventBus:

@@ -12,7 +12,7 @@ import ociruntime.pods.bundle
 from ociruntime.base.errors import PodError
 from ociruntime.pods.bundle.app_config import CAPABILITIES, AppPlace, app_config
 from ociruntime.pods.manifest.flavours import FLAVOURS
-from ociruntime.pods.manifest.limits import skipped
+from ociruntime.pods.manifest.oci_resources import skipped
 
 UUID = "6733c088-a507-4694-aabf-5cd2e0b1f5b3"
 SECCOMP = Path(ociruntime.pods.bundle.__file__).with_name("seccomp.json")

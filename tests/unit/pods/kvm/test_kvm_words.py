@@ -136,7 +136,7 @@ def test_refusals() -> None:
         with pytest.raises(UsageError, match=f"{name}: not supported for a virtual machine"):
             check_manifest({"apps": [], "volumes": [], "isolators": [{"name": name}]})
     entry = {"name": "a", "app": {"streams": {"stdout": "tty"}}}
-    with pytest.raises(UsageError, match="not support a terminal"):
+    with pytest.raises(UsageError, match="has no terminal"):
         check_manifest({"apps": [entry], "volumes": [], "isolators": []})
     volume = {"name": "v", "kind": "host", "source": "/etc/passwd"}
     with pytest.raises(UsageError, match="directories only"):

@@ -34,7 +34,7 @@ def test_numbers_out_of_range(option: str, text: str, hint: str) -> None:
         (
             isolators.MEMORY,
             {"limit": "much"},
-            'resource/memory: invalid size "much" (512, 50M, 1.5GiB)',
+            'resource/memory: invalid size "much" (for example 512, 50M, 1.5GiB)',
         ),
         (isolators.CPU, {"limit": "0m"}, 'resource/cpu: "0m" is out of range (10m to 4096)'),
         (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ociruntime.base.detach_keys import DETACH_KEYS, KeyWatch, parse_keys
 from ociruntime.base.errors import UsageError
-from ociruntime.base.terminal import DETACH_KEYS, KeyWatch, parse_keys
 from ociruntime.pods.operations.attach import parse_mode
 
 

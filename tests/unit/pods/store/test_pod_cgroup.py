@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import HostError
-from ociruntime.pods.manifest import limits
+from ociruntime.pods.manifest import oci_resources
 from ociruntime.pods.store import pod_cgroup
 
 WANTED: list[dict[str, Any]] = [
@@ -20,8 +20,8 @@ WANTED: list[dict[str, Any]] = [
 
 
 def apply(name: str = "pod") -> None:
-    made = limits.resources(WANTED)
-    pod_cgroup.limit(name, limits.divided(made), limits.unified(made))
+    made = oci_resources.resources(WANTED)
+    pod_cgroup.limit(name, oci_resources.divided(made), oci_resources.unified(made))
 
 
 def written(directory: Path) -> dict[str, str]:

@@ -6,7 +6,7 @@ import pytest
 
 from ociruntime.runtime.host.seccomp import compile_filter
 from ociruntime.runtime.host.seccomp_verdicts import CALLS, allowed_calls
-from ociruntime.runtime.plan import filtering
+from ociruntime.runtime.plan import seccomp_timing
 
 if TYPE_CHECKING:
     from ociruntime.runtime.spec.document import Seccomp
@@ -22,7 +22,12 @@ def rule(*names: str, action: str = "SCMP_ACT_ERRNO", **more: Any) -> dict[str, 
 
 
 def test_plans_ask_for_nothing_else() -> None:
-    asked = filtering.ALWAYS | filtering.WAITING | filtering.FORKING | filtering.HOOKS
+    asked = (
+        seccomp_timing.ALWAYS
+        | seccomp_timing.WAITING
+        | seccomp_timing.FORKING
+        | seccomp_timing.HOOKS
+    )
     assert asked | {"capset", "ioctl", "getpid", "prlimit64"} <= CALLS.keys()
 
 

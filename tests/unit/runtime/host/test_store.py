@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import ContainerExists
-from ociruntime.runtime.host.store import Lock, clear_stale
+from ociruntime.runtime.host.state_directory import Lock, clear_stale
 
 
 def held(path: Path, seconds: str) -> subprocess.Popen[bytes]:

@@ -8,7 +8,7 @@ import pytest
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
-from ociruntime.runtime.plan.further_mounts import (
+from ociruntime.runtime.plan.live_mounts import (
     Place,
     compile_adding,
     compile_removing,

@@ -9,7 +9,7 @@ import pytest
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.stream_socket import connect
-from ociruntime.runtime.host import caller_sockets
+from ociruntime.runtime.host import console_and_pidfd_sockets
 from tests.support.descriptors import open_descriptors
 
 
@@ -43,7 +43,7 @@ def test_one_message_one_descriptor_then_the_end(tmp_path: Path, levels: int) ->
     master, slave = pty.openpty()
     try:
         with listen(path) as server:
-            caller_sockets.send_terminal(connect(str(path), "console socket"), master)
+            console_and_pidfd_sockets.send_terminal(connect(str(path), "console socket"), master)
             text, fds = received(server)
         assert text == b"/dev/pts/ptmx"
         assert len(fds) == 1
@@ -90,7 +90,7 @@ def test_the_other_end_has_gone(tmp_path: Path) -> None:
         sock = connect(str(tmp_path / "s"), "console socket")
         server.accept()[0].close()
         with pytest.raises(HostError, match="broken pipe"):
-            caller_sockets.send_terminal(sock, 0)
+            console_and_pidfd_sockets.send_terminal(sock, 0)
     assert open_descriptors() == before
 
 
