@@ -18,20 +18,21 @@ _ROUNDS = 100
 
 def tree(directory: str) -> list[str]:
     """Return ``directory`` and the cgroups below it, children first; none if it is gone."""
-    try:
-        # kernfs counts subdirectories in the link number as other file systems do.
-        if posix.stat(directory).st_nlink <= 2:
-            return [directory]
-        with posix.scandir(directory) as entries:
-            children = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except OSError as error:
-        if error.errno in GONE:
-            return []
-        raise failure(f"list {directory}", error) from None
-    found = []
-    for child in children:
-        found += tree(child)
-    found.append(directory)
+    found: list[str] = []
+    pending = [directory]
+    while pending:  # without recursion: a container may nest its cgroups as deep as it likes
+        place = pending.pop()
+        try:
+            # kernfs counts subdirectories in the link number as other file systems do.
+            if posix.stat(place).st_nlink > 2:
+                with posix.scandir(place) as entries:
+                    pending += [each.path for each in entries if each.is_dir(follow_symlinks=False)]
+        except OSError as error:
+            if error.errno in GONE:
+                continue
+            raise failure(f"list {place}", error) from None
+        found.append(place)
+    found.reverse()
     return found
 
 

@@ -101,14 +101,17 @@ def _text(field: bytes) -> str:
 
 
 def receive(channel: socket) -> Message | None:
-    """The next message, or None at the end of file.  Raises HostError."""
+    """The next message, or None at the end of file.  Raises HostError.
+
+    A message that is too short for the protocol, as only another process would send it, has kind 0.
+    """
     try:
         data, ancillary, _, _ = channel.recvmsg(LONG.size, ANCILLARY_SPACE, MSG_CMSG_CLOEXEC)
     except ConnectionResetError:
         return None
     except OSError as error:
         raise HostError("receive from the executor", error) from None
-    if len(data) < SHORT.size:
+    if not data and not ancillary:
         return None
     fds: list[int] = []
     sender = 0
@@ -117,6 +120,8 @@ def receive(channel: socket) -> Message | None:
             sender = NUMBER.unpack_from(content)[0]
         elif level == SOL_SOCKET and kind == SCM_RIGHTS:
             fds += [fd for (fd,) in NUMBER.iter_unpack(content)]
+    if len(data) < SHORT.size:
+        data = bytes(SHORT.size)
     kept = fds[:1] if SHORT.unpack_from(data)[0] in WITH_DESCRIPTOR else []
     for fd in fds[len(kept) :]:
         posix.close(fd)  # a process that has taken the channel over may send any

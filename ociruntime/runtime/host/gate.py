@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import posix
+import time
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import remove_file
@@ -23,6 +24,7 @@ else:
 NAME = "start"
 BACKLOG = 4096  # connections queue up while a hook runs inside
 EAGAIN = 11
+CONNECT_SECONDS = 1.0
 GONE = {errno.ENOENT, errno.ECONNREFUSED}
 
 
@@ -39,10 +41,20 @@ def make_gate(directory: str) -> _socket.socket:
 
 
 def connect_gate(directory: str) -> _socket.socket | None:
-    """Connect to the waiting process; return None if no process waits.  Raises HostError."""
-    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
-    error = _try(directory, connection)
+    """Connect to the waiting process; return None if no process waits.  Raises HostError.
+
+    A process that has traced the waiting one may hold its listening socket, with a full queue:
+    connect(2) would then block until that process ends.
+    """
+    kind = _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK
+    connection = _socket.socket(_socket.AF_UNIX, kind)
+    deadline = time.monotonic() + CONNECT_SECONDS
+    while (error := _try(directory, connection)) is not None and error.errno == EAGAIN:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
     if error is None:
+        connection.setblocking(True)
         return connection
     connection.close()
     if error.errno in GONE:

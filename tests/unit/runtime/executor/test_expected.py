@@ -133,3 +133,22 @@ def test_a_program_is_announced_once() -> None:
 def test_a_listener_is_one_of_seccomp(fd: int) -> None:
     with pytest.raises(StepError, match="unexpected message: listener"):
         check_listener(Message(SHORT.pack(ops.MESSAGE_LISTENER, 0, 0, 0), fd))
+
+
+def test_a_message_that_is_too_short_is_no_end_of_file() -> None:
+    """A neighbour sends it, so that the messages behind it are not read."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        ours.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)
+        theirs.send(bytes([ops.MESSAGE_EXEC]))
+        theirs.send(SHORT.pack(ops.MESSAGE_EXEC, 0, 0, 0))
+        short = receive(ours)
+        assert short is not None
+        assert short.kind == 0
+        with pytest.raises(StepError):
+            Expected(CREATION).take(short)
+        behind = receive(ours)
+        assert behind is not None
+        assert behind.kind == ops.MESSAGE_EXEC
+        theirs.close()
+        assert receive(ours) is None

@@ -56,3 +56,16 @@ def test_no_socket(directory: str) -> None:
     """Anything else in its place is an error, not an answer."""
     with pytest.raises(HostError, match="start gate"):
         gate.make_gate(directory + "/missing")
+
+
+def test_full_queue_of_a_listener_that_another_process_holds(
+    directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A neighbour that has traced the waiting process can fill it, and keep it full."""
+    monkeypatch.setattr(gate, "CONNECT_SECONDS", 0.05)
+    with closing(gate.make_gate(directory)) as held:
+        held.listen(0)
+        first = gate.connect_gate(directory)
+        assert first is not None
+        with closing(first), pytest.raises(HostError, match="connect to the start gate"):
+            gate.connect_gate(directory)
