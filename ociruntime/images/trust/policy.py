@@ -133,7 +133,7 @@ def _rule(value: object, path: str, where: str) -> Rule:
         raise ImageError(f"{where}.{SIGNED_BY}: unknown kind of key", _WANTED)
     openpgp, cosign = keys.get("openpgp", False), keys.get("cosign", [])
     if not isinstance(openpgp, bool) or not isinstance(cosign, list):
-        raise ImageError(f"{where}.{SIGNED_BY}has an invalid form", _WANTED)
+        raise ImageError(f"{where}.{SIGNED_BY}: invalid form", _WANTED)
     if not all(isinstance(file, str) and file for file in cosign):
         raise ImageError(f"{where}.{SIGNED_BY}.cosign: must be a list of files")
     if not openpgp and not cosign:
