@@ -176,7 +176,7 @@ int run_join_process(struct executor *x, struct op_join_process *op)
 }
 
 /*
- * As late as possible: the child is the init that the container's processes can see, and a
+ * As late as possible: the other processes of the pid namespace can see the child, and a
  * tracer among them gets one that has dropped all privileges (CVE-2016-9962).
  */
 int run_clone_process(struct executor *x, struct op_clone_process *op)

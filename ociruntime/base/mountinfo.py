@@ -104,7 +104,10 @@ def reachable(mounts: list[Mount], *fstypes: str) -> list[Mount]:
 
 
 def kernel_mounts(rootfs: str) -> tuple[str, ...]:
-    """Return their mount points outside ``rootfs``, last one first.  Raises HostError."""
+    """Return the mount points of proc and sysfs outside ``rootfs``, last one first.
+
+    ``--no-pivot`` would leave them reachable.  Raises HostError.
+    """
     try:
         return find_kernel_mounts(own_mountinfo(), rootfs)
     except OSError as error:
@@ -112,7 +115,7 @@ def kernel_mounts(rootfs: str) -> tuple[str, ...]:
 
 
 def find_kernel_mounts(mountinfo: str, rootfs: str) -> tuple[str, ...]:
-    """Return the same from the text of a mountinfo."""
+    """Return them, like ``kernel_mounts``, from the text of a mountinfo."""
     targets = [
         mount.target for mount in parse_mountinfo(mountinfo) if mount.fstype in ("proc", "sysfs")
     ]

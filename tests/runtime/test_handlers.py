@@ -76,7 +76,7 @@ def test_what_cannot_be_run_is_refused(
     box.run(env=environment(work)).failed("none of wasmtime, wasmedge, iwasm is installed")
     place = work / "bin"
     place.mkdir()
-    for start, said in ((b"#!/bin/sh", "no program of 64 bits"), (b"\x7fELF\x02", "cannot read")):
+    for start, said in ((b"#!/bin/sh", "not a 64-bit program"), (b"\x7fELF\x02", "cannot read")):
         (place / "wasmtime").write_bytes(start)
         (place / "wasmtime").chmod(0o755)
         box.run(env=environment(place)).failed("process.args[0]", said)

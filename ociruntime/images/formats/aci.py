@@ -159,6 +159,13 @@ def _lower(
     return layers
 
 
+# Convert the manifest of an App Container Image to the configuration of an OCI image; pure.
+#
+# Kept: exec, user, group, working directory, environment, ports, mount points, labels, annotations.
+# Refused, because the app would behave differently: event handlers.  Dropped, because an OCI
+# configuration cannot express them: names of ports and mount points, isolators, supplementary
+# groups.
+
 _ARCHITECTURES = {"amd64": "amd64", "i386": "386", "aarch64": "arm64", "armv7l": "arm"}
 _ARCHITECTURES |= {"armv6l": "arm", "armv7b": "arm", "ppc64le": "ppc64le", "s390x": "s390x"}
 _NAME = re.compile(r"[a-z0-9]+([-._~/][a-z0-9]+)*")

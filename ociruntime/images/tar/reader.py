@@ -149,6 +149,10 @@ class TarReader:
         return data
 
 
+# Sparse files in tar archives: the old GNU format, and GNU's three pax formats.
+#
+# Each lists the pieces of the file that are stored, consecutively, in the archive.
+
 MOST_PIECES = 100_000
 _IN_HEADER = 4
 _IN_BLOCK = 21

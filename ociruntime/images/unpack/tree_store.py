@@ -247,6 +247,11 @@ def _sync_file_system(path: str) -> None:
 
 _CHUNK = 1 << 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A digest of everything in a tree that matters to programs that run in it.
+#
+# It covers paths, types, modes, owners, device numbers, links, sizes, contents and the extended
+# attributes that images can have; not times, which a mount may change.
+
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 

@@ -117,6 +117,12 @@ def _unpack(
 
 
 WHITEOUT = b".wh."
+# Unpack a layer of an image into a directory.
+#
+# The content of a layer is untrusted.  Every file is created relative to the descriptor of its
+# parent directory (inside.py), never through a link, and never over an existing file: that is
+# removed first, except a directory that is to be a directory.
+
 OPAQUE = b".wh..wh..opq"
 _RESERVED = b".wh..wh."  # aufs' own files, meaningless in an image
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

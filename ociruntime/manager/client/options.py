@@ -37,7 +37,7 @@ CONTAINER_STATUS = (
     ("127", "the command was not found"),
     ("128 + N", "signal N killed the command"),
 )
-# Of commands that start a container, but do not wait for it.
+# For commands that start a container and do not wait for it.
 START_STATUS = (
     ("0", "success"),
     ("1", "failure; standard error has one line that explains it"),

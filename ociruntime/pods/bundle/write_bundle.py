@@ -162,6 +162,13 @@ def add_mtab(rootfs: str, owner: int) -> None:
         os.close(root)
 
 
+# Make host paths accessible to a pod with a user namespace.
+#
+# An OCI runtime opens the root filesystem and the sources of mounts as the pod's root user, who
+# cannot enter directories of the host's root.  So they are bind-mounted below a directory that
+# everybody may enter.  This happens in the monitor's mount namespace; on the host the directory
+# stays empty.
+
 PLACE = "/run/ocipod-users"
 _MS_BIND, _MS_REC = 1 << 12, 1 << 14
 

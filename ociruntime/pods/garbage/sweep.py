@@ -124,6 +124,10 @@ def _leave_networks(pod: Pod) -> list[str]:
     return [f"leave the networks: {problem}" for problem in tear_down(info)]
 
 
+# Remove a dead pod's cgroups, ``/ocipod-UUID`` in every hierarchy, with all processes in them.
+#
+# Call it only while the pod's lock is ours: the processes are then orphans of the pod.
+
 _TIMEOUT = 5.0  # seconds for killed processes to disappear
 _PAUSE = 0.01
 
@@ -170,6 +174,12 @@ def _write(path: str, data: bytes) -> None:
     finally:
         os.close(fd)
 
+
+# Delete a dead pod's containers that its OCI runtime still has in its state directory.
+#
+#     /run/ocipod/RUNTIME    the ``--root`` of the runtime with that program name, for all pods
+#
+# However a runtime names a container's entry, the name contains its id, which starts with the UUID.
 
 _DELETE_SECONDS = 30
 

@@ -145,6 +145,10 @@ def _aligned(data: bytes) -> bytes:
     return data + b"\0" * (-len(data) % _ALIGNMENT)
 
 
+# Description files for the guest agent, made from the OCI configurations of the pod's apps.
+#
+# The file formats are those of ``csrc/guest``.
+
 # Flags of mount(2) by option.
 _FLAGS = {"ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8, "strictatime": 1 << 24}
 _IGNORED = ("rw", "bind", "rbind", "private", "rprivate", "slave", "rslave")

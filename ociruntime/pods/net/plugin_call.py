@@ -80,6 +80,11 @@ class PluginCall:
         return ""
 
 
+# Validate and convert results of CNI plugins; pure.
+#
+# Internally results have the form of version 1.0.0.  Versions 0.3.1 and 0.4.0 also have the family
+# of each address.
+
 VERSIONS = ("0.3.1", "0.4.0", "1.0.0", "1.1.0")
 WITH_FAMILY = ("0.3.1", "0.4.0")
 # Version of a configuration without one: the oldest that all current plugins support and that

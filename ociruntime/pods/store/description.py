@@ -202,6 +202,11 @@ def state_of(recorded: object, pod_state: str, phase: str) -> str:
 
 # States that change only by removal.
 SETTLED = ("aborted prepare", "exited", "exited garbage", "garbage", GONE)
+# Wait for a pod to exit or to become ready.
+#
+# For the end of a locked pod, a thread sleeps in flock(2).  A prepared pod is polled, because an
+# observer must not lock it.
+
 _LOCKED = tuple(locked for locked, free in STATES.values() if locked != free)
 _GLANCE = 0.05
 

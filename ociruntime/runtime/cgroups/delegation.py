@@ -140,6 +140,11 @@ def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.jso
             )
 
 
+# ``--cgroup-manager disabled``: the container stays in its caller's cgroup.
+#
+# It serves callers that are in the right cgroup already, such as that of a service.
+
+
 class NoCgroup(Cgroup):
     """A null object: it makes, limits and removes nothing; its record has no placements."""
 

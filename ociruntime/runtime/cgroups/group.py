@@ -452,6 +452,11 @@ def _attach_hint(error: OSError) -> str:
     return ""
 
 
+# Delegation of a v2 cgroup to the container's user (config-linux.md, cgroup ownership).
+#
+# runtime/plan/cgroup_mounts.py decides whether to do it.  It is never done on v1, where the owner
+# of a directory could lift the limits set in it.
+
 DELEGATE = "/sys/kernel/cgroup/delegate"
 # For kernels before 4.15, which do not list the files that may be delegated.
 _FILES = ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads")

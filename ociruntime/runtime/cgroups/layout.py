@@ -181,6 +181,13 @@ def _read(path: str) -> str:
     return b"".join(chunks).decode("utf-8", "surrogateescape")
 
 
+# Resolution of ``linux.cgroupsPath`` to a path below the mount point of every hierarchy.
+#
+# The spec's rules (config-linux.md, cgroups path): an absolute value counts from the mount
+# point; a relative one may be put anywhere, but the same value always in the same place.
+# Here both count from the mount point, and an absent one is ``/ID``.  The caller's own
+# cgroup plays no part, because ``create`` and ``delete`` may come from different ones.
+
 CGROUPS_PATH = "linux.cgroupsPath"
 _LONGEST_NAME = 255
 

@@ -245,6 +245,15 @@ def _group_names(groups: str) -> dict[tuple[str, str], str]:
     return found
 
 
+# Annotations of config.json that speak to the systemd driver.
+#
+#     org.systemd.property.NAME    a property of the unit, in the text form of GVariant; NAMESec
+#                                  is a number of seconds and becomes NAMEUSec (runc, crun)
+#     run.oci.systemd.subgroup     the name of a cgroup below the unit's, in which the container
+#                                  lives; empty: none (crun)
+#
+# Pure.
+
 # What makes the unit the container's is not the configuration's to say.
 _RESERVED = ("PIDs", "PIDFDs", "Slice", "Delegate", "DelegateSubgroup", "Scope")
 _MICROSECONDS = 1_000_000

@@ -77,6 +77,11 @@ class Update:
         return left
 
 
+# The previous value of a control file, as a setting that restores it.
+#
+# Most files read as they are written.  Per-device files have a line for each device with a value of
+# its own; a device without one must be reset.
+
 _NO_LIMIT = "{} rbps=max wbps=max riops=max wiops=max"
 # (prefix of the file's name, line that resets a device); the first match counts.
 _BY_DEVICE = (

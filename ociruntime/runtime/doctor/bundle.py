@@ -89,6 +89,12 @@ def _warning(document: Document, text: str) -> Fault:
     return Fault(document.original(where), message, "", warning=True)
 
 
+# Collection of all errors of a check that stops at the first one.
+#
+# The refused item is removed and the check repeated; so the rules exist only in the checks.
+# Removing an item of a list shifts those after it; errors are reported with the paths of the
+# original file.
+
 _STEP = re.compile(r'\[("(?:[^"\\]|\\.)*")\]|\[(\d+)\]|\.?([^.\[\]]+)')
 _MOST = 1000  # refusals of one bundle
 _ALL_IDS = [{"containerID": 0, "hostID": 0, "size": 4294967294}]

@@ -155,6 +155,12 @@ def skip(channel: socket) -> bool:
     return True
 
 
+# The messages that an executor may still send: each one of its plan, once and in order.
+#
+# In a shared pid namespace a neighbour may trace the process that holds the channel, and take a
+# descriptor of the channel from it. Messages from such a neighbour must not change anything on the
+# host: a repeated stage would be answered with descriptors of cgroups, or with hooks run as root.
+
 CODES = {name: code for code, (name, _, _) in enumerate(ops.OPERATIONS, 1)}
 SYNC, WAIT_START = CODES["sync"], CODES["wait_start"]
 CLONE_PROCESS = CODES["clone_process"]

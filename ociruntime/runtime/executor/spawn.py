@@ -212,6 +212,12 @@ def _refused(errno: int, call: str) -> HostError:
     return HostError(f"start the container's init: {call}", error, REFUSALS.get(errno, ""))
 
 
+# The executor's program as a sealed memory file.
+#
+# The container can reach its init's executable through /proc/1/exe. All it finds there is a sealed
+# copy in memory: no file on disk, and not writable (CVE-2019-5736). It is made outside the
+# container's cgroup, which is not charged for it.
+
 PROGRAM = __file__.rpartition("/")[0] + "/_executor"
 MFD_CLOEXEC = 1
 MFD_ALLOW_SEALING = 2

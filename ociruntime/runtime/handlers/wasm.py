@@ -65,6 +65,10 @@ def _find() -> tuple[str, Callable[[list[str], list[str]], list[str]]]:
     raise ConfigError(WHERE, message, "install one of them")
 
 
+# A program of the host, with its loader and libraries, shown read-only in a container.
+#
+# Nothing of it is taken out of the container: its own files need not fit, nor be trusted to.
+
 PT_INTERP = 3
 
 
@@ -96,7 +100,7 @@ def _loader(path: str, where: str) -> str:
         with open(path, "rb") as file:
             head = file.read(64)
             if head[:5] != b"\x7fELF\x02":
-                raise ConfigError(where, f"{path} is no program of 64 bits")
+                raise ConfigError(where, f"{path} is not a 64-bit program")
             (offset,) = struct.unpack_from("=Q", head, 32)
             size, count = struct.unpack_from("=HH", head, 54)
             for index in range(count):

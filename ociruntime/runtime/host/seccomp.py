@@ -312,6 +312,13 @@ def _refused(
     return InternalError(f"libseccomp {version} cannot export the filter: {word}")
 
 
+# ENOSYS for the system calls that are newer than a seccomp profile.
+#
+# A profile that answers EPERM by default also answers EPERM to calls which its author could not
+# know.  C libraries try such a call first and fall back to an older one only on ENOSYS, so old
+# profiles break new programs.  Therefore a few instructions go before the compiled filter: a
+# number above the highest one that the profile names is answered with ENOSYS.
+
 X86_64 = 0xC000003E  # AUDIT_ARCH_X86_64
 X32 = 0x4000003E  # libseccomp's token; the kernel reports X86_64 and sets this bit:
 X32_BIT = 0x40000000

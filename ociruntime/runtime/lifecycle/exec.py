@@ -257,6 +257,12 @@ class ExecOptions:
         self.streams = streams
 
 
+# The process of an `exec`: the container's own with changes, or another one from a file.
+#
+# Members that a file lacks come from the container's configuration, as in runc: capabilities,
+# labels, limits, priorities, CPU affinity. Environment, working directory, user, terminal and
+# noNewPrivileges come from the file alone; a missing user, uid or gid is root.
+
 INHERITED = (
     "apparmorProfile",
     "capabilities",

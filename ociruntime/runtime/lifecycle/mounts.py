@@ -218,6 +218,15 @@ def _reason(container: Container, error: RuntimeFailure) -> RuntimeFailure:
     return error if container.alive() else NotRunning(container.id)
 
 
+# The record of mounts that `mounts add` has made, by which they are recognised again.
+#
+# A process inside can exchange the directories above a mount point, so a destination alone does not
+# identify a mount: resolved again, it may lead to the read-only bind on /proc/sys.
+#
+# ``mounts.json`` in the state directory holds destination and mount id of each added mount. It is
+# written before the mount is attached, so a killed `mounts add` leaves at most a stale entry, which
+# is dropped when mountinfo does not show the mount.
+
 FILE = "mounts.json"
 
 

@@ -92,6 +92,10 @@ def _store(container: Container, resources: dict[str, Any]) -> None:
         raise HostError(f"write {path}", error) from None
 
 
+# Combine an update with a container's present limits; pure.
+#
+# The present limits are those of the configuration and of all updates since.
+
 # Engines, written in Go, send all members; these are their way to ask for nothing.
 _NOTHING: dict[str, dict[str, tuple[object, ...]]] = {
     "blockIO": dict.fromkeys(("weight", "leafWeight"), (0,)),

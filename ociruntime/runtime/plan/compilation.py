@@ -122,6 +122,10 @@ class Compilation:
             self.add(operations.unshare(flags=CLONE_NEWCGROUP, where="linux.namespaces"))
 
 
+# ``linux.mountLabel``: the SELinux context of the filesystems that the runtime mounts.
+#
+# Relabelling bind sources is the engine's task, which alone knows the other users of a source.
+
 # The policy alone labels what these show.
 UNLABELLED = ("cgroup", "cgroup2", "proc", "sysfs")
 

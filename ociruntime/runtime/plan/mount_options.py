@@ -202,6 +202,11 @@ def suggestion(word: str, extra: Sequence[str] = ()) -> str:
     return f'did you mean "{close[0]}"?' if close else ""
 
 
+# The mount data of common filesystems, so that a misspelled option is named in the error.
+#
+# For these the kernel reports an unknown option only as EINVAL for the whole mount. Data for
+# filesystems that are not listed is passed on unchecked.
+
 # Accepted by every filesystem when SELinux is enabled.
 LABEL_KEYS = ("context", "fscontext", "defcontext", "rootcontext", "seclabel")
 

@@ -189,6 +189,13 @@ def _add_sysctls(job: Compilation, sysctls: dict[str, str]) -> None:
         )
 
 
+# The maps of id-mapped mounts, made before any other operation.
+#
+# The kernel takes maps as a user namespace. The process that makes it must have privileges in the
+# parent of the container's user namespace and where the source was mounted, and must not be visible
+# to processes of a joined pid namespace: both hold only at the very beginning of the plan.
+
+
 def compile_id_maps(job: Compilation, joined: int) -> None:
     """Make each distinct pair of maps once; ``joined`` is the slot of a user namespace to join.
 

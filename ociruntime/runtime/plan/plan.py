@@ -45,6 +45,21 @@ class Plan:
         self.operations.append(operation)
 
 
+# Encode a plan in the executor's binary format.
+#
+#     plan      = magic:u32 size:u32 count:u32 preserve_fds:u32 operation*
+#     operation = code:u32 size:u32 field*          size: bytes of the fields
+#     u32       = 4 bytes                           all in the byte order of the machine
+#     u64       = 8 bytes
+#     str       = length:u32 byte* NUL              length without the NUL
+#     bytes     = length:u32 byte*
+#     strs      = count:u32 str*
+#     u32s      = count:u32 u32*
+#
+# Every field begins at a multiple of 4; padding is zero.  The reader
+# (``csrc/executor/plan_reader.c``) checks every length before it uses it.
+
+
 def _u32(value: int) -> bytes:
     return pack("=I", value)
 

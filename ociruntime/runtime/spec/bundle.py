@@ -48,9 +48,8 @@ def load_bundle(
     data = read(file)
     mark("parse it and check its shape")
     document = parse_config(data, file.rpartition("/")[2])
-    if (
-        b"null" in data or b'""' in data
-    ):  # what is kept of it is read again without the check that removed those
+    if b"null" in data or b'""' in data:
+        # The check may have removed members; what is kept is read again without it.
         data = dump(document).encode()
     mark("check its rules")
     warnings = validate(document)

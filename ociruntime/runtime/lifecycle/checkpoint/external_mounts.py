@@ -162,6 +162,12 @@ def identity(path: str) -> Identity | None:
     return found.st_dev, found.st_ino
 
 
+# Find the flags that the mounts of a restored container lack.
+#
+# Required are those recorded at the checkpoint and those of config.json: neither a bug of CRIU nor
+# images from an untrusted source make a mount writable. So the record may add flags, and name the
+# bind mount of config.json that a mount is; the kernel must confirm that it has the same source.
+
 # Mount options in mountinfo -> MOUNT_ATTR_*.
 RESTRICTIONS = {"ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8}
 ALL_RESTRICTIONS = 15
@@ -208,7 +214,7 @@ def wanted_flags(
         names[target] = name
         wanted[target] = _flags(had, RESTRICTIONS) | asked.get(name, 0)
     for target, what in shown.items():
-        if what is None or target == "/":  # the root is no mount of config.json's
+        if what is None or target == "/":  # config.json does not list the root
             continue
         same = [where for where, source in sources.items() if source == what]
         if what in nodes and not same:

@@ -287,6 +287,10 @@ class Restoration(Creation):
         )
 
 
+# Creation of mount points in a root file system.
+#
+# No symbolic link is followed: a target behind one must already exist.
+
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -327,6 +331,11 @@ def _make_file(place: int, name: str) -> None:
     except FileExistsError:
         pass
 
+
+# Check that a restored process has no more privileges than its new configuration allows.
+#
+# CRIU restores the privileges of the dump; the images may be old, or from another user. config.json
+# decides, as in `create`.
 
 # Field of status -> the sets that allow it: an exec may grant what the bounding set has.
 SETS: dict[str, tuple[str, ...]] = {

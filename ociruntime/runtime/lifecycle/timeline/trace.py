@@ -120,6 +120,11 @@ def trace_events(command: str, spans: Sequence[Span]) -> str:
 WIDTH, MARGIN = 1240, 28
 LEFT, RIGHT = 470, 1140  # of the scales of the lines; behind them is room for a duration
 ROW, BAR = 19, 11
+# A timeline as an SVG picture without scripts, for any browser.
+#
+# At the top, everything on one scale, with a lane for the runtime and one for the executor; below,
+# a line for each phase and each operation, the executor's on a scale of their own.
+
 LANE = 30
 LETTER = 6.3  # about the width of one at 11 px
 LABEL = 66  # letters of a line's label
