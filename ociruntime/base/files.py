@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import posix
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container
+
 
 def read_file(path: str) -> bytes:
     """Return the contents of a file.  Raises OSError."""
@@ -87,6 +91,29 @@ def sync_directory(path: str) -> None:
         posix.fsync(fd)
     finally:
         posix.close(fd)
+
+
+def cgroup_tree(top: str, skipped: Container[int]) -> list[str]:
+    """Return a cgroup's directory and all below it, parents first.
+
+    A directory whose reading fails with an errno in ``skipped`` is left out; raises OSError for
+    others.  Without recursion: a container may nest its cgroups as deep as it likes.
+    """
+    found = []
+    pending = [top]
+    while pending:
+        place = pending.pop()
+        try:
+            # kernfs counts subdirectories in the link number as other file systems do.
+            if posix.stat(place).st_nlink != 2:
+                with posix.scandir(place) as entries:
+                    pending += [each.path for each in entries if each.is_dir(follow_symlinks=False)]
+        except OSError as error:
+            if error.errno in skipped:
+                continue
+            raise
+        found.append(place)
+    return found
 
 
 def exists(path: str) -> bool:

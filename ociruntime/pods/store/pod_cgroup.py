@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from ociruntime.base.errors import HostError
-from ociruntime.base.files import read_file
+from ociruntime.base.files import cgroup_tree, read_file
 from ociruntime.base.mountinfo import own_mountinfo, parse_mountinfo, reachable
 
 Write = tuple[str, str]
@@ -115,13 +116,5 @@ def remove(directories: list[str]) -> list[str]:
 
 
 def _tree(directory: str) -> list[str]:
-    """Return the directory and all below it, parents first; [] if it does not exist."""
-    try:
-        with os.scandir(directory) as entries:
-            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except OSError:
-        return []
-    found = [directory]
-    for name in names:
-        found += _tree(f"{directory}/{name}")
-    return found
+    """Return the directory and all below it, parents first; [] if it cannot be read."""
+    return cgroup_tree(directory, errno.errorcode)

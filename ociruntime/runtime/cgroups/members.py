@@ -6,6 +6,7 @@ import errno
 import posix
 import time
 
+from ociruntime.base.files import cgroup_tree
 from ociruntime.base.linux import SIGKILL
 from ociruntime.runtime.cgroups.control_files import GONE, failure, is_directory, read, write
 
@@ -18,22 +19,10 @@ _ROUNDS = 100
 
 def tree(directory: str) -> list[str]:
     """Return ``directory`` and the cgroups below it, children first; none if it is gone."""
-    found: list[str] = []
-    pending = [directory]
-    while pending:  # without recursion: a container may nest its cgroups as deep as it likes
-        place = pending.pop()
-        try:
-            # kernfs counts subdirectories in the link number as other file systems do.
-            if posix.stat(place).st_nlink > 2:
-                with posix.scandir(place) as entries:
-                    pending += [each.path for each in entries if each.is_dir(follow_symlinks=False)]
-        except OSError as error:
-            if error.errno in GONE:
-                continue
-            raise failure(f"list {place}", error) from None
-        found.append(place)
-    found.reverse()
-    return found
+    try:
+        return cgroup_tree(directory, GONE)[::-1]
+    except OSError as error:
+        raise failure(f"list {error.filename}", error) from None
 
 
 def pids(directory: str) -> list[int]:

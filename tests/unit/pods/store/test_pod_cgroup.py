@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +94,22 @@ def test_a_limit_that_the_kernel_refuses(tmp_path: Path, monkeypatch: pytest.Mon
     has(monkeypatch, {tmp_path / "not": ["pids"]})
     with pytest.raises(HostError, match="create the pod's cgroup"):
         apply()
+
+
+def test_deeply_nested(tmp_path: Path) -> None:
+    """An app may nest its cgroups deeper than Python recurses."""
+    place = str(tmp_path / "pod")
+    os.mkdir(place)
+    made = [place]
+    for _ in range(1500):
+        place += "/d"
+        os.mkdir(place)
+        made.append(place)
+    try:
+        assert pod_cgroup.processes([made[0]]) == []
+        assert pod_cgroup.remove([made[0]]) == []
+        assert not os.path.exists(made[0])
+    finally:
+        for path in reversed(made):  # pytest cannot remove them
+            if os.path.exists(path):
+                os.rmdir(path)
