@@ -18,11 +18,11 @@ from __future__ import annotations
 import posix
 import time
 from _json import encode_basestring_ascii
+from errno import ELOOP
 
 from ociruntime.base.errors import HostError
 
 STDERR = 2
-ELOOP = 40
 
 _BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._/@^+")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-ESRCH = 3
 SIGKILL = 9
 PR_SET_CHILD_SUBREAPER = 36
 DEAD_STATES = b"ZXx"

@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.base.terminal import Terminal
 
-EAGAIN = 11
-EIO = 5
 CHUNK = 65536
 # While no process has the container's terminal open, poll(2) reports that without end; it is
 # looked at again after this many milliseconds.

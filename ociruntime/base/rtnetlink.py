@@ -10,6 +10,7 @@ from __future__ import annotations
 import _socket
 import os
 from collections.abc import Callable, Iterator
+from errno import ENODEV
 from struct import calcsize, pack, unpack_from
 from typing import TypeVar
 
@@ -50,8 +51,6 @@ IFLA_ADDRESS = 1
 IFLA_IFNAME = 3
 IFLA_NET_NS_FD = 28
 IFLA_NETNS_IMMUTABLE = 67  # Linux 6.15
-
-ENODEV = 19
 
 
 class Link:

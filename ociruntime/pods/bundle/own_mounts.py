@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from errno import EINVAL
 
 from ociruntime.base.errors import HostError
 
-EINVAL = 22  # nothing is mounted there
 _left: set[str] = set()  # non-empty once this process has left the host's mount namespace
 NOSUID, NODEV, NOEXEC = 1 << 1, 1 << 2, 1 << 3
 
@@ -55,7 +55,7 @@ def unmount(path: str) -> None:
     from ociruntime._shim import ffi, lib
 
     result = lib.oci_detach_mount(ffi.from_buffer(path.encode("utf-8", "surrogateescape") + b"\0"))
-    if result != -EINVAL:
+    if result != -EINVAL:  # EINVAL: nothing is mounted there
         check_call(result, f"unmount {path}")
 
 

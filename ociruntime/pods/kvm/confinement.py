@@ -9,6 +9,7 @@ shared directories (9p with security_model=passthrough).
 from __future__ import annotations
 
 import os
+from errno import EINVAL
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.linux import (
@@ -34,7 +35,6 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/kvm")
 # CAP_DAC_READ_SEARCH is left out: it opens any file of a filesystem by its handle (Shocker).
 KEPT = frozenset("CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_FSETID CAP_MKNOD CAP_SETFCAP".split())
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
-EINVAL = 22
 
 
 def confine(machine: Hardware) -> None:

@@ -7,6 +7,7 @@ where the docstring says so.
 from __future__ import annotations
 
 import os
+from errno import EEXIST, ENODEV, ESRCH
 from struct import calcsize, pack, unpack_from
 
 from ociruntime.base.errors import NetworkError, reason
@@ -48,9 +49,6 @@ RTN_UNICAST = 1
 SCOPE_UNIVERSE, SCOPE_LINK, SCOPE_HOST, SCOPE_NOWHERE = 0, 253, 254, 255
 
 AF_INET = 2
-EEXIST = 17
-ENODEV = 19
-ESRCH = 3
 LOOPBACK_INDEX = 1
 LONGEST_NAME = 15
 

@@ -7,12 +7,11 @@ the tree may be deeper than the limit of open descriptors.
 from __future__ import annotations
 
 import os
+from errno import ENOTEMPTY, EXDEV
 
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.pod import Pod
 
-EXDEV = 18
-ENOTEMPTY = 39
 _DEEPEST = 100  # maximum number of directories open at a time
 _AGAIN = 100  # retries for a directory that is filled while it is being removed
 

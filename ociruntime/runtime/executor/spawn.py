@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posix
+from errno import EINVAL
 from fcntl import F_ADD_SEALS, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_WRITE, fcntl
 from select import POLLIN, poll
 
@@ -222,7 +223,6 @@ PROGRAM = __file__.rpartition("/")[0] + "/_executor"
 MFD_CLOEXEC = 1
 MFD_ALLOW_SEALING = 2
 MFD_EXEC = 0x10
-EINVAL = 22
 
 
 def sealed_executor() -> int:

@@ -23,7 +23,6 @@ else:
 
 NAME = "start"
 BACKLOG = 4096  # connections queue up while a hook runs inside
-EAGAIN = 11
 CONNECT_SECONDS = 1.0
 GONE = {errno.ENOENT, errno.ECONNREFUSED}
 
@@ -49,7 +48,7 @@ def connect_gate(directory: str) -> _socket.socket | None:
     kind = _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK
     connection = _socket.socket(_socket.AF_UNIX, kind)
     deadline = time.monotonic() + CONNECT_SECONDS
-    while (error := _try(directory, connection)) is not None and error.errno == EAGAIN:
+    while (error := _try(directory, connection)) is not None and error.errno == errno.EAGAIN:
         if time.monotonic() > deadline:
             break
         time.sleep(0.01)
@@ -68,7 +67,7 @@ def is_waiting(directory: str) -> bool:
     connection = _socket.socket(_socket.AF_UNIX, kind)
     error = _try(directory, connection)
     connection.close()
-    if error is None or error.errno == EAGAIN:  # a full queue belongs to a waiting process
+    if error is None or error.errno == errno.EAGAIN:  # a full queue belongs to a waiting process
         return True
     if error.errno in GONE:
         return False

@@ -6,13 +6,13 @@ Every function takes paths, so that tests can use a plain directory without such
 from __future__ import annotations
 
 import posix
+from errno import ENOSPC
 
 from ociruntime.base.errors import ConfigError, HostError, RuntimeFailure, reason
 from ociruntime.base.files import exists, read_file
 from ociruntime.base.mountinfo import own_mountinfo, parse_mountinfo
 
 MOUNTPOINT = "/sys/fs/resctrl"
-ENOSPC = 28
 HINTS = {ENOSPC: "the processor has no class of service or no monitoring id left"}
 
 

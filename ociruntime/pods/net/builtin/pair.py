@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from errno import EEXIST
 from typing import Any, TypeVar
 
 from ociruntime.base.errors import NetworkError, RuntimeFailure, reason
@@ -21,7 +22,6 @@ Made = TypeVar("Made")
 
 # Members that every configuration has, and those that CNI's runtime adds.
 COMMON = {"cniVersion", "name", "type", "args", "capabilities", "runtimeConfig", "prevResult"}
-EEXIST = 17
 
 
 def refuse_unknown(call: PluginCall, known: set[str]) -> None:
